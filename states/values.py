@@ -1,0 +1,68 @@
+"""The values a state stores, and the token every one of them carries."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, NamedTuple
+
+
+class Token(NamedTuple):
+    """One attempt of one batch; tokens are ordered, the greater one is the later.
+
+    Parameters
+    ----------
+    txid : int
+        The batch, consecutive from 1.
+    attempt : int
+        How often the processing of that batch had begun before: 0, 1, 2 …
+
+    Examples
+    --------
+    >>> Token(7, 1) > Token(7, 0) > Token(6, 5)
+    True
+    """
+
+    txid: int
+    attempt: int
+
+
+class OpaqueValue(NamedTuple):
+    """A value that survives replays with other content.
+
+    Parameters
+    ----------
+    txid, attempt : int
+        The token of the attempt that wrote it.
+    curr : object
+        What that attempt made of the value; None is absent (a tombstone).
+    prev : object
+        The committed value before that attempt; None is absent.
+    """
+
+    txid: int
+    attempt: int
+    curr: Any
+    prev: Any
+
+
+class TransactionalValue(NamedTuple):
+    """A value that survives identical replays.
+
+    Parameters
+    ----------
+    txid : int
+        The batch that wrote it.
+    value : object
+        The value; None is absent.
+    """
+
+    txid: int
+    value: Any
+
+
+class StateType(Enum):
+    """How a map keeps its values, and so which sources it is exact with."""
+
+    OPAQUE = "opaque"
+    TRANSACTIONAL = "transactional"
+    NON_TRANSACTIONAL = "non-transactional"

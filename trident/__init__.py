@@ -1,0 +1,1 @@
+"""Trident-style streams on Spark with external state that is exact."""
