@@ -1,0 +1,262 @@
+"""What a store has to offer: two methods, and abilities that make it stronger.
+
+A store's author writes :class:`IBackingMap`'s ``multiGet`` and ``multiPut``. Everything else is
+optional; which of it a class overrides is what the store is *able* to do (:func:`abilities`), and
+decides how writes are kept exact.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from trident.states.keys import CONTROL_KEY
+
+if TYPE_CHECKING:
+    from trident.states.control import ControlRecord
+    from trident.states.values import Token
+
+
+class Codec(Enum):
+    """What a backing map exchanges with the layers above it."""
+
+    BYTES = "bytes keys, bytes values"
+    VALUES = "bytes keys, value objects"
+
+
+class Ability(Enum):
+    """Something a store can do beyond the two methods."""
+
+    FENCED = "a write and its comparison with the control record are one atomic step"
+    ENTRY = "a write can be made conditional on the entry that was read"
+    VERSIONED = "of two writes the one of the higher version wins"
+    ADD = "adds amounts to opaque values by itself"
+    REMOVE = "entries can be removed under the fence"
+    SNAPSHOT = "several reads can be made of one moment"
+
+
+class IBackingMap(ABC):
+    """A map from keys to values in some store; the only thing a store's author has to write.
+
+    It is called on executors (and on the driver, for states hosted there and for control
+    records), by one thread at a time. It may be created in one process and used in another only
+    through the factory that opens it. Any call may be repeated after a failure, unless it says
+    otherwise; the client below must not repeat writes by itself.
+
+    The attribute `codec` says what is exchanged: ``Codec.BYTES`` (default), ``Codec.VALUES``
+    (bytes keys, value objects, for stores with typed columns), or None (tuples of key fields and
+    value objects).
+
+    Examples
+    --------
+    >>> class DictMap(IBackingMap):
+    ...     def __init__(self):
+    ...         self.entries = {}
+    ...     def multiGet(self, keys):
+    ...         return [self.entries.get(key) for key in keys]
+    ...     def multiPut(self, keys, values):
+    ...         self.entries.update(zip(keys, values))
+    >>> dogs = DictMap()
+    >>> dogs.multiPut([b"dog"], [b"2"])
+    >>> dogs.multiGet([b"cat", b"dog"])
+    [None, b'2']
+    """
+
+    codec: ClassVar[Codec | None] = Codec.BYTES
+
+    @abstractmethod
+    def multiGet(self, keys: Sequence[Any]) -> list[Any]:
+        """Return the values of `keys`, in their order, None for each that is absent.
+
+        Called once a chunk of keys a partition a batch; `keys` may be empty.
+        """
+
+    @abstractmethod
+    def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
+        """Store `values` under `keys`; every write must be durable when this returns.
+
+        A failure may leave some of them written. Raise
+        :class:`~trident.states.errors.FailedException` to have the batch retried.
+        """
+
+    def getControl(self) -> bytes | None:
+        """Return the control record's bytes, None where there is none.
+
+        Called on the driver a few times a batch, and by readers. By default it is one value
+        under a reserved key.
+        """
+        key: Any = CONTROL_KEY if self.codec else (CONTROL_KEY,)
+        [found] = self.multiGet([key])
+        return None if found is None else bytes(found)
+
+    def putControl(self, new: bytes, expected: bytes | None) -> bool:
+        """Replace the control record where it still is `expected` (None: absent).
+
+        Returns whether it was replaced. Atomic in every store that can; the default compares,
+        then puts, which leaves a moment between the two.
+        """
+        if self.getControl() != expected:
+            return False
+        key: Any = CONTROL_KEY if self.codec else (CONTROL_KEY,)
+        self.multiPut([key], [new])
+        return True
+
+    def multiPutFenced(self, keys: Sequence[Any], values: Sequence[Any], fence: bytes) -> bool:
+        """Store `values` only if the control record's bytes equal `fence`, in one atomic step.
+
+        Returns False, with nothing written, where they differ or the record is absent.
+        """
+        raise NotImplementedError
+
+    def multiRemoveFenced(self, keys: Sequence[Any], fence: bytes) -> bool:
+        """Remove entries physically, under the same condition as :meth:`multiPutFenced`."""
+        raise NotImplementedError
+
+    def multiGetVersioned(self, keys: Sequence[Any]) -> list[tuple[Any, Any]]:
+        """Return ``(value, version)`` for each key; ``(None, version)`` where it is absent.
+
+        A version is whatever :meth:`multiPutVersioned` compares with; it may be None for absent.
+        """
+        raise NotImplementedError
+
+    def multiPutVersioned(
+        self, keys: Sequence[Any], values: Sequence[Any], versions: Sequence[Any]
+    ) -> list[bool]:
+        """Store each value only if its entry still has the given version, each by itself.
+
+        Returns, for each key, whether it was stored.
+        """
+        raise NotImplementedError
+
+    def multiPutAt(self, keys: Sequence[Any], values: Sequence[Any], version: int) -> None:
+        """Store `values` at `version`; of several writes of one key the highest version shows.
+
+        The version is ``2**62 | txid << 12 | attempt``, so a late write never shows.
+        """
+        raise NotImplementedError
+
+    def multiAddFenced(
+        self,
+        keys: Sequence[bytes],
+        amounts: Sequence[int | float],
+        token: Token,
+        record: ControlRecord,
+    ) -> bool:
+        """Add `amounts` to the opaque values of `keys`, each key at most once, under the fence.
+
+        The store itself finds the committed value that each amount is added to (absent counts as
+        the amount alone) and keeps it as ``prev``. Returns False, with nothing written, where the
+        control record's bytes differ from ``record.encode()``.
+        """
+        raise NotImplementedError
+
+    def incarnation(self) -> str | None:
+        """Return what changes when the server restarts or another takes over; None: unknown."""
+        return None
+
+    def snapshot(self) -> AbstractContextManager[object]:
+        """Return a context in which all reads, the control record's too, are of one moment.
+
+        By default it promises nothing.
+        """
+        return nullcontext()
+
+    def close(self) -> None:
+        """Let go of connections; may be called twice. The default has none."""
+
+
+_OVERRIDES = {
+    Ability.FENCED: "multiPutFenced",
+    Ability.ENTRY: "multiPutVersioned",
+    Ability.VERSIONED: "multiPutAt",
+    Ability.ADD: "multiAddFenced",
+    Ability.REMOVE: "multiRemoveFenced",
+    Ability.SNAPSHOT: "snapshot",
+}
+
+
+def abilities(backing: IBackingMap) -> frozenset[Ability]:
+    """Return what a store can do: what its class overrides; a wrapper answers for its inner map.
+
+    Examples
+    --------
+    >>> from trident.states import MemoryMapState
+    >>> Ability.FENCED in abilities(MemoryMapState.Factory().makeState().backing)
+    True
+    """
+    while isinstance(backing, WrappedMap):
+        backing = backing.inner
+    kind = type(backing)
+    return frozenset(
+        ability
+        for ability, method in _OVERRIDES.items()
+        if getattr(kind, method) is not getattr(IBackingMap, method)
+    )
+
+
+class WrappedMap(IBackingMap):
+    """A layer over another map: hands every call on, subclasses change the ones they are for.
+
+    Parameters
+    ----------
+    inner : IBackingMap
+        The map below.
+    """
+
+    def __init__(self, inner: IBackingMap) -> None:
+        self.inner = inner
+
+    @property
+    def codec(self) -> Codec | None:  # type: ignore[override]
+        """What is exchanged, the inner map's unless the layer translates."""
+        return self.inner.codec
+
+    def multiGet(self, keys: Sequence[Any]) -> list[Any]:
+        return self.inner.multiGet(keys)
+
+    def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
+        self.inner.multiPut(keys, values)
+
+    def getControl(self) -> bytes | None:
+        return self.inner.getControl()
+
+    def putControl(self, new: bytes, expected: bytes | None) -> bool:
+        return self.inner.putControl(new, expected)
+
+    def multiPutFenced(self, keys: Sequence[Any], values: Sequence[Any], fence: bytes) -> bool:
+        return self.inner.multiPutFenced(keys, values, fence)
+
+    def multiRemoveFenced(self, keys: Sequence[Any], fence: bytes) -> bool:
+        return self.inner.multiRemoveFenced(keys, fence)
+
+    def multiGetVersioned(self, keys: Sequence[Any]) -> list[tuple[Any, Any]]:
+        return self.inner.multiGetVersioned(keys)
+
+    def multiPutVersioned(
+        self, keys: Sequence[Any], values: Sequence[Any], versions: Sequence[Any]
+    ) -> list[bool]:
+        return self.inner.multiPutVersioned(keys, values, versions)
+
+    def multiPutAt(self, keys: Sequence[Any], values: Sequence[Any], version: int) -> None:
+        self.inner.multiPutAt(keys, values, version)
+
+    def multiAddFenced(
+        self,
+        keys: Sequence[bytes],
+        amounts: Sequence[int | float],
+        token: Token,
+        record: ControlRecord,
+    ) -> bool:
+        return self.inner.multiAddFenced(keys, amounts, token, record)
+
+    def incarnation(self) -> str | None:
+        return self.inner.incarnation()
+
+    def snapshot(self) -> AbstractContextManager[object]:
+        return self.inner.snapshot()
+
+    def close(self) -> None:
+        self.inner.close()
