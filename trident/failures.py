@@ -1,4 +1,4 @@
-"""How an exception of a user's operation is shown: their frame first, then step, batch and tuple."""
+"""How a user's exception is shown: their frame first, then step, batch and tuple."""
 
 from __future__ import annotations
 
