@@ -1,0 +1,51 @@
+# Every target sets up what it needs: a virtual environment in .venv, and Java for those that
+# start Spark. `make` alone lists them.
+
+ENV    := .venv
+STAMP  := $(ENV)/complete
+PYTHON_IN_ENV := $(ENV)/bin/python
+INPUT  ?=
+PYTEST_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help wordcount test bench lint typecheck lock environment java clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+wordcount: $(STAMP) java ## count words on Spark, exactly once: Python's own documentation, or INPUT=file-or-folder
+	@$(PYTHON_IN_ENV) examples/wordcount.py $(if $(INPUT),"$(INPUT)")
+
+test: $(STAMP) java ## run every test (PYTEST_ARGS="-k word" for some of them)
+	@$(PYTHON_IN_ENV) -m pytest $(PYTEST_ARGS)
+
+bench: $(STAMP) java ## measure, as ratios to the hand-written job of the same run
+	@$(PYTHON_IN_ENV) -m pytest tests/bench -m bench -s $(PYTEST_ARGS)
+
+lint: $(STAMP) ## check the style
+	@$(ENV)/bin/ruff check .
+
+typecheck: $(STAMP) ## check the types
+	@$(ENV)/bin/mypy
+
+lock: $(STAMP) ## pin the newest versions that pyproject.toml allows into requirements.lock
+	@$(PYTHON_IN_ENV) -m pip install --quiet uv
+	@$(ENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+		--fork-strategy fewest --all-extras --group dev --generate-hashes --no-annotate \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+		pyproject.toml --output-file requirements.lock
+
+environment: $(STAMP) ## only make the virtual environment (PYTHON=… names the interpreter)
+
+# written last: an attempt that failed halfway is not taken for done
+$(STAMP): requirements.lock pyproject.toml setup/environment
+	@rm -f $@
+	@PYTHON="$(PYTHON)" setup/environment $(ENV)
+	@touch $@
+
+java:
+	@setup/java
+
+clean: ## remove the environment and what tools left behind (not wordcount-data)
+	rm -rf $(ENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
