@@ -1,0 +1,1 @@
+"""One txid, whatever engine and clock: place, begin, run, ready, commit, announce."""

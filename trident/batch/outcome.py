@@ -1,0 +1,47 @@
+"""What an engine reports of one attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one attempt of a batch did; counts are 0 where the engine doesn't know.
+
+    Parameters
+    ----------
+    tuples : int
+        The tuples that came from the sources.
+    read, written : int
+        Keys read from and written to states.
+    cache_hits : int
+        Keys that a state's cache answered.
+    seconds : mapping of str to float
+        What took how long, by the engine's own names; added to the runner's steps.
+
+    Examples
+    --------
+    >>> Outcome(tuples=3, written=2) + Outcome(written=1)
+    Outcome(tuples=3, read=0, written=3, cache_hits=0, seconds={})
+    """
+
+    tuples: int = 0
+    read: int = 0
+    written: int = 0
+    cache_hits: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def __add__(self, other: Outcome) -> Outcome:
+        """Return what two parts of one attempt did together."""
+        return Outcome(
+            self.tuples + other.tuples,
+            self.read + other.read,
+            self.written + other.written,
+            self.cache_hits + other.cache_hits,
+            {
+                name: self.seconds.get(name, 0.0) + other.seconds.get(name, 0.0)
+                for name in {**self.seconds, **other.seconds}
+            },
+        )

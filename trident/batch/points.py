@@ -1,0 +1,56 @@
+"""Named places in a batch where a test can stop, kill or watch it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from trident.states.values import Token
+
+POINTS = (
+    "before begin",
+    "after begin",
+    "before write",
+    "after write",
+    "before ready",
+    "after ready",
+    "before commit",
+    "after commit",
+    "before announce",
+    "after announce",
+)
+"""In the order in which a batch passes them; ``write`` is the work of the engine."""
+
+Watcher = Callable[[str, Token], None]
+
+_watchers: tuple[Watcher, ...] = ()
+
+
+def reached(point: str, token: Token) -> None:
+    """Tell the watchers, if there are any, that `token` is at `point`."""
+    for watcher in _watchers:
+        watcher(point, token)
+
+
+@contextmanager
+def watching(watcher: Watcher) -> Iterator[None]:
+    """Call `watcher` with the point and the token wherever a batch of this process passes.
+
+    Called in the batch's own thread: what it raises is raised there.
+
+    Examples
+    --------
+    >>> passed = []
+    >>> with watching(lambda point, token: passed.append((point, token.txid))):
+    ...     reached("before commit", Token(7, 0))
+    >>> passed
+    [('before commit', 7)]
+    """
+    global _watchers
+    _watchers = (*_watchers, watcher)
+    try:
+        yield
+    finally:
+        remaining = list(_watchers)
+        remaining.remove(watcher)
+        _watchers = tuple(remaining)

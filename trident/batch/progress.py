@@ -1,0 +1,56 @@
+"""What a run tells about a batch that it has finished."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class BatchProgress:
+    """One finished batch.
+
+    Parameters
+    ----------
+    group : str
+        The batch group.
+    txid : int
+        The batch.
+    attempts : int
+        How many attempts this process made; 0 for a replay, which is skipped.
+    tuples : int
+        The tuples that came from the sources.
+    keys_read, keys_written, cache_hits : int
+        What the states did.
+    seconds : mapping of str to float
+        How long each step of the committed attempt took.
+    dead_letter : str or None
+        Why the batch was given up, where it was; it updated no state.
+
+    Examples
+    --------
+    >>> progress = BatchProgress("words", 7, attempts=1, tuples=3)
+    >>> progress.as_dict()["txid"]
+    7
+    """
+
+    group: str
+    txid: int
+    attempts: int
+    tuples: int = 0
+    keys_read: int = 0
+    keys_written: int = 0
+    cache_hits: int = 0
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    dead_letter: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the progress as JSON values."""
+        return asdict(self)
+
+    @property
+    def json(self) -> str:
+        """The progress as one line of JSON."""
+        return json.dumps(self.as_dict(), ensure_ascii=False)

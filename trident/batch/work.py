@@ -1,0 +1,107 @@
+"""What a clock hands to the batch runner: the part of a batch that an engine knows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from trident.batch.outcome import Outcome
+from trident.states.control import ControlRecord
+from trident.states.values import Token
+
+
+class BatchWork(ABC):
+    """The work of one txid, called by the runner on the driver, one call at a time.
+
+    ``plan`` is called at most once a txid; ``emit`` and ``run`` once an attempt, in this order;
+    ``committed`` after the commit, once more after a restart or for a replay.
+    """
+
+    emitted_metadata: Mapping[str, Any] = {}
+    """What the last ``emit`` or ``run`` says of its sources, by stream id; stored by the commit
+    and given to the next txid. JSON values only."""
+
+    def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Decide what `txid` will hold, before any state is written.
+
+        Parameters
+        ----------
+        txid : int
+            The batch.
+        metadata : mapping of str to object
+            What the last commit stored, by stream id.
+
+        Returns
+        -------
+        mapping of str to object, or None
+            For each transactional stream what its replay needs to emit exactly the same; it is
+            logged first, at the cost of one durable write. None needs no such entry.
+        """
+        return None
+
+    def emit(self, token: Token, metadata: Mapping[str, Any]) -> bool:
+        """Take the batch from its sources.
+
+        Parameters
+        ----------
+        token : Token
+            The attempt.
+        metadata : mapping of str to object
+            By stream id: what ``plan`` decided for this txid, else what the last commit stored.
+
+        Returns
+        -------
+        bool
+            False where there is nothing in it: the txid is then committed without touching any
+            state, and ``run`` isn't called.
+
+        Raises
+        ------
+        FailedException
+            Fails this attempt; the batch is retried.
+        """
+        return True
+
+    @abstractmethod
+    def run(self, record: ControlRecord) -> Outcome:
+        """Process the batch and write every state of the group.
+
+        Parameters
+        ----------
+        record : ControlRecord
+            What every state of the group has begun: hand it to ``State.beginCommit``.
+
+        Raises
+        ------
+        FailedException
+            Fails this attempt; the batch is retried.
+        StaleBatchError
+            Another run has taken over; the run stops.
+        """
+
+    def committed(self, token: Token) -> None:
+        """Learn that `token` is committed and announced: acknowledge sources.
+
+        May be called again for the same token, also by another process.
+        """
+        return None
+
+
+class GroupEngine(Protocol):
+    """An engine that runs the batches of one group whose tuples are on the driver."""
+
+    def run(self, record: ControlRecord, emitted: Mapping[str, list[tuple[Any, ...]]]) -> Outcome:
+        """Process one attempt, as :meth:`BatchWork.run`.
+
+        Parameters
+        ----------
+        record : ControlRecord
+            What every state of the group has begun.
+        emitted : mapping of str to list of tuple
+            The tuples of every stream of the group, by stream id; values in the order of the
+            stream's fields.
+        """
+
+    def close(self) -> None:
+        """Release what the engine holds; called once, after the last batch."""

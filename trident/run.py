@@ -1,0 +1,247 @@
+"""The handle of a running topology."""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from trident.batch.progress import BatchProgress
+
+
+class GroupRun(ABC):
+    """One batch group of a run: what its clock implements and its user holds.
+
+    A clock calls :meth:`progressed` after each batch and :meth:`ended` once, from its own thread.
+    All other methods may be called from any thread.
+
+    Parameters
+    ----------
+    group : str
+        The group's id: its smallest stream id.
+    """
+
+    def __init__(self, group: str) -> None:
+        self.group = group
+        self._progress: BatchProgress | None = None
+        self._failure: BaseException | None = None
+        self._ended = threading.Event()
+        self._listeners: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+
+    @property
+    def isActive(self) -> bool:
+        """Whether the group may still run batches."""
+        return not self._ended.is_set()
+
+    @property
+    def status(self) -> str:
+        """``"running"``, ``"stopped"`` or ``"failed"``."""
+        if self.isActive:
+            return "running"
+        return "failed" if self._failure else "stopped"
+
+    @property
+    def lastProgress(self) -> BatchProgress | None:
+        """The last finished batch; None before the first."""
+        return self._progress
+
+    def exception(self) -> BaseException | None:
+        """Return what the group failed with, None while it runs or after a normal end."""
+        return self._failure if self._ended.is_set() else None
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:
+        """Wait for the end of the group, `timeout` seconds at most; raise what it failed with.
+
+        Returns whether it has ended.
+        """
+        done = self._ended.wait(timeout)
+        self._raise_failure()
+        return done
+
+    @abstractmethod
+    def request_stop(self) -> None:
+        """Ask for the end after the batch under way; doesn't wait."""
+
+    @abstractmethod
+    def processAllAvailable(self) -> None:
+        """Wait until the sources have nothing more; raise what the group failed with."""
+
+    def stop(self) -> None:
+        """Let the batch under way finish, then end; waits for it. Never raises its failure."""
+        self.request_stop()
+        self._ended.wait()
+
+    def when_ended(self, listener: Callable[[], None]) -> None:
+        """Call `listener` at the end of the group, at once where it has ended."""
+        with self._lock:
+            if not self._ended.is_set():
+                self._listeners.append(listener)
+                return
+        listener()
+
+    def progressed(self, progress: BatchProgress) -> None:
+        """Clock: a batch is finished."""
+        self._progress = progress
+
+    def ended(self, failure: BaseException | None = None) -> None:
+        """Clock: no batch will follow; called once."""
+        with self._lock:
+            self._failure = failure
+            self._ended.set()
+            listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            listener()
+
+    def _raise_failure(self) -> None:
+        failure = self.exception()
+        if failure is not None:
+            raise failure
+
+
+class Run:
+    """A running topology; a context manager that stops it.
+
+    Parameters
+    ----------
+    groups : iterable of GroupRun
+        The groups, already started.
+    drpc : object
+        What answers :attr:`drpc`.
+    on_end : callable
+        Called once when no group can run a batch any more, in whatever thread: releases the
+        checkpoint.
+    on_close : callable
+        Called once by the first :meth:`stop`: releases what queries use.
+
+    Notes
+    -----
+    Groups are independent: one that fails leaves the others running until :meth:`stop`, as
+    streaming queries do; :meth:`awaitTermination` raises at the first failure.
+    """
+
+    def __init__(
+        self,
+        groups: Iterable[GroupRun],
+        *,
+        drpc: Any = None,
+        on_end: Callable[[], None] = lambda: None,
+        on_close: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.groups: Mapping[str, GroupRun] = {group.group: group for group in groups}
+        self.drpc = drpc
+        self._on_end = on_end
+        self._on_close: Callable[[], None] | None = on_close
+        self._delivered: BaseException | None = None
+        self._changed = threading.Condition()
+        self._running = len(self.groups)
+        if not self.groups:
+            on_end()
+        for group in self.groups.values():
+            group.when_ended(self._group_ended)
+
+    def _group_ended(self) -> None:
+        with self._changed:
+            self._running -= 1
+            last = self._running == 0
+        try:
+            if last:
+                self._on_end()
+        finally:
+            with self._changed:
+                self._changed.notify_all()
+
+    @property
+    def isActive(self) -> bool:
+        """Whether any group may still run batches."""
+        return any(group.isActive for group in self.groups.values())
+
+    @property
+    def status(self) -> Mapping[str, str]:
+        """The status of each group, by its id."""
+        return {group.group: group.status for group in self.groups.values()}
+
+    @property
+    def lastProgress(self) -> BatchProgress | None:
+        """The last finished batch of the first group that has one; see :attr:`groups`."""
+        progress = (group.lastProgress for group in self.groups.values())
+        return next((found for found in progress if found is not None), None)
+
+    def exception(self) -> BaseException | None:
+        """Return what the first failed group failed with, None where none has."""
+        failures = (group.exception() for group in self.groups.values())
+        self._delivered = next((found for found in failures if found is not None), None)
+        return self._delivered
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:
+        """Wait until all groups have ended or one has failed, `timeout` seconds at most.
+
+        Returns
+        -------
+        bool
+            Whether all groups have ended.
+
+        Raises
+        ------
+        BaseException
+            What the first failed group failed with.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            with self._changed:
+                self._raise_failure()
+                if not self.isActive:
+                    return True
+                remaining = None if deadline is None else deadline - time.monotonic()
+                if remaining is not None and remaining <= 0:
+                    return False
+                self._changed.wait(remaining)
+
+    def processAllAvailable(self) -> None:
+        """Wait until the sources of all groups have nothing more; raise the first failure.
+
+        Never returns for a source that never ends.
+        """
+        for group in self.groups.values():
+            try:
+                group.processAllAvailable()
+            except BaseException as failure:
+                self._delivered = failure
+                raise
+
+    def stop(self) -> None:
+        """Let the batches under way finish, then end and release everything; may be repeated.
+
+        Doesn't raise what a group failed with; :meth:`exception` tells it.
+        """
+        for group in self.groups.values():
+            group.request_stop()
+        for group in self.groups.values():
+            group.stop()
+        on_close, self._on_close = self._on_close, None
+        if on_close is not None:
+            on_close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        delivered = self._delivered
+        self.stop()
+        failure = self.exception()
+        # A failure that nobody has seen must not end in silence.
+        if error is None and failure is not None and delivered is None:
+            raise failure
+
+    def _raise_failure(self) -> None:
+        failure = self.exception()
+        if failure is not None:
+            raise failure

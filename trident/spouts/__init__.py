@@ -1,0 +1,1 @@
+"""Sources that hand out batches from the driver."""

@@ -1,0 +1,164 @@
+"""What a spout implements: a source whose batches are made on the driver."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from trident.states.values import Token
+
+if TYPE_CHECKING:
+    from trident.fields import Fields
+    from trident.operations import TridentCollector
+
+SpoutKind = Literal["opaque", "transactional", "non-transactional"]
+
+
+class IBatchSpout(ABC):
+    """A spout without metadata: each batch is emitted from its txid alone.
+
+    Lives on the driver. All methods are called by the run's own thread, ``whenReady`` apart;
+    a spout belongs to one run at a time.
+    """
+
+    kind: ClassVar[SpoutKind] = "non-transactional"
+    """``"transactional"`` where a txid always gives the same tuples, in another process too;
+    ``"opaque"`` where a tuple that isn't acknowledged comes again, in whatever batch;
+    ``"non-transactional"`` where neither holds."""
+
+    def open(self, conf: Mapping[str, Any], context: Any) -> None:
+        """Prepare for a run; called once before its first batch."""
+        return None
+
+    def isReady(self, batchId: int) -> bool:
+        """Return whether there is a batch `batchId` to emit now; by default always."""
+        return True
+
+    def whenReady(self, listener: Callable[[], None]) -> bool:
+        """Promise to call `listener` whenever ``isReady`` may have become true.
+
+        Returns
+        -------
+        bool
+            True for such a promise; False, the default, to be polled. `listener` is cheap and may
+            be called from any thread.
+        """
+        return False
+
+    @abstractmethod
+    def emitBatch(self, batchId: int, collector: TridentCollector) -> None:
+        """Emit the tuples of `batchId`; called once an attempt.
+
+        Raises
+        ------
+        FailedException
+            Fails this attempt; the batch is retried.
+        """
+
+    def ack(self, batchId: int) -> None:
+        """Learn that `batchId` is committed; may be called again, also after a restart."""
+        return None
+
+    def close(self) -> None:
+        """Release what the spout holds; called once, after the last batch."""
+        return None
+
+    @abstractmethod
+    def getOutputFields(self) -> Fields:
+        """Return the names, and where known the types, of the emitted values."""
+
+
+class BatchCoordinator(ABC):
+    """Decides when there is a batch and, for a transactional spout, what it holds."""
+
+    def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
+        """Return what a replay of `txid` needs to emit exactly the same tuples.
+
+        Called once a txid, before its first attempt, and only for transactional spouts. The
+        answer is logged before any state is written; every attempt is given it.
+
+        Parameters
+        ----------
+        txid : int
+            The batch.
+        prevMetadata : object or None
+            The metadata of the batch before; None for the first.
+        currMetadata : object or None
+            Always None: metadata that exists is used, not made again.
+
+        Returns
+        -------
+        object
+            JSON values only.
+        """
+        return None
+
+    def success(self, txid: int) -> None:
+        """Learn that `txid` is committed; may be called again, also after a restart."""
+        return None
+
+    def isReady(self, txid: int) -> bool:
+        """Return whether there is a batch `txid` to emit now."""
+        return True
+
+    def whenReady(self, listener: Callable[[], None]) -> bool:
+        """Promise to call `listener`, as :meth:`IBatchSpout.whenReady`."""
+        return False
+
+    def close(self) -> None:
+        """Release what the coordinator holds."""
+        return None
+
+
+class Emitter(ABC):
+    """Emits the tuples of one batch."""
+
+    @abstractmethod
+    def emitBatch(self, token: Token, metadata: Any, collector: TridentCollector) -> Any:
+        """Emit the tuples of one attempt.
+
+        Parameters
+        ----------
+        token : Token
+            The attempt.
+        metadata : object or None
+            For a transactional spout what its coordinator decided for this txid; for an opaque
+            one what it returned for the last committed batch, None for the first.
+        collector : TridentCollector
+            Takes the tuples.
+
+        Returns
+        -------
+        object
+            For an opaque spout what the next batch needs to go on from here, stored by this
+            batch's commit; JSON values only. Ignored for the other kinds.
+        """
+
+    def success(self, token: Token) -> None:
+        """Learn that `token` is committed; may be called again, also after a restart."""
+        return None
+
+    def close(self) -> None:
+        """Release what the emitter holds."""
+        return None
+
+
+class ITridentSpout(ABC):
+    """A spout whose batches are described by metadata that is kept in the log."""
+
+    kind: ClassVar[SpoutKind] = "opaque"
+
+    @abstractmethod
+    def getCoordinator(
+        self, txStateId: str, conf: Mapping[str, Any], context: Any
+    ) -> BatchCoordinator:
+        """Return the coordinator for one run of the stream `txStateId`; called on the driver."""
+
+    @abstractmethod
+    def getEmitter(self, txStateId: str, conf: Mapping[str, Any], context: Any) -> Emitter:
+        """Return the emitter for one run of the stream `txStateId`; called on the driver."""
+
+    @abstractmethod
+    def getOutputFields(self) -> Fields:
+        """Return the names, and where known the types, of the emitted values."""
