@@ -1,0 +1,71 @@
+"""What `import` loads, and the names under which it refuses to."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.packaging.conftest import ROOT
+
+HEAVY = ("pyspark", "pyarrow", "pandas", "numpy", "redis", "pymemcache", "happybase", "pytest")
+
+
+def python(code: str, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *options, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("folder", ["states", "backends"])
+def test_a_folder_is_not_importable_under_a_second_name(folder: str) -> None:
+    done = python(f"import {folder}")
+    assert done.returncode != 0
+    assert f"ImportError: import trident.{folder}, not {folder}" in done.stderr
+
+
+@pytest.mark.parametrize("folder", ["states", "backends"])
+def test_the_right_name_imports(folder: str) -> None:
+    done = python(f"import trident.{folder}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_importing_trident_loads_no_engine_and_no_driver() -> None:
+    done = python(f"import sys, trident; print(sorted(set({HEAVY}) & set(sys.modules)))")
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_building_and_asking_locally_loads_no_engine_and_no_driver() -> None:
+    done = python(
+        "import sys\n"
+        "from trident import TridentTopology, FixedBatchSpout, Fields, Count, Split\n"
+        "topology = TridentTopology()\n"
+        "spout = FixedBatchSpout(Fields(sentence=str), 1, ('the cat',))\n"
+        "topology.newStream('s', spout).each('sentence', Split(), 'word')\n"
+        f"print(sorted(set({HEAVY}) & set(sys.modules)))"
+    )
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_every_public_name_can_be_imported() -> None:
+    done = python("import trident\nfor name in trident.__all__: getattr(trident, name)")
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    done = python("import trident; trident.Topologie")
+    assert "AttributeError" in done.stderr
+    assert "Topologie" in done.stderr
+
+
+def test_the_time_of_an_import_is_reported(record_property: pytest.RecordProperty) -> None:
+    done = python("import trident", "-X", "importtime")
+    assert done.returncode == 0
+    *_, last = done.stderr.splitlines()
+    microseconds = int(last.split("|")[1])
+    record_property("import trident, ms", microseconds / 1000)

@@ -1,0 +1,137 @@
+"""Who may import what: the table of docs/architecture.md, read from the source."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.conftest import ROOT
+
+EVERYWHERE = {"cachetools", "orjson"}
+ENGINE = {"pyspark", "pyarrow", "py4j"}
+DRIVERS = {
+    "__init__": set[str](),
+    "sqlite": set[str](),
+    "redis": {"redis"},
+    "memcached": {"pymemcache"},
+    "hbase": {"happybase", "thriftpy2", "Hbase_thrift"},
+}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import statement that runs: those for type checkers only are left out."""
+
+    module: str
+    line: int
+    at_import: bool
+
+    @property
+    def top(self) -> str:
+        return self.module.partition(".")[0]
+
+    @property
+    def is_standard(self) -> bool:
+        return self.top in sys.stdlib_module_names
+
+    def is_from(self, *packages: str) -> bool:
+        return any(f"{self.module}.".startswith(f"{package}.") for package in packages)
+
+
+def imports_of(path: Path) -> Iterator[Import]:
+    yield from _imports(ast.parse(path.read_text(encoding="utf-8")).body, at_import=True)
+
+
+def _imports(body: list[ast.stmt], *, at_import: bool) -> Iterator[Import]:
+    for node in body:
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                yield Import(name.name, node.lineno, at_import)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: name the module in full"
+            assert node.module is not None
+            for name in node.names:
+                yield Import(f"{node.module}.{name.name}", node.lineno, at_import)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            yield from _imports(node.orelse, at_import=at_import)
+        else:
+            inside = at_import and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            for field in ("body", "orelse", "finalbody", "handlers"):
+                yield from _imports(getattr(node, field, []), at_import=inside)
+            for case in getattr(node, "cases", []):
+                yield from _imports(case.body, at_import=inside)
+
+
+def sources(folder: str) -> list[Path]:
+    """The Python files of a folder of the project, links not followed."""
+    found = []
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        linked = any(parent.is_symlink() for parent in path.parents if ROOT in parent.parents)
+        if not linked:
+            found.append(path)
+    return found
+
+
+def identify(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", sources("states"), ids=identify)
+def test_states_need_only_the_core_packages(path: Path) -> None:
+    testing = (ROOT / "states" / "testing") in path.parents
+    allowed = EVERYWHERE | ({"pytest", "hypothesis"} if testing else set())
+    for found in imports_of(path):
+        assert found.is_standard or found.top in allowed or found.is_from("trident.states"), found
+
+
+@pytest.mark.parametrize("path", sources("backends"), ids=identify)
+def test_a_backend_needs_states_and_its_driver_late(path: Path) -> None:
+    drivers = DRIVERS[path.stem]
+    for found in imports_of(path):
+        if found.top in drivers and not found.is_standard:
+            assert not found.at_import, f"{found}: import the driver where it is first used"
+            continue
+        assert (
+            found.is_standard
+            or found.top in EVERYWHERE
+            or found.is_from("trident.states", "trident.backends")
+        ), found
+
+
+@pytest.mark.parametrize("path", sources("trident"), ids=identify)
+def test_only_the_spark_engine_imports_spark(path: Path) -> None:
+    engine = (ROOT / "trident" / "spark") in path.parents
+    allowed = EVERYWHERE | {"trident"} | (ENGINE if engine else set())
+    for found in imports_of(path):
+        assert found.is_standard or found.top in allowed, found
+        if not engine:
+            spark = found.is_from("trident.spark") and found.at_import
+            assert not spark, f"{found}: import the engine where it is chosen"
+
+
+@pytest.mark.parametrize("path", sources("trident/plan"), ids=identify)
+def test_the_plan_knows_no_engine(path: Path) -> None:
+    for found in imports_of(path):
+        assert not found.is_from("trident.spark", "trident.local", "trident.batch"), found
+
+
+def test_an_import_that_only_type_checkers_see_is_allowed(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text("if TYPE_CHECKING:\n    import pyspark\nelse:\n    import json\n")
+    assert [found.module for found in imports_of(module)] == ["json"]
+
+
+def test_imports_inside_functions_and_branches_are_seen(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(
+        "def f():\n    try:\n        import redis\n    except ImportError:\n        import happybase\n"
+    )
+    assert [(found.module, found.at_import) for found in imports_of(module)] == [
+        ("redis", False),
+        ("happybase", False),
+    ]

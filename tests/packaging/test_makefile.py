@@ -1,0 +1,59 @@
+"""The Makefile: what it lists, and that only a set-up that ended counts as one."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.conftest import ROOT, Machine
+
+MAKE = shutil.which("make")
+
+pytestmark = pytest.mark.skipif(MAKE is None, reason="make is not installed")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    shutil.copytree(ROOT / "setup", folder / "setup")
+    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder / name)
+    return folder
+
+
+def test_help_is_the_default_and_lists_every_target(machine: Machine, project: Path) -> None:
+    listed = machine.run(str(MAKE), cwd=project).stdout
+    for target in re.findall(r"^([a-z]+):.*##", (project / "Makefile").read_text(), re.MULTILINE):
+        assert re.search(rf"make {target} +\w", listed), target
+    for target in ("wordcount", "test", "bench", "lint", "typecheck", "lock", "clean"):
+        assert f"make {target} " in listed
+
+
+def test_a_failed_set_up_is_not_taken_for_done(machine: Machine, project: Path) -> None:
+    machine.python("python3", "3.11.2", pip_exit=1)
+    assert machine.run(str(MAKE), "environment", cwd=project).returncode != 0
+    assert not (project / ".venv" / "complete").exists()
+
+    (project / ".venv" / "bin" / "python").unlink()
+    machine.python("python3", "3.11.2")
+    assert machine.run(str(MAKE), "environment", cwd=project).returncode == 0
+    assert (project / ".venv" / "complete").exists()
+
+
+def test_a_set_up_that_is_done_is_not_repeated(machine: Machine, project: Path) -> None:
+    machine.python("python3", "3.11.2")
+    machine.run(str(MAKE), "environment", cwd=project)
+    before = machine.installed
+    assert machine.run(str(MAKE), "environment", cwd=project).returncode == 0
+    assert machine.installed == before
+
+
+def test_an_interpreter_can_be_named(machine: Machine, project: Path) -> None:
+    machine.python("python3", "3.9.2")
+    mine = machine.python("mine", "3.12.1")
+    done = machine.run(str(MAKE), "environment", f"PYTHON={mine}", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert "(3.12.1)" in done.stdout

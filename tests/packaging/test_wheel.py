@@ -1,0 +1,102 @@
+"""The wheel holds the tree, every file under its import name, and works where it is installed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.conftest import ROOT
+
+IMPORT_FOLDERS = {"trident": "trident", "states": "trident/states", "backends": "trident/backends"}
+
+
+def packaged_files() -> Iterator[str]:
+    """The files that belong in a wheel, by the path of their import name."""
+    for folder, name in IMPORT_FOLDERS.items():
+        for at, folders, files in os.walk(ROOT / folder):  # walk does not follow the links
+            folders[:] = [below for below in folders if below != "__pycache__"]
+            for file in files:
+                yield f"{name}/{(Path(at) / file).relative_to(ROOT / folder).as_posix()}"
+
+
+def run(*command: str | Path, cwd: Path, **environment: str) -> str:
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel built from a copy: the build leaves files behind."""
+    copy = tmp_path_factory.mktemp("source") / "project"
+    copy.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy / name)
+    for folder in IMPORT_FOLDERS:
+        shutil.copytree(
+            ROOT / folder,
+            copy / folder,
+            symlinks=True,
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
+    out = tmp_path_factory.mktemp("wheel")
+    offline = ("--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check")
+    run(sys.executable, "-m", "pip", "wheel", *offline, "-w", out, ".", cwd=copy)
+    (built,) = out.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of a new environment that has the wheel and nothing of this checkout."""
+    folder = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", "--without-pip", folder, cwd=folder)
+    python = folder / "bin" / "python"
+    offline = ("--no-deps", "--no-index", "--disable-pip-version-check")
+    run(sys.executable, "-m", "pip", "--python", python, "install", *offline, wheel, cwd=folder)
+    return python
+
+
+def test_the_wheel_holds_the_tree_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        held = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert sorted(held) == sorted(packaged_files())
+
+
+def test_the_wheel_carries_licence_and_marker_of_types(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (metadata,) = (name for name in names if name.endswith("METADATA"))
+        text = archive.read(metadata).decode()
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert "trident/py.typed" in names
+    assert "License-Expression: Apache-2.0" in text
+
+
+def test_an_installed_wheel_imports(installed: Path, tmp_path: Path) -> None:
+    core = sysconfig.get_path("purelib")  # cachetools and orjson, which no index is asked for
+    code = "import trident, trident.states, trident.backends; print(trident.states.__file__)"
+    printed = run(installed, "-c", code, cwd=tmp_path, PYTHONPATH=core)
+    assert Path(printed.strip()).is_relative_to(installed.parents[1])
+
+
+def test_an_installed_wheel_runs_the_quickstart(installed: Path, tmp_path: Path) -> None:
+    core = sysconfig.get_path("purelib")
+    shutil.copy(ROOT / "examples" / "quickstart.py", tmp_path)
+    printed = run(installed, "quickstart.py", cwd=tmp_path, PYTHONPATH=core)
+    assert "[[" in printed
