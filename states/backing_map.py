@@ -36,6 +36,7 @@ class Ability(Enum):
     ADD = "adds amounts to opaque values by itself"
     REMOVE = "entries can be removed under the fence"
     SNAPSHOT = "several reads can be made of one moment"
+    LIST = "all entries can be listed"
 
 
 class IBackingMap(ABC):
@@ -76,8 +77,9 @@ class IBackingMap(ABC):
 
     @abstractmethod
     def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
-        """Store `values` under `keys`; every write must be durable when this returns.
+        """Store `values` under `keys`; readers elsewhere see them when this returns.
 
+        They survive the end of this process from then on, a loss of power from :meth:`persist` on.
         A failure may leave some of them written. Raise
         :class:`~trident.states.errors.FailedException` to have the batch retried.
         """
@@ -153,6 +155,13 @@ class IBackingMap(ABC):
         """
         raise NotImplementedError
 
+    def persist(self) -> None:
+        """Make everything acknowledged so far survive a loss of power.
+
+        Called once a batch a state, after its last write and before the batch is committed: a
+        store that can't afford this at every write does it here. The default does nothing.
+        """
+
     def incarnation(self) -> str | None:
         """Return what changes when the server restarts or another takes over; None: unknown."""
         return None
@@ -163,6 +172,10 @@ class IBackingMap(ABC):
         By default it promises nothing.
         """
         return nullcontext()
+
+    def entries(self) -> list[tuple[Any, Any]]:
+        """Return every key and its value, tombstones too, without the control record."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Let go of connections; may be called twice. The default has none."""
@@ -175,6 +188,7 @@ _OVERRIDES = {
     Ability.ADD: "multiAddFenced",
     Ability.REMOVE: "multiRemoveFenced",
     Ability.SNAPSHOT: "snapshot",
+    Ability.LIST: "entries",
 }
 
 
@@ -252,11 +266,17 @@ class WrappedMap(IBackingMap):
     ) -> bool:
         return self.inner.multiAddFenced(keys, amounts, token, record)
 
+    def persist(self) -> None:
+        self.inner.persist()
+
     def incarnation(self) -> str | None:
         return self.inner.incarnation()
 
     def snapshot(self) -> AbstractContextManager[object]:
         return self.inner.snapshot()
+
+    def entries(self) -> list[tuple[Any, Any]]:
+        return self.inner.entries()
 
     def close(self) -> None:
         self.inner.close()

@@ -210,7 +210,7 @@ class Control:
         self._incarnation = incarnation
 
     def ready(self, record: ControlRecord) -> None:
-        """Confirm that everything written since ``begin(record)`` is still there.
+        """Confirm that everything written since ``begin(record)`` is still there, to stay.
 
         Raises
         ------
@@ -220,6 +220,7 @@ class Control:
             When the server restarted or another took over, or the record is not the begun one:
             acknowledged writes may be lost, so the attempt fails.
         """
+        self._backing.persist()
         found = self.read()
         if found is not None and found.lineage == record.lineage and found.token > record.token:
             raise StaleBatchError(record.token, found.token)
