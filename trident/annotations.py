@@ -1,0 +1,75 @@
+"""What a plain callable says about itself: its name and the types it returns."""
+
+from __future__ import annotations
+
+import collections.abc
+import inspect
+import types
+import typing
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from trident.errors import FieldError
+from trident.field_types import ddl_type
+
+
+def callable_name(function: Callable[..., Any]) -> str:
+    """What a callable is called in plans and errors.
+
+    Examples
+    --------
+    >>> callable_name(str.upper), callable_name(lambda: 1)
+    ('str.upper', '<lambda>')
+    """
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    return str(name).rpartition("<locals>.")[2]
+
+
+def return_annotation(function: Callable[..., Any]) -> object:
+    """The annotation of what a callable returns; None where there is no usable one."""
+    target = function if inspect.isroutine(function) else type(function).__call__
+    try:
+        return typing.get_type_hints(target).get("return")
+    except (NameError, TypeError, AttributeError):  # written as text that has no meaning here
+        return None
+
+
+def item_annotation(returned: object) -> object:
+    """The type of the items of an iterable.
+
+    Examples
+    --------
+    >>> from collections.abc import Iterator
+    >>> item_annotation(Iterator[str]), item_annotation(list[int] | None), item_annotation(str)
+    (<class 'str'>, <class 'int'>, None)
+    """
+    union = typing.get_origin(returned) in (typing.Union, types.UnionType)
+    for option in typing.get_args(returned) if union else (returned,):
+        origin, arguments = typing.get_origin(option), typing.get_args(option)
+        if origin is tuple and arguments[-1:] != (Ellipsis,):
+            continue
+        if isinstance(origin, type) and issubclass(origin, collections.abc.Iterable):
+            return arguments[0]
+    return None
+
+
+def row_types(annotation: object) -> Sequence[str | None]:
+    """Types of a row annotated ``tuple[str, int]``, or of a value annotated otherwise.
+
+    An annotation that fields can't have says nothing: a wrong one is found where it matters.
+
+    Examples
+    --------
+    >>> row_types(tuple[str, int]), row_types(list[str]), row_types(complex)
+    (['string', 'long'], ['array<string>'], [None])
+    """
+    if typing.get_origin(annotation) is tuple:
+        return [_lenient(argument) for argument in typing.get_args(annotation)]
+    return [_lenient(annotation)]
+
+
+def _lenient(annotation: object) -> str | None:
+    try:
+        return ddl_type(annotation)
+    except FieldError:
+        return None

@@ -1,0 +1,175 @@
+"""Plain callables and Spark expressions as operations.
+
+A plain callable is called with the values of its input fields, one argument each; where no input
+fields are named, ``map``, ``flatMap``, ``filter`` and ``peek`` hand it all fields. What it returns:
+
+- ``filter``, and ``each`` without output fields: a bool;
+- ``map``: the new tuple; with one field the value itself;
+- ``flatMap``, and ``each`` with output fields: an iterable, or None for nothing. With one output
+  field each item is a value (a list is an array, a tuple is a row: ``(v,)`` is ``v``); with
+  several each item is a tuple or list of that many values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trident.annotations import callable_name, item_annotation, return_annotation, row_types
+from trident.errors import EmittedValueError, OperationTypeError, described
+from trident.fields import Fields
+from trident.operations import (
+    Consumer,
+    Filter,
+    FlatMapFunction,
+    MapFunction,
+    PlainFunction,
+)
+from trident.rows import checked_row, checked_rows
+from trident.tuples import TridentTuple
+
+
+@dataclass(frozen=True)
+class Native:
+    """A Spark SQL expression in place of a function; see `native`.
+
+    Parameters
+    ----------
+    expression : str or callable
+        SQL, or a callable of no arguments that makes a ``Column``.
+    """
+
+    expression: str | Callable[[], Any]
+
+    @property
+    def label(self) -> str:
+        """The expression for plans and errors."""
+        if isinstance(self.expression, str):
+            return f"native({self.expression!r})"
+        return f"native({callable_name(self.expression)})"
+
+
+def native(expression: str | Callable[[], Any]) -> Native:
+    """A step that Spark runs without Python; the topology then runs on Spark only.
+
+    Parameters
+    ----------
+    expression : str or callable
+        Spark SQL over the stream's fields, or a callable of no arguments that makes a ``Column``
+        (called on the driver, when there is a session). A generator makes several tuples.
+
+    Examples
+    --------
+    >>> native("explode(split(sentence, ' '))").label
+    'native("explode(split(sentence, \\' \\'))")'
+    """
+    if isinstance(expression, str) and expression.strip():
+        return Native(expression)
+    if callable(expression) and not isinstance(expression, type):
+        return Native(expression)
+    advice = 'Write native("upper(word)") or native(lambda: F.upper("word")).'
+    raise OperationTypeError("native: no expression is", described(expression), (), advice)
+
+
+class _Adapted:
+    """Named after its callable; it hands over values, so it needs no tuple with fields."""
+
+    function: Callable[..., Any]
+    positional = True
+
+    @property
+    def label(self) -> str:
+        """The callable's name for plans and errors."""
+        return callable_name(self.function)
+
+
+@dataclass(frozen=True)
+class CallableFunction(_Adapted, PlainFunction):
+    """A plain callable as a function."""
+
+    function: Callable[..., Any]
+
+    def expand(self, *inputs: Any) -> Iterable[Any]:
+        return checked_iterable(self.label, self.function(*inputs))
+
+    def infer_types(self, inputs: Fields) -> Sequence[str | None]:
+        return row_types(item_annotation(return_annotation(self.function)))
+
+
+@dataclass(frozen=True)
+class CallableFilter(_Adapted, Filter):
+    """A plain callable as a filter."""
+
+    function: Callable[..., Any]
+
+    def isKeep(self, tuple: TridentTuple) -> bool:
+        kept = self.function(*tuple)
+        if isinstance(kept, bool):
+            return kept
+        problem = f"returned {described(kept)}, where a filter returns a bool"
+        raise EmittedValueError(self.label, problem)
+
+
+@dataclass(frozen=True)
+class CallableMap(_Adapted, MapFunction):
+    """A plain callable for ``map``, with the number of its output fields."""
+
+    function: Callable[..., Any]
+    width: int
+
+    def execute(self, tuple: TridentTuple) -> Sequence[Any]:
+        made = self.function(*tuple)
+        if self.width == 1 and not isinstance(made, _TUPLE):
+            return (made,)
+        return checked_row(self.label, made, self.width)
+
+    def infer_types(self, inputs: Fields) -> Sequence[str | None]:
+        return row_types(return_annotation(self.function))
+
+
+@dataclass(frozen=True)
+class CallableFlatMap(_Adapted, FlatMapFunction):
+    """A plain callable for ``flatMap``, with the number of its output fields."""
+
+    function: Callable[..., Any]
+    width: int
+
+    def execute(self, tuple: TridentTuple) -> Iterable[Sequence[Any]]:
+        items = checked_iterable(self.label, self.function(*tuple))
+        return checked_rows(self.label, items, self.width)
+
+    def infer_types(self, inputs: Fields) -> Sequence[str | None]:
+        return row_types(item_annotation(return_annotation(self.function)))
+
+
+@dataclass(frozen=True)
+class CallableConsumer(_Adapted, Consumer):
+    """A plain callable for ``peek``."""
+
+    function: Callable[..., Any]
+
+    def accept(self, tuple: TridentTuple) -> None:
+        self.function(*tuple)
+
+
+_TUPLE: type[tuple[Any, ...]] = tuple  # the published argument name ``tuple`` hides it
+
+
+def checked_iterable(operation: str, made: object) -> Iterable[Any]:
+    """What a plain callable returned where an iterable is due; None is empty.
+
+    Raises
+    ------
+    EmittedValueError
+        For a string or bytes, whose letters are hardly meant, and for what is not iterable.
+    """
+    if made is None:
+        return ()
+    if isinstance(made, str | bytes):
+        problem = f"returned {described(made)}, where an iterable is due: return a list of it"
+        raise EmittedValueError(operation, problem)
+    if not isinstance(made, Iterable):
+        problem = f"returned {described(made)}, where an iterable of values is due"
+        raise EmittedValueError(operation, problem)
+    return made

@@ -1,0 +1,177 @@
+"""Every error a user of the library can meet; what went wrong with state is defined below it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from trident.failures import OperationError
+from trident.states.errors import (
+    CorruptStateError,
+    FailedException,
+    LineageError,
+    LostStateError,
+    RewoundStateError,
+    SerializationError,
+    StaleBatchError,
+    StateError,
+    StateUnavailableError,
+    TridentError,
+)
+
+__all__ = [
+    "CorruptStateError",
+    "DuplicateNameError",
+    "EmittedValueError",
+    "FailedException",
+    "FieldError",
+    "GuaranteeWarning",
+    "LineageError",
+    "LongOverflowError",
+    "LostStateError",
+    "OperationError",
+    "OperationTypeError",
+    "PlanError",
+    "RewoundStateError",
+    "SerializationError",
+    "StaleBatchError",
+    "StateError",
+    "StateUnavailableError",
+    "TridentError",
+    "ValueTypeError",
+    "described",
+]
+
+
+class PlanError(TridentError, ValueError):
+    """A call that builds or starts a topology is wrong; nothing was added to the plan.
+
+    Parameters
+    ----------
+    what : str
+        The call and what is wrong with it.
+    found : str
+        What was given.
+    allowed : sequence of str
+        What would be right; the name nearest to ``found`` is offered.
+    advice : str
+        The next step.
+
+    Examples
+    --------
+    >>> raise PlanError("each: unknown field", "sentense", ["id", "sentence"])
+    Traceback (most recent call last):
+    ...
+    trident.errors.PlanError: each: unknown field 'sentense'; there are: id, sentence.
+    Did you mean 'sentence'?
+    """
+
+    def __init__(
+        self, what: str, found: str = "", allowed: Sequence[str] = (), advice: str = ""
+    ) -> None:
+        super().__init__(what, found, tuple(allowed), advice)
+
+    @property
+    def nearest(self) -> str | None:
+        """The allowed name that is most like the one found."""
+        _, found, allowed, _ = self.args
+        return next(iter(difflib.get_close_matches(found, allowed, n=1)), None)
+
+    def __str__(self) -> str:
+        what, found, allowed, advice = self.args
+        text = f"{what} {found!r}" if found else what
+        if allowed:
+            text += f"; there are: {', '.join(allowed)}"
+        text += "."
+        if self.nearest:
+            text += f" Did you mean {self.nearest!r}?"
+        return f"{text} {advice}" if advice else text
+
+
+class FieldError(PlanError):
+    """A field is unknown, given twice, already there, or has no usable type."""
+
+
+class OperationTypeError(PlanError):
+    """What was given as an operation, aggregator or state is none, or does not fit its place."""
+
+
+class DuplicateNameError(PlanError):
+    """Two streams, two states, or two updaters of one state."""
+
+
+class EmittedValueError(TridentError):
+    """An operation returned or emitted something that does not fit its declared outputs.
+
+    Parameters
+    ----------
+    operation : str
+        The operation.
+    problem : str
+        What it emitted, and what is allowed.
+    """
+
+    def __init__(self, operation: str, problem: str) -> None:
+        super().__init__(operation, problem)
+
+    def __str__(self) -> str:
+        operation, problem = self.args
+        return f"{operation} {problem}"
+
+
+class ValueTypeError(TridentError, TypeError):
+    """A value is not of the type that an operation or a typed access needs.
+
+    Parameters
+    ----------
+    what : str
+        Which operation or access.
+    allowed : str
+        The types it takes.
+    found : str
+        The value, as `described` tells it.
+    """
+
+    def __init__(self, what: str, allowed: str, found: str) -> None:
+        super().__init__(what, allowed, found)
+
+    def __str__(self) -> str:
+        what, allowed, found = self.args
+        return f"{what} needs {allowed}, found {found}"
+
+
+def described(value: object) -> str:
+    """A value for an error's text: its type and, shortened, itself.
+
+    Examples
+    --------
+    >>> described("cat")
+    "str 'cat'"
+    """
+    return f"{type(value).__name__} {value!r:.200}"
+
+
+class LongOverflowError(TridentError, OverflowError):
+    """A sum or count of integers left the 64 bits that stores and Spark keep.
+
+    Parameters
+    ----------
+    operation : str
+        Which operation.
+    value : int
+        The sum.
+    """
+
+    def __init__(self, operation: str, value: int) -> None:
+        super().__init__(operation, value)
+
+    def __str__(self) -> str:
+        operation, value = self.args
+        return (
+            f"{operation}: {value} does not fit into 64 bits. "
+            "Sum doubles instead, or keep the sum in several keys."
+        )
+
+
+class GuaranteeWarning(UserWarning):
+    """A state of the topology cannot be exact with the source that feeds it."""

@@ -1,0 +1,297 @@
+"""What a user writes: functions, filters, aggregators, updaters and queries.
+
+All operations are pickled to where they run (the driver, executors, or the process of the local
+engine). `prepare` is called there once per task and batch, before the first tuple; a batch may be
+tried again, so every operation may see a tuple more than once. Raise `FailedException` to fail
+the attempt; any other exception stops the run.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from trident.field_types import ddl_type
+from trident.fields import Fields
+from trident.tuples import TridentTuple
+
+A = TypeVar("A")
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+@dataclass(frozen=True)
+class TridentOperationContext:
+    """Where an operation runs.
+
+    Parameters
+    ----------
+    partition_index : int
+        The partition, from 0.
+    num_partitions : int
+        How many there are.
+    """
+
+    partition_index: int
+    num_partitions: int
+
+    def getPartitionIndex(self) -> int:
+        """The partition, from 0."""
+        return self.partition_index
+
+    def numPartitions(self) -> int:
+        """How many partitions there are."""
+        return self.num_partitions
+
+
+class TridentCollector(ABC):
+    """Takes what an operation emits."""
+
+    @abstractmethod
+    def emit(self, values: Sequence[Any]) -> None:
+        """Emit one tuple: a list or tuple with a value for each output field.
+
+        Raises
+        ------
+        EmittedValueError
+            When it is no list or tuple, or has another length.
+        """
+
+
+class Operation:
+    """What all operations share.
+
+    Attributes
+    ----------
+    deterministic : bool
+        Whether the same input always gives the same output. Declare False where it does not
+        (clocks, random numbers, look-ups elsewhere): what it emitted is then kept for the whole
+        attempt, and a transactional stream counts as opaque from there on.
+    positional : bool
+        Whether the operation reads tuples by position only; engines then hand it plain tuples.
+    output_types : sequence or None
+        Types of the outputs, as `Fields` takes them.
+    """
+
+    deterministic: bool = True
+    positional: bool = False
+    output_types: Sequence[object] | None = None
+
+    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
+        """Get ready to run; called where the operation runs, before the first tuple."""
+
+    def cleanup(self) -> None:
+        """Release what `prepare` took; called when the task ends, not after a killed process."""
+
+    def infer_types(self, inputs: Fields) -> Sequence[str | None]:
+        """Spark types of the outputs, as far as they are known, in order.
+
+        Parameters
+        ----------
+        inputs : Fields
+            The input fields with their types.
+        """
+        return [ddl_type(declared) for declared in self.output_types or ()]
+
+
+class Function(Operation, ABC):
+    """Makes any number of tuples of one; `each` appends them to the input's fields.
+
+    Examples
+    --------
+    >>> class Letters(Function):
+    ...     output_types = [str]
+    ...     def execute(self, tuple, collector):
+    ...         for letter in tuple.getStringByField("word"):
+    ...             collector.emit([letter])
+    """
+
+    @abstractmethod
+    def execute(self, tuple: TridentTuple, collector: TridentCollector) -> None:
+        """Emit the outputs for one tuple of the input fields."""
+
+
+class PlainFunction(Function):
+    """A function written without tuples and collectors, which is two to three times as fast.
+
+    Examples
+    --------
+    >>> class Letters(PlainFunction):
+    ...     def expand(self, word: str) -> list[str]:
+    ...         return list(word)
+    """
+
+    positional = True
+
+    @abstractmethod
+    def expand(self, *inputs: Any) -> Iterable[Any]:
+        """The outputs for one tuple, whose values are the arguments.
+
+        Returns
+        -------
+        iterable
+            With one output field: its values (a tuple is a row, so ``(v,)`` is ``v`` too). With
+            several: a tuple for each row.
+        """
+
+    def execute(self, tuple: TridentTuple, collector: TridentCollector) -> None:
+        for item in self.expand(*tuple):
+            collector.emit(item if isinstance(item, _TUPLE) else (item,))
+
+
+_TUPLE: type[tuple[Any, ...]] = tuple  # the published argument name ``tuple`` hides it
+
+
+class Filter(Operation, ABC):
+    """Keeps some tuples.
+
+    Examples
+    --------
+    >>> class Short(Filter):
+    ...     def isKeep(self, tuple):
+    ...         return len(tuple.getString(0)) < 4
+    """
+
+    @abstractmethod
+    def isKeep(self, tuple: TridentTuple) -> bool:
+        """Whether this tuple stays."""
+
+
+class MapFunction(Operation, ABC):
+    """Replaces each tuple by one other."""
+
+    @abstractmethod
+    def execute(self, tuple: TridentTuple) -> Sequence[Any]:
+        """The new tuple's values, one for each output field."""
+
+
+class FlatMapFunction(Operation, ABC):
+    """Replaces each tuple by any number of others."""
+
+    @abstractmethod
+    def execute(self, tuple: TridentTuple) -> Iterable[Sequence[Any]]:
+        """The new tuples, each with a value for every output field."""
+
+
+class Consumer(Operation, ABC):
+    """Looks at tuples as they pass."""
+
+    @abstractmethod
+    def accept(self, tuple: TridentTuple) -> None:
+        """Look at one tuple; it may come again when its batch is retried."""
+
+
+class CombinerAggregator(Operation, ABC, Generic[A]):
+    """An aggregate that can be made of partial ones; the fastest kind, as partitions combine first.
+
+    Attributes
+    ----------
+    arity : int or None
+        How many input fields it reads; None for any number.
+    adds : bool
+        Whether `combine` is ``a + b`` and null counts for nothing, so that a store can add by
+        itself.
+    """
+
+    arity: int | None = None
+    adds: bool = False
+
+    @abstractmethod
+    def init(self, tuple: TridentTuple) -> A:
+        """The aggregate of one tuple."""
+
+    @abstractmethod
+    def combine(self, a: A, b: A) -> A:
+        """The aggregate of both; associative, and commutative where order is not to matter."""
+
+    @abstractmethod
+    def zero(self) -> A:
+        """The aggregate of no tuple, which combined with any other gives that other."""
+
+
+class ReducerAggregator(Operation, ABC, Generic[A]):
+    """An aggregate that takes in one tuple after the other."""
+
+    @abstractmethod
+    def init(self) -> A:
+        """The aggregate of no tuple."""
+
+    @abstractmethod
+    def reduce(self, curr: A, tuple: TridentTuple) -> A:
+        """The aggregate with one more tuple."""
+
+
+class Aggregator(Operation, ABC, Generic[A]):
+    """The most general aggregate: it may emit any number of tuples at any time."""
+
+    @abstractmethod
+    def init(self, batchId: object, collector: TridentCollector) -> A:
+        """Begin a batch in a partition, or a group of it; what it returns is handed on.
+
+        Parameters
+        ----------
+        batchId : object
+            The batch's txid; for DRPC the request's id.
+        """
+
+    @abstractmethod
+    def aggregate(self, val: A, tuple: TridentTuple, collector: TridentCollector) -> A | None:
+        """Take in one tuple.
+
+        Returns
+        -------
+        object or None
+            The value to hand on; None keeps ``val``, which may have been changed in place.
+        """
+
+    @abstractmethod
+    def complete(self, val: A, collector: TridentCollector) -> None:
+        """End the batch, or the group."""
+
+
+class StateUpdater(Operation, ABC, Generic[S]):
+    """Writes tuples to a state, between its ``beginCommit`` and ``commit``."""
+
+    @abstractmethod
+    def updateState(
+        self, state: S, tuples: Sequence[TridentTuple], collector: TridentCollector
+    ) -> None:
+        """Update the state with all tuples of a batch in this partition; there is at least one.
+
+        What it emits are the new values, which ``newValuesStream`` carries on.
+        """
+
+
+class QueryFunction(Operation, ABC, Generic[S, R]):
+    """Looks tuples up in a state.
+
+    Attributes
+    ----------
+    queries : str or None
+        What a state must have for it: ``"multiGet"``, ``"get"`` or ``"getTuples"``; None for
+        anything.
+    """
+
+    queries: ClassVar[str | None] = None
+
+    @abstractmethod
+    def batchRetrieve(self, state: S, tuples: Sequence[TridentTuple]) -> Sequence[R]:
+        """One result for each tuple, in order; called once per partition that has tuples."""
+
+    @abstractmethod
+    def execute(self, tuple: TridentTuple, result: R, collector: TridentCollector) -> None:
+        """Emit the outputs for one tuple and its result."""
+
+    def infer_state_types(self, inputs: Fields, stored: Fields) -> Sequence[str | None]:
+        """Spark types of the outputs, as far as they are known, in order.
+
+        Parameters
+        ----------
+        inputs : Fields
+            The input fields with their types.
+        stored : Fields
+            The fields of the state's new values: its keys and its value; empty where unknown.
+        """
+        return self.infer_types(inputs)

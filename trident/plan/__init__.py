@@ -1,0 +1,1 @@
+"""The immutable plan that the fluent calls build; nothing in here knows an engine."""

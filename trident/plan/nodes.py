@@ -1,0 +1,432 @@
+"""The nodes of a plan: one frozen dataclass for each kind of step.
+
+A node is compared by identity, knows its parents, and derives its output fields from them, with
+types where they are known. Constructors check what a node needs to be meaningful by itself, so
+that the call that is wrong is the call that fails.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from trident.callables import Native
+from trident.fields import Fields
+from trident.operations import (
+    Aggregator,
+    CombinerAggregator,
+    Consumer,
+    Filter,
+    FlatMapFunction,
+    Function,
+    MapFunction,
+    QueryFunction,
+    ReducerAggregator,
+    StateUpdater,
+)
+from trident.plan.origin import Origin
+from trident.plan.types import typed_outputs
+from trident.plan.validate import (
+    check_aggregate_shape,
+    check_new_fields,
+    check_parallelism,
+    check_selection,
+    check_width,
+)
+
+if TYPE_CHECKING:
+    from trident.states.state import StateFactory
+
+AnyAggregator = CombinerAggregator[Any] | ReducerAggregator[Any] | Aggregator[Any]
+Kind = Literal["opaque", "transactional", "non-transactional"]
+Clock = Literal["dataframe", "spout"]
+How = Literal["partitionBy", "shuffle", "global", "batchGlobal", "broadcast"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Node(ABC):
+    """One step.
+
+    Parameters
+    ----------
+    id : int
+        Its place in the order of creation, unique in a topology.
+    origin : Origin
+        The user's line that declared it.
+    """
+
+    id: int
+    origin: Origin
+
+    def __post_init__(self) -> None:
+        self.check()
+        _ = self.fields
+
+    def check(self) -> None:  # noqa: B027 - most kinds of step need none
+        """Raise `PlanError` where the step is meaningless."""
+
+    @property
+    @abstractmethod
+    def parents(self) -> tuple[Node, ...]:
+        """The steps whose output it takes."""
+
+    @cached_property
+    @abstractmethod
+    def fields(self) -> Fields:
+        """The output fields."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id} {self.fields!r} at {self.origin}>"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class StepNode(Node):
+    """A step with one parent; by itself it passes the fields on."""
+
+    parent: Node
+
+    @property
+    def parents(self) -> tuple[Node, ...]:
+        return (self.parent,)
+
+    @cached_property
+    def fields(self) -> Fields:
+        return self.parent.fields
+
+
+@dataclass(frozen=True)
+class StateDeclaration:
+    """A state as the plan knows it.
+
+    Parameters
+    ----------
+    name : str
+        Unique in the topology.
+    factory : StateFactory
+        Makes the state; the name is already filled in as its prefix where it had none.
+    required_partitions : int or None
+        The number of partitions it insists on.
+    """
+
+    name: str
+    factory: StateFactory
+    required_partitions: int | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SourceNode(Node):
+    """A stream's beginning: a streaming DataFrame or a spout.
+
+    Parameters
+    ----------
+    stream_id : str
+        Its id, which names it in the log.
+    source : object
+        The DataFrame or spout.
+    declared : Fields
+        Its fields.
+    kind : str
+        How it replays a batch.
+    clock : str
+        Whether Structured Streaming or our own loop makes its batches.
+    """
+
+    stream_id: str
+    source: Any
+    declared: Fields
+    kind: Kind
+    clock: Clock
+
+    @property
+    def parents(self) -> tuple[Node, ...]:
+        return ()
+
+    @cached_property
+    def fields(self) -> Fields:
+        return self.declared
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class DRPCNode(Node):
+    """The beginning of a query: one tuple ``args``, a string."""
+
+    function: str
+
+    @property
+    def parents(self) -> tuple[Node, ...]:
+        return ()
+
+    @cached_property
+    def fields(self) -> Fields:
+        return Fields(args=str)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class EachNode(StepNode):
+    """Appends what a function makes of the input fields."""
+
+    inputs: Fields
+    function: Function
+    outputs: Fields
+
+    def check(self) -> None:
+        check_selection(self.origin.call, self.inputs, self.parent.fields)
+        check_new_fields(self.origin.call, self.outputs, self.parent.fields)
+
+    @cached_property
+    def fields(self) -> Fields:
+        inputs = self.parent.fields.select(self.inputs)
+        return self.parent.fields + typed_outputs(self.outputs, self.function.infer_types(inputs))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class FilterNode(StepNode):
+    """Keeps some tuples."""
+
+    inputs: Fields
+    filter: Filter
+
+    def check(self) -> None:
+        check_selection(self.origin.call, self.inputs, self.parent.fields)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class MapNode(StepNode):
+    """Replaces each tuple by one; the function sees all fields.
+
+    Without ``outputs`` names and types stay, and so does their number.
+    """
+
+    function: MapFunction
+    outputs: Fields | None = None
+
+    @cached_property
+    def fields(self) -> Fields:
+        return _replaced(self.parent.fields, self.outputs, self.function)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class FlatMapNode(StepNode):
+    """Replaces each tuple by any number; the function sees all fields.
+
+    Without ``outputs`` names and types stay, and so does their number.
+    """
+
+    function: FlatMapFunction
+    outputs: Fields | None = None
+
+    @cached_property
+    def fields(self) -> Fields:
+        return _replaced(self.parent.fields, self.outputs, self.function)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class PeekNode(StepNode):
+    """Shows each tuple, with all its fields, to a consumer."""
+
+    consumer: Consumer
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ProjectNode(StepNode):
+    """Keeps the named fields only, in that order."""
+
+    keep: Fields
+
+    def check(self) -> None:
+        check_selection(self.origin.call, self.keep, self.parent.fields)
+
+    @cached_property
+    def fields(self) -> Fields:
+        return self.parent.fields.select(self.keep)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class NativeNode(StepNode):
+    """A Spark expression that appends fields, or without outputs keeps where it is true.
+
+    ``inputs`` are the fields it reads, None where that is unknown.
+    """
+
+    expression: Native
+    inputs: Fields | None
+    outputs: Fields
+
+    def check(self) -> None:
+        check_selection(self.origin.call, self.inputs or Fields(), self.parent.fields)
+        check_new_fields(self.origin.call, self.outputs, self.parent.fields)
+
+    @cached_property
+    def fields(self) -> Fields:
+        return self.parent.fields + self.outputs
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class PartitionNode(StepNode):
+    """Moves tuples between partitions and changes none; ``by`` is for ``partitionBy`` only."""
+
+    how: How
+    by: Fields | None = None
+
+    def check(self) -> None:
+        check_selection(self.origin.call, self.by or Fields(), self.parent.fields)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class PartitionAggregateNode(StepNode):
+    """Aggregates within each partition, and there within each group if there is one."""
+
+    group: Fields | None
+    inputs: Fields
+    aggregator: AnyAggregator
+    outputs: Fields
+
+    def check(self) -> None:
+        _check_aggregate(self)
+
+    @cached_property
+    def fields(self) -> Fields:
+        return _aggregated(self)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class AggregateNode(StepNode):
+    """Aggregates a whole batch, or each group of it; the exchange is part of the step."""
+
+    group: Fields | None
+    inputs: Fields
+    aggregator: AnyAggregator
+    outputs: Fields
+
+    def check(self) -> None:
+        _check_aggregate(self)
+
+    @cached_property
+    def fields(self) -> Fields:
+        return _aggregated(self)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class StateUpdateNode(StepNode):
+    """Writes the batch to a state; what it hands on are the new values."""
+
+    state: StateDeclaration
+    inputs: Fields
+    updater: StateUpdater[Any]
+    outputs: Fields
+    group: Fields | None = None
+
+    def check(self) -> None:
+        check_selection(self.origin.call, self.inputs, self.parent.fields)
+
+    @cached_property
+    def fields(self) -> Fields:
+        return self.outputs
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class NewValuesNode(StepNode):
+    """The new values of a state update, as a stream."""
+
+    parent: StateUpdateNode
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class StaticStateNode(Node):
+    """A state that this topology only reads."""
+
+    state: StateDeclaration
+
+    @property
+    def parents(self) -> tuple[Node, ...]:
+        return ()
+
+    @cached_property
+    def fields(self) -> Fields:
+        return Fields()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class StateQueryNode(StepNode):
+    """Appends what a query finds in a state for the input fields."""
+
+    state: StateUpdateNode | StaticStateNode
+    inputs: Fields
+    function: QueryFunction[Any, Any]
+    outputs: Fields
+
+    def check(self) -> None:
+        check_selection(self.origin.call, self.inputs, self.parent.fields)
+        check_new_fields(self.origin.call, self.outputs, self.parent.fields)
+
+    @cached_property
+    def fields(self) -> Fields:
+        inputs = self.parent.fields.select(self.inputs)
+        types = self.function.infer_state_types(inputs, self.state.fields)
+        return self.parent.fields + typed_outputs(self.outputs, types)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class MergeNode(Node):
+    """All tuples of several streams; fields by position, named as in the first or as given."""
+
+    merged: tuple[Node, ...]
+    outputs: Fields | None = None
+
+    @property
+    def parents(self) -> tuple[Node, ...]:
+        return self.merged
+
+    def check(self) -> None:
+        for node in self.merged[1:]:
+            check_width(self.origin.call, node.fields, self.merged[0].fields)
+
+    @cached_property
+    def fields(self) -> Fields:
+        first = self.merged[0].fields
+        columns = zip(*(node.fields.types.values() for node in self.merged), strict=True)
+        common = [types[0] if len(set(types)) == 1 else None for types in columns]
+        return typed_outputs(self.outputs or Fields(*first.names), common)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class HintNode(StepNode):
+    """Sets the number of partitions from the last exchange to here."""
+
+    parallelism: int
+
+    def check(self) -> None:
+        check_parallelism(self.origin.call, self.parallelism)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class NameNode(StepNode):
+    """Labels the steps up to here in plans and progress."""
+
+    label: str
+
+
+def _replaced(
+    before: Fields, outputs: Fields | None, function: MapFunction | FlatMapFunction
+) -> Fields:
+    inferred = function.infer_types(before)
+    if outputs is not None:
+        return typed_outputs(outputs, inferred)
+    kept = typed_outputs(Fields.typed((name, None) for name in before), inferred)
+    return typed_outputs(kept, list(before.types.values()))
+
+
+def _check_aggregate(node: AggregateNode | PartitionAggregateNode) -> None:
+    call = node.origin.call
+    check_selection(call, node.group or Fields(), node.parent.fields)
+    check_selection(call, node.inputs, node.parent.fields)
+    check_aggregate_shape(call, node.aggregator, node.inputs, node.outputs)
+    check_new_fields(call, node.outputs, node.group or Fields())
+
+
+def _aggregated(node: AggregateNode | PartitionAggregateNode) -> Fields:
+    before = node.parent.fields
+    types = node.aggregator.infer_types(before.select(node.inputs))
+    return before.select(node.group or Fields()) + typed_outputs(node.outputs, types)

@@ -1,0 +1,44 @@
+"""The line of the user's program that declared a step."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+_API = ("trident.topology", "trident.stream", "trident.grouped", "trident.trident_state")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a step was declared.
+
+    Parameters
+    ----------
+    file : str
+        The source file.
+    line : int
+        The line in it, from 1.
+    call : str
+        The method that was called.
+    """
+
+    file: str
+    line: int
+    call: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def caller() -> Origin:
+    """The nearest line on the stack that is not the fluent API's own."""
+    frame = sys._getframe(1)
+    call = ""
+    while frame.f_back is not None and _inside(frame.f_globals.get("__name__", "")):
+        call = frame.f_code.co_name
+        frame = frame.f_back
+    return Origin(frame.f_code.co_filename, frame.f_lineno, call.rstrip("_"))
+
+
+def _inside(module: str) -> bool:
+    return module in _API or module.startswith("trident.plan.")

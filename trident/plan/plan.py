@@ -1,0 +1,179 @@
+"""A finished plan: its nodes, its batch groups and its queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+
+from trident.plan.nodes import (
+    Clock,
+    DRPCNode,
+    Node,
+    SourceNode,
+    StateQueryNode,
+    StateUpdateNode,
+    StaticStateNode,
+)
+
+
+@dataclass(frozen=True)
+class BatchGroup:
+    """A connected part of the plan, whose streams share one txid.
+
+    Parameters
+    ----------
+    id : str
+        The smallest id of its streams.
+    nodes : tuple of Node
+        All its steps in order of creation.
+    """
+
+    id: str
+    nodes: tuple[Node, ...]
+
+    @property
+    def sources(self) -> tuple[SourceNode, ...]:
+        """Its streams, in order of their ids."""
+        found = [node for node in self.nodes if isinstance(node, SourceNode)]
+        return tuple(sorted(found, key=lambda node: node.stream_id))
+
+    @property
+    def updates(self) -> tuple[StateUpdateNode, ...]:
+        """Its state updates, in order of creation."""
+        return tuple(node for node in self.nodes if isinstance(node, StateUpdateNode))
+
+    @property
+    def clock(self) -> Clock:
+        """What makes its batches: Structured Streaming if any stream is a DataFrame."""
+        frames = any(source.clock == "dataframe" for source in self.sources)
+        return "dataframe" if frames else "spout"
+
+
+@dataclass(frozen=True)
+class DRPCQuery:
+    """A query and what answers it.
+
+    Parameters
+    ----------
+    function : str
+        The name it is called by.
+    source : DRPCNode
+        Where the arguments enter.
+    result : Node
+        The last step declared on its stream; its tuples are the answer.
+    """
+
+    function: str
+    source: DRPCNode
+    result: Node
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The steps that lead to the result, in order of creation."""
+        return ancestors(self.result)
+
+    @property
+    def states(self) -> tuple[StateUpdateNode | StaticStateNode, ...]:
+        """The states it reads, each once, in order of creation."""
+        found = {node.state for node in self.nodes if isinstance(node, StateQueryNode)}
+        return tuple(sorted(found, key=lambda node: node.id))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All steps of a topology.
+
+    Parameters
+    ----------
+    nodes : tuple of Node
+        In order of creation, so that parents come first.
+    """
+
+    nodes: tuple[Node, ...]
+
+    @cached_property
+    def _consumers(self) -> Mapping[Node, tuple[Node, ...]]:
+        consumers: dict[Node, list[Node]] = {node: [] for node in self.nodes}
+        for node in self.nodes:
+            for parent in dict.fromkeys(node.parents):
+                consumers[parent].append(node)
+        return {node: tuple(found) for node, found in consumers.items()}
+
+    def consumers(self, node: Node) -> tuple[Node, ...]:
+        """The steps that take a step's output, each once, in order of creation."""
+        return self._consumers[node]
+
+    @cached_property
+    def groups(self) -> tuple[BatchGroup, ...]:
+        """The batch groups, in order of their ids."""
+        groups = []
+        for nodes in self._components:
+            ids = [node.stream_id for node in nodes if isinstance(node, SourceNode)]
+            if ids:
+                groups.append(BatchGroup(min(ids), nodes))
+        return tuple(sorted(groups, key=lambda group: group.id))
+
+    @cached_property
+    def drpc(self) -> Mapping[str, DRPCQuery]:
+        """The queries by function, in order of creation."""
+        queries = {}
+        for nodes in self._components:
+            if isinstance(source := nodes[0], DRPCNode):
+                queries[source.function] = DRPCQuery(source.function, source, nodes[-1])
+        return MappingProxyType(queries)
+
+    @cached_property
+    def states(self) -> tuple[StateUpdateNode | StaticStateNode, ...]:
+        """Every state of the topology, in order of creation."""
+        kinds = (StateUpdateNode, StaticStateNode)
+        return tuple(node for node in self.nodes if isinstance(node, kinds))
+
+    def group_of(self, node: Node) -> BatchGroup | None:
+        """The batch group that a step belongs to; None for those of queries and static states."""
+        return next((group for group in self.groups if node in group.nodes), None)
+
+    @cached_property
+    def _components(self) -> tuple[tuple[Node, ...], ...]:
+        """Connected steps; a query inside a batch connects it with the state's update."""
+        of_drpc = {n for n in self.nodes if any(isinstance(a, DRPCNode) for a in ancestors(n))}
+        component: dict[Node, list[Node]] = {node: [node] for node in self.nodes}
+        for node in self.nodes:
+            for other in _neighbours(node, node in of_drpc):
+                _join(component, node, other)
+        distinct = {id(nodes): nodes for nodes in component.values()}
+        return tuple(tuple(sorted(nodes, key=_by_id)) for nodes in distinct.values())
+
+
+def ancestors(node: Node) -> tuple[Node, ...]:
+    """A step and all that leads to it, in order of creation."""
+    return tuple(sorted(set(_walk([node])), key=_by_id))
+
+
+def _walk(nodes: Iterable[Node]) -> Iterator[Node]:
+    pending, seen = list(nodes), set()
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            pending.extend(node.parents)
+            yield node
+
+
+def _neighbours(node: Node, of_drpc: bool) -> tuple[Node, ...]:
+    if isinstance(node, StateQueryNode) and isinstance(node.state, StateUpdateNode) and not of_drpc:
+        return (*node.parents, node.state)
+    return node.parents
+
+
+def _join(component: dict[Node, list[Node]], one: Node, other: Node) -> None:
+    ours, theirs = component[one], component[other]
+    if ours is not theirs:
+        ours.extend(theirs)
+        for node in theirs:
+            component[node] = ours
+
+
+def _by_id(node: Node) -> int:
+    return node.id

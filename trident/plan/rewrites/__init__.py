@@ -1,0 +1,1 @@
+"""What an engine may leave out or move without changing a result."""

@@ -1,0 +1,115 @@
+"""Checks on what operations emit: the number of values is that of the output fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from trident.errors import EmittedValueError, described
+from trident.fields import Fields
+from trident.operations import Function, Operation, PlainFunction, TridentCollector
+from trident.tuples import tuple_type
+
+Row = tuple[Any, ...]
+
+
+class ListCollector(TridentCollector):
+    """Keeps what an operation emits, checked, in ``rows``.
+
+    Parameters
+    ----------
+    operation : str
+        Its name in errors.
+    width : int
+        The number of output fields.
+    """
+
+    def __init__(self, operation: str, width: int) -> None:
+        self.rows: list[Row] = []
+        self._operation = operation
+        self._width = width
+
+    def emit(self, values: Sequence[Any]) -> None:
+        self.rows.append(checked_row(self._operation, values, self._width))
+
+
+def checked_row(operation: str, values: object, width: int) -> Row:
+    """One emitted tuple.
+
+    Raises
+    ------
+    EmittedValueError
+        When it is no list or tuple of ``width`` values.
+    """
+    if not isinstance(values, tuple | list):
+        problem = f"emitted {described(values)}, where a list of {width} values is due"
+        raise EmittedValueError(operation, problem)
+    if len(values) != width:
+        problem = f"emitted {len(values)} values for {width} output fields: {described(values)}"
+        raise EmittedValueError(operation, problem)
+    return tuple(values)
+
+
+def checked_values(operation: str, items: list[Any]) -> list[Any]:
+    """Plain results for one output field; ``(v,)`` is ``v``.
+
+    It looks at each distinct type only, so that whole columns can be checked at once.
+
+    Examples
+    --------
+    >>> checked_values("f", ["a", ("b",), ["c"]])
+    ['a', 'b', ['c']]
+    """
+    if not any(issubclass(kind, tuple) for kind in set(map(type, items))):
+        return items
+    return [checked_row(operation, i, 1)[0] if isinstance(i, tuple) else i for i in items]
+
+
+def checked_rows(operation: str, items: Iterable[Any], width: int) -> list[Row]:
+    """Plain results as rows.
+
+    Examples
+    --------
+    >>> checked_rows("f", ["a", ("b",)], 1), checked_rows("f", [("a", 1), ["b", 2]], 2)
+    ([('a',), ('b',)], [('a', 1), ('b', 2)])
+    """
+    if width == 1:
+        return [(value,) for value in checked_values(operation, list(items))]
+    return [checked_row(operation, item, width) for item in items]
+
+
+def expander(function: Function, inputs: Fields, outputs: Fields) -> Callable[[Row], list[Row]]:
+    """What a function appends to a tuple, whichever way it is written.
+
+    Returns
+    -------
+    callable
+        From the values of the input fields to the rows of output values.
+    """
+    name, width = operation_name(function), len(outputs)
+    if isinstance(function, PlainFunction):
+        expand = function.expand
+        return lambda values: checked_rows(name, expand(*values), width)
+    make: Callable[[Row], Any] = tuple if function.positional else tuple_type(inputs)
+
+    def collect(values: Row) -> list[Row]:
+        collector = ListCollector(name, width)
+        function.execute(make(values), collector)
+        return collector.rows
+
+    return collect
+
+
+def operation_name(operation: object) -> str:
+    """How an operation is called in plans and errors: its ``label``, else its class.
+
+    Examples
+    --------
+    >>> from trident.builtin import Split
+    >>> operation_name(Split())
+    'Split()'
+    """
+    if isinstance(operation, Operation) or hasattr(operation, "label"):
+        label = getattr(operation, "label", None)
+        return label if isinstance(label, str) else f"{type(operation).__name__}()"
+    return type(operation).__name__

@@ -1,0 +1,119 @@
+"""How aggregates reach a state: what ``persistentAggregate`` is made of.
+
+Engines may do the same in bulk (``multiCombine``, ``multiFold``); these are the definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trident.fields import Fields
+from trident.operations import (
+    CombinerAggregator,
+    ReducerAggregator,
+    StateUpdater,
+    TridentCollector,
+)
+from trident.states.map_state import MapState, Snapshottable
+from trident.states.updaters import CombinerValueUpdater, ReducerValueUpdater
+from trident.tuples import TridentTuple, tuple_type
+
+
+@dataclass(frozen=True)
+class MapCombinerAggStateUpdater(StateUpdater[MapState]):
+    """Combines one partial aggregate per key with the stored one.
+
+    Parameters
+    ----------
+    combiner : CombinerAggregator
+        Combines stored and partial value.
+    group : Fields
+        The key, the first fields of each tuple.
+    value : str
+        The last field, the partial aggregate.
+    """
+
+    combiner: CombinerAggregator[Any]
+    group: Fields
+    value: str
+    positional = True
+
+    def updateState(
+        self, state: MapState, tuples: Sequence[TridentTuple], collector: TridentCollector
+    ) -> None:
+        keys = [tuple(t[:-1]) for t in tuples]
+        updaters = [CombinerValueUpdater(self.combiner, t[-1]) for t in tuples]
+        for key, new in zip(keys, state.multiUpdate(keys, updaters), strict=True):
+            collector.emit((*key, new))
+
+
+@dataclass(frozen=True)
+class MapReducerAggStateUpdater(StateUpdater[MapState]):
+    """Reduces all tuples of a key onto the stored value.
+
+    Parameters
+    ----------
+    reducer : ReducerAggregator
+        Takes in the tuples.
+    group : Fields
+        The key.
+    inputs : Fields
+        What the reducer sees of each tuple.
+    """
+
+    reducer: ReducerAggregator[Any]
+    group: Fields
+    inputs: Fields
+
+    def updateState(
+        self, state: MapState, tuples: Sequence[TridentTuple], collector: TridentCollector
+    ) -> None:
+        by_key: dict[tuple[Any, ...], list[TridentTuple]] = {}
+        make = tuple_type(self.inputs)
+        for t in tuples:
+            key = tuple(t[name] for name in self.group)
+            by_key.setdefault(key, []).append(make([t[name] for name in self.inputs]))
+        keys = list(by_key)
+        updaters = [ReducerValueUpdater(self.reducer, by_key[key]) for key in keys]
+        for key, new in zip(keys, state.multiUpdate(keys, updaters), strict=True):
+            collector.emit((*key, new))
+
+
+@dataclass(frozen=True)
+class CombinerAggStateUpdater(StateUpdater[Snapshottable]):
+    """Combines the batch's one aggregate with the stored one.
+
+    Parameters
+    ----------
+    combiner : CombinerAggregator
+        Combines stored and partial value.
+    """
+
+    combiner: CombinerAggregator[Any]
+    positional = True
+
+    def updateState(
+        self, state: Snapshottable, tuples: Sequence[TridentTuple], collector: TridentCollector
+    ) -> None:
+        [partial] = tuples
+        collector.emit((state.update(CombinerValueUpdater(self.combiner, partial[0])),))
+
+
+@dataclass(frozen=True)
+class ReducerAggStateUpdater(StateUpdater[Snapshottable]):
+    """Reduces all tuples of the batch onto the stored value.
+
+    Parameters
+    ----------
+    reducer : ReducerAggregator
+        Takes in the tuples.
+    """
+
+    reducer: ReducerAggregator[Any]
+
+    def updateState(
+        self, state: Snapshottable, tuples: Sequence[TridentTuple], collector: TridentCollector
+    ) -> None:
+        collector.emit((state.update(ReducerValueUpdater(self.reducer, list(tuples))),))
