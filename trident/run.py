@@ -138,8 +138,9 @@ class Run:
         self._delivered: BaseException | None = None
         self._changed = threading.Condition()
         self._running = len(self.groups)
+        self._finished = threading.Event()
         if not self.groups:
-            on_end()
+            self._finish()
         for group in self.groups.values():
             group.when_ended(self._group_ended)
 
@@ -147,12 +148,16 @@ class Run:
         with self._changed:
             self._running -= 1
             last = self._running == 0
+        if last:
+            self._finish()
+        with self._changed:
+            self._changed.notify_all()
+
+    def _finish(self) -> None:
         try:
-            if last:
-                self._on_end()
+            self._on_end()
         finally:
-            with self._changed:
-                self._changed.notify_all()
+            self._finished.set()
 
     @property
     def isActive(self) -> bool:
@@ -193,7 +198,7 @@ class Run:
         while True:
             with self._changed:
                 self._raise_failure()
-                if not self.isActive:
+                if self._finished.is_set():
                     return True
                 remaining = None if deadline is None else deadline - time.monotonic()
                 if remaining is not None and remaining <= 0:
@@ -221,6 +226,7 @@ class Run:
             group.request_stop()
         for group in self.groups.values():
             group.stop()
+        self._finished.wait()
         on_close, self._on_close = self._on_close, None
         if on_close is not None:
             on_close()

@@ -14,8 +14,8 @@ from trident.states.values import Token
 class BatchWork(ABC):
     """The work of one txid, called by the runner on the driver, one call at a time.
 
-    ``plan`` is called at most once a txid; ``emit`` and ``run`` once an attempt, in this order;
-    ``committed`` after the commit, once more after a restart or for a replay.
+    ``plan``, ``emit`` and ``run`` are called once an attempt, in this order, ``plan`` only until it
+    has decided; ``committed`` after the commit, once more after a restart or for a replay.
     """
 
     emitted_metadata: Mapping[str, Any] = {}

@@ -98,9 +98,9 @@ class BatchCoordinator(ABC):
         """Learn that `txid` is committed; may be called again, also after a restart."""
         return None
 
+    @abstractmethod
     def isReady(self, txid: int) -> bool:
         """Return whether there is a batch `txid` to emit now."""
-        return True
 
     def whenReady(self, listener: Callable[[], None]) -> bool:
         """Promise to call `listener`, as :meth:`IBatchSpout.whenReady`."""

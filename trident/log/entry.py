@@ -1,0 +1,144 @@
+"""One entry of the coordinator log: all that a group has to remember."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trident.log.errors import CorruptLogError, MetadataError
+from trident.states.values import Token
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """The whole state of a group's log at one moment; immutable, picklable.
+
+    Parameters
+    ----------
+    number : int
+        Its place in the log, consecutive from 1.
+    writer : str
+        The run that wrote it.
+    lineage : str
+        The log's id, made once.
+    begun : Token
+        The attempt that `writer` may run: reserved by a commit, or begun after a failure.
+    committed : int
+        The last committed txid.
+    base : int
+        The txid before the log's first.
+    clock : str
+        ``"spout"`` or ``"dataframe"``: who decides what a batch is.
+    query_id : str or None
+        Spark's id of the streaming query; None for spouts and before the first commit.
+    streams : mapping of str to str
+        The schema of each stream, by its id.
+    states : mapping of str to Token
+        For each state the last committed attempt that had begun it.
+    metadata : mapping of str to object
+        What each stream's spout said with the last commit.
+    planned : mapping of str to object, or None
+        What the batch under way will hold, for transactional spouts.
+    exceptions : mapping of int to int
+        The txids whose committed attempt was not 0, and that attempt; -1 where none counts.
+    digest : str or None
+        What the source said that the last committed batch covers.
+    adopted : tuple of str
+        The lineages whose state this log has taken over.
+    successor : tuple of str and str, or None
+        The lineage and the place of the log that has taken over this one's state.
+
+    Examples
+    --------
+    >>> entry = LogEntry(1, "me", "a1", begun=Token(1, 0), committed=0)
+    >>> LogEntry.decode(entry.encode(), "1.json") == entry
+    True
+    """
+
+    number: int
+    writer: str
+    lineage: str
+    begun: Token
+    committed: int
+    base: int = 0
+    clock: str = "spout"
+    query_id: str | None = None
+    streams: Mapping[str, str] = field(default_factory=dict)
+    states: Mapping[str, Token] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    planned: Mapping[str, Any] | None = None
+    exceptions: Mapping[int, int] = field(default_factory=dict)
+    digest: str | None = None
+    adopted: tuple[str, ...] = ()
+    successor: tuple[str, str] | None = None
+
+    def encode(self) -> bytes:
+        """Return a line of JSON and a line with its CRC-32."""
+        body = {name: getattr(self, name) for name in self.__slots__}
+        body["exceptions"] = list(self.exceptions.items())
+        line = json.dumps({"format": FORMAT, **body}, separators=(",", ":")).encode()
+        return b"%s\n%08x\n" % (line, zlib.crc32(line))
+
+    @staticmethod
+    def decode(data: bytes, path: str) -> LogEntry:
+        """Return the entry that `data`, read from `path`, encodes.
+
+        Raises
+        ------
+        CorruptLogError
+            When it is truncated, damaged, or of a format that this version doesn't read.
+        """
+        line, _, checksum = data.partition(b"\n")
+        if checksum != b"%08x\n" % zlib.crc32(line):
+            raise CorruptLogError(path, f"truncated or damaged, {len(data)} bytes")
+        try:
+            body = json.loads(line)
+            found = body.pop("format")
+            if found != FORMAT:
+                raise CorruptLogError(path, f"format {found}, this version reads {FORMAT}")
+            body["begun"] = Token(*body["begun"])
+            body["states"] = {name: Token(*token) for name, token in body["states"].items()}
+            body["exceptions"] = dict(body["exceptions"])
+            body["adopted"] = tuple(body["adopted"])
+            if body["successor"] is not None:
+                body["successor"] = tuple(body["successor"])
+            return LogEntry(**body)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CorruptLogError(path, f"not an entry ({error})") from error
+
+
+def check_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return `metadata` where the log can keep it.
+
+    Raises
+    ------
+    MetadataError
+        When any of it would come back changed.
+
+    Examples
+    --------
+    >>> check_metadata({"words": {"offset": 3}})
+    {'words': {'offset': 3}}
+    """
+    for stream, value in metadata.items():
+        try:
+            same = _plain(value) and json.loads(json.dumps(value, allow_nan=False)) == value
+        except ValueError:
+            same = False
+        if not same:
+            raise MetadataError(stream, f"{value!r:.200}")
+    return metadata
+
+
+def _plain(value: Any) -> bool:
+    # By exact type: json makes lists of tuples and strings of integer keys without a word.
+    if type(value) is list:
+        return all(map(_plain, value))
+    if type(value) is dict:
+        return all(type(key) is str for key in value) and all(map(_plain, value.values()))
+    return value is None or type(value) in (bool, int, float, str)
