@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -63,7 +64,9 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     assert "Topologie" in done.stderr
 
 
-def test_the_time_of_an_import_is_reported(record_property: pytest.RecordProperty) -> None:
+def test_the_time_of_an_import_is_reported(
+    record_property: Callable[[str, object], None],
+) -> None:
     done = python("import trident", "-X", "importtime")
     assert done.returncode == 0
     *_, last = done.stderr.splitlines()
