@@ -245,6 +245,8 @@ class BatchRunner:
                 else:
                     self._wait(failures, token.txid)
                 self._begin_next_attempt()
+        reached("after commit", token)
+        steps.done("commit")
         if begun is not None:
             reached("before announce", token)
             self._patiently(lambda: self._states.announce(begun))
@@ -320,8 +322,6 @@ class BatchRunner:
                 digest=digest,
             )
         )
-        reached("after commit", token)
-        steps.done("commit")
         return begun, outcome
 
     @property

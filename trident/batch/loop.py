@@ -1,0 +1,163 @@
+"""The clock of a group of spouts: a thread that runs a batch whenever one is ready."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack
+from time import monotonic
+from typing import Any, Literal, Self
+
+from trident.batch.errors import BatchInterruptedError
+from trident.batch.runner import BatchRunner
+from trident.batch.spout_work import SpoutWork
+from trident.batch.work import GroupEngine
+from trident.run import GroupRun
+from trident.spouts.sources import Source, Spout, open_source
+
+Trigger = float | Literal["available"] | None
+
+_SHORTEST_POLL = 0.001
+_LONGEST_POLL = 0.25
+
+
+class SpoutLoop(GroupRun):
+    """Runs the batches of a group whose spouts live on the driver.
+
+    Parameters
+    ----------
+    spouts : mapping of str to IBatchSpout or ITridentSpout
+        The group's spouts by stream id.
+    engine : GroupEngine
+        What processes the tuples; closed at the end.
+    runner : BatchRunner
+        The group's runner, opened.
+    trigger : float, "available" or None
+        Seconds from one batch's start to the next one's at least; or all there is, then end; or
+        as fast as batches are ready.
+    conf : mapping, optional
+        What the spouts are opened with.
+
+    Notes
+    -----
+    A batch is due when any spout is ready. An idle loop sleeps until a spout, a caller of
+    :meth:`processAllAvailable` or :meth:`stop` wakes it; a spout that can't notify, or that says
+    it is ready and emits nothing, is asked again after 1 ms, then ever later, after 0.25 s at
+    most.
+    """
+
+    def __init__(
+        self,
+        spouts: Mapping[str, Spout],
+        engine: GroupEngine,
+        runner: BatchRunner,
+        *,
+        trigger: Trigger = None,
+        conf: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(runner.group)
+        self._spouts = spouts
+        self._engine = engine
+        self._runner = runner
+        self._until_done = trigger == "available"
+        self._interval = trigger if isinstance(trigger, int | float) else 0.0
+        self._conf = conf or {}
+        self._changed = threading.Condition()
+        self._news = False
+        self._asked = 0
+        self._answered = 0
+        self._thread = threading.Thread(
+            target=self._run, name=f"trident-{runner.group}", daemon=True
+        )
+
+    def start(self) -> Self:
+        """Begin; once."""
+        self._thread.start()
+        return self
+
+    def request_stop(self) -> None:
+        self._runner.stopping.set()
+        self._wake()
+
+    def stop(self) -> None:
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("stop() waits for the batch that calls it: use request_stop()")
+        super().stop()
+        self._thread.join()
+
+    def processAllAvailable(self) -> None:
+        """Wait until every spout has been found to have nothing more.
+
+        Doesn't wait for the trigger. Never returns for a spout that never ends. Raises what the
+        group failed with.
+        """
+        with self._changed:
+            self._asked += 1
+            asked = self._asked
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._answered >= asked or not self.isActive)
+        self._raise_failure()
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._news = True
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        failure: BaseException | None = None
+        try:
+            with ExitStack() as closing:
+                closing.callback(self._engine.close)
+                sources = []
+                for stream, spout in self._spouts.items():
+                    source = open_source(stream, spout, self._conf, self._wake)
+                    closing.callback(source.close)
+                    sources.append(source)
+                self._loop(sources, SpoutWork(sources, self._engine))
+        except BatchInterruptedError:
+            pass  # asked for by stop(); the batch is kept
+        except BaseException as error:
+            failure = error
+        self.ended(failure)
+        self._wake()
+
+    def _loop(self, sources: list[Source], work: SpoutWork) -> None:
+        runner = self._runner
+        if runner.last is not None:
+            work.committed(runner.last)  # a crash may have come between commit and success
+        notifying = [source for source in sources if source.notifies]
+        polls = len(notifying) < len(sources)
+        poll = _SHORTEST_POLL
+        due = monotonic()
+        while not runner.stopping.is_set():
+            with self._changed:
+                self._news = False
+                asked = self._asked
+            if any(source.is_ready(runner.next_txid) for source in sources):
+                if not self._wait_until(due):
+                    return
+                due = max(due + self._interval, monotonic())
+                self.progressed(runner.run(work))
+                # A spout that notifies knows better than an empty batch whether it has more.
+                if work.filled or any(source.is_ready(runner.next_txid) for source in notifying):
+                    poll = _SHORTEST_POLL
+                    continue
+            if self._until_done:
+                return
+            with self._changed:
+                self._answered = asked
+                self._changed.notify_all()
+                self._changed.wait_for(
+                    lambda: self._news or self._asked > self._answered, poll if polls else None
+                )
+            poll = min(2 * poll, _LONGEST_POLL)
+
+    def _wait_until(self, due: float) -> bool:
+        """Wait until `due` or until someone asks for all; return False to stop instead."""
+        seconds = due - monotonic()
+        if seconds > 0:
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: self._asked > self._answered or self._runner.stopping.is_set(), seconds
+                )
+        return not self._runner.stopping.is_set()

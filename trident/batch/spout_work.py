@@ -1,0 +1,62 @@
+"""A batch whose tuples come from spouts on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trident.batch.outcome import Outcome
+from trident.batch.work import BatchWork, GroupEngine
+from trident.rows import Row
+from trident.spouts.sources import Source
+from trident.states.control import ControlRecord
+from trident.states.values import Token
+
+
+class SpoutWork(BatchWork):
+    """All batches of a group of spouts, one after the other.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The group's spouts, opened.
+    engine : GroupEngine
+        What processes the tuples.
+    """
+
+    def __init__(self, sources: Sequence[Source], engine: GroupEngine) -> None:
+        self._sources = sources
+        self._engine = engine
+        self._planning = [source for source in sources if source.plans]
+        self._rows: dict[str, list[Row]] = {}
+
+    @property
+    def filled(self) -> bool:
+        """Whether the last emission held any tuple."""
+        return any(self._rows.values())
+
+    def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        if not self._planning:
+            return None
+        return {
+            source.stream: source.plan(txid, metadata.get(source.stream))
+            for source in self._planning
+        }
+
+    def emit(self, token: Token, metadata: Mapping[str, Any]) -> bool:
+        self._rows = {}
+        remembered = {}
+        for source in self._sources:
+            stream = source.stream
+            self._rows[stream], following = source.emit(token, metadata.get(stream))
+            if source.remembers:
+                remembered[stream] = following
+        self.emitted_metadata = remembered
+        return self.filled
+
+    def run(self, record: ControlRecord) -> Outcome:
+        return self._engine.run(record, self._rows)
+
+    def committed(self, token: Token) -> None:
+        for source in self._sources:
+            source.success(token)

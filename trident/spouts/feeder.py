@@ -1,0 +1,166 @@
+"""A spout that is fed by hand."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from trident.errors import TridentError
+from trident.fields import Fields, FieldsLike
+from trident.operations import TridentCollector
+from trident.rows import Row, checked_row
+from trident.spouts.interfaces import IBatchSpout, SpoutKind
+
+
+class FeedError(TridentError):
+    """The run ended before the tuples were known to be committed; they aren't emitted again.
+
+    Parameters
+    ----------
+    tuples : int
+        How many.
+    emitted : bool
+        Whether their batch had begun.
+    """
+
+    def __init__(self, tuples: int, emitted: bool) -> None:
+        super().__init__(tuples, emitted)
+
+    def __str__(self) -> str:
+        tuples, emitted = self.args
+        found = (
+            "its batch had begun and was not acknowledged; the state tells whether it was committed"
+            if emitted
+            else "it had not begun"
+        )
+        return f"the run ended before a feed of {tuples} tuples was committed: {found}"
+
+
+class _Feed:
+    """What one call fed, and how far it got."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.rows = rows
+        self.emitted = False
+        self.committed = False
+        self.abandoned = False
+
+
+class FeederBatchSpout(IBatchSpout):
+    """Emits what :meth:`feed` is given: each call is one batch.
+
+    Parameters
+    ----------
+    fields : Fields
+        The names of the values.
+
+    Notes
+    -----
+    Lives on the driver; :meth:`feed` may be called from any thread. A batch that fails is emitted
+    again as long as the run lasts. What wasn't committed when the process dies is lost, and its
+    ``feed`` hasn't returned.
+
+    Examples
+    --------
+    >>> spout = FeederBatchSpout("sentence")
+    >>> spout.isReady(1)
+    False
+    """
+
+    kind: ClassVar[SpoutKind] = "opaque"
+
+    def __init__(self, fields: FieldsLike) -> None:
+        self._fields = Fields.of(fields)
+        self._changed = threading.Condition()
+        self._waiting: deque[_Feed] = deque()
+        self._emitted: tuple[int, _Feed] | None = None
+        self._listener: Callable[[], None] = _nobody
+        self._open = False
+
+    def feed(self, tuples: Iterable[Sequence[Any]], timeout: float | None = None) -> None:
+        """Feed one batch, and return when it is committed.
+
+        Parameters
+        ----------
+        tuples : iterable of sequence
+            Tuples with one value a field.
+        timeout : float, optional
+            How many seconds to wait at most; for ever by default, also for a run to start.
+
+        Raises
+        ------
+        EmittedValueError
+            When a tuple is no list or tuple of one value a field; nothing was fed.
+        TimeoutError
+            When the time is over; a batch that hasn't begun is withdrawn.
+        FeedError
+            When the run ends before the commit.
+        """
+        width = len(self._fields)
+        feed = _Feed([checked_row("FeederBatchSpout", values, width) for values in tuples])
+        with self._changed:
+            self._waiting.append(feed)
+            listener = self._listener
+        listener()
+        with self._changed:
+            if not self._changed.wait_for(lambda: feed.committed or feed.abandoned, timeout):
+                if feed in self._waiting:
+                    self._waiting.remove(feed)
+                    raise TimeoutError(f"not fed: no batch began within {timeout} s; withdrawn")
+                raise TimeoutError(f"not committed within {timeout} s; its batch goes on")
+            if feed.abandoned:
+                raise FeedError(len(feed.rows), feed.emitted)
+
+    def open(self, conf: Mapping[str, Any], context: Any) -> None:
+        with self._changed:
+            if self._open:
+                raise RuntimeError("FeederBatchSpout: it already feeds another run")
+            self._open = True
+
+    def isReady(self, batchId: int) -> bool:
+        return bool(self._waiting) or self._emitted is not None
+
+    def whenReady(self, listener: Callable[[], None]) -> bool:
+        self._listener = listener
+        return True
+
+    def emitBatch(self, batchId: int, collector: TridentCollector) -> None:
+        with self._changed:
+            if self._emitted is not None:
+                feed = self._emitted[1]
+            elif self._waiting:
+                feed = self._waiting.popleft()
+            else:
+                return
+            self._emitted = batchId, feed
+            feed.emitted = True
+        for values in feed.rows:
+            collector.emit(values)
+
+    def ack(self, batchId: int) -> None:
+        with self._changed:
+            if self._emitted is not None and self._emitted[0] == batchId:
+                self._emitted[1].committed = True
+                self._emitted = None
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        with self._changed:
+            self._open = False
+            self._listener = _nobody
+            if self._emitted is not None:
+                self._waiting.append(self._emitted[1])
+                self._emitted = None
+            for feed in self._waiting:
+                feed.abandoned = True
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    def getOutputFields(self) -> Fields:
+        return self._fields
+
+
+def _nobody() -> None:
+    """Nobody listens between runs."""
