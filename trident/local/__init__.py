@@ -1,0 +1,1 @@
+"""The local engine: the same plan, interpreted in one Python process without Spark."""

@@ -1,0 +1,208 @@
+"""Partition-local steps as closures over the tuples of one partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import singledispatch
+from typing import Any
+
+from trident.errors import EmittedValueError, PlanError, described
+from trident.local.batch import Batch, Rows, blame
+from trident.local.selection import picker, tuple_maker
+from trident.operations import FlatMapFunction, MapFunction, Operation
+from trident.plan.nodes import (
+    EachNode,
+    FilterNode,
+    FlatMapNode,
+    HintNode,
+    MapNode,
+    NameNode,
+    NativeNode,
+    NewValuesNode,
+    Node,
+    PeekNode,
+    ProjectNode,
+    StateQueryNode,
+)
+from trident.rows import ListCollector, Row, checked_row, expander, operation_name
+
+Step = Callable[[Rows, int, Batch], Rows]
+"""From a partition's tuples, its index and the run to the tuples after the step."""
+
+
+@singledispatch
+def step(node: Node) -> Step | None:
+    """The closure for a partition-local node; None where there is nothing to do.
+
+    It is called once a partition and run, also where a partition has no tuples. What a user's
+    operation raises it raises as `OperationError`.
+
+    Raises
+    ------
+    PlanError
+        For a native step, which only Spark can run, and for a node that is not partition-local.
+    """
+    raise PlanError(f"the local engine has no step for {node!r}")
+
+
+@step.register(HintNode | NameNode | NewValuesNode)
+def _passes(node: Node) -> None:
+    return None
+
+
+@step.register
+def _native(node: NativeNode) -> Step:
+    raise PlanError(
+        f"{node.origin.call} at {node.origin}: native steps run on Spark only, found",
+        node.expression.label,
+        (),
+        "Start the topology with a session, start(spark), or write the step as a Python function.",
+    )
+
+
+@step.register
+def _each(node: EachNode) -> Step:
+    fields = node.parent.fields
+    name = operation_name(node.function)
+    pick = picker(fields, node.inputs)
+    expand = expander(node.function, fields.select(node.inputs), node.outputs)
+
+    def run(rows: Rows, partition: int, batch: Batch) -> Rows:
+        out: Rows = []
+        row: Row = ()
+        try:
+            for row in rows:
+                out += [row + values for values in expand(pick(row))]
+        except Exception as error:
+            blame(error, node, name, batch, partition, row)
+        return out
+
+    return run
+
+
+@step.register
+def _filter(node: FilterNode) -> Step:
+    name = operation_name(node.filter)
+    keeps = node.filter.isKeep
+    make = tuple_maker(node.filter, node.parent.fields, node.inputs)
+
+    def run(rows: Rows, partition: int, batch: Batch) -> Rows:
+        out: Rows = []
+        row: Row = ()
+        try:
+            for row in rows:
+                if keeps(make(row)):
+                    out.append(row)
+        except Exception as error:
+            blame(error, node, name, batch, partition, row)
+        return out
+
+    return run
+
+
+@step.register
+def _map(node: MapNode) -> Step:
+    function: MapFunction = node.function
+    name, width = operation_name(function), len(node.fields)
+    make = tuple_maker(function, node.parent.fields, node.parent.fields)
+
+    def run(rows: Rows, partition: int, batch: Batch) -> Rows:
+        out: Rows = []
+        row: Row = ()
+        try:
+            for row in rows:
+                out.append(checked_row(name, function.execute(make(row)), width))
+        except Exception as error:
+            blame(error, node, name, batch, partition, row)
+        return out
+
+    return run
+
+
+@step.register
+def _flat_map(node: FlatMapNode) -> Step:
+    function: FlatMapFunction = node.function
+    name, width = operation_name(function), len(node.fields)
+    make = tuple_maker(function, node.parent.fields, node.parent.fields)
+
+    def run(rows: Rows, partition: int, batch: Batch) -> Rows:
+        out: Rows = []
+        row: Row = ()
+        try:
+            for row in rows:
+                made: Any = function.execute(make(row))
+                if not isinstance(made, Iterable):
+                    problem = f"returned {described(made)}, where an iterable of tuples is due"
+                    raise EmittedValueError(name, problem)
+                out += [checked_row(name, values, width) for values in made]
+        except Exception as error:
+            blame(error, node, name, batch, partition, row)
+        return out
+
+    return run
+
+
+@step.register
+def _peek(node: PeekNode) -> Step:
+    name = operation_name(node.consumer)
+    accept = node.consumer.accept
+    make = tuple_maker(node.consumer, node.parent.fields, node.parent.fields)
+
+    def run(rows: Rows, partition: int, batch: Batch) -> Rows:
+        row: Row = ()
+        try:
+            for row in rows:
+                accept(make(row))
+        except Exception as error:
+            blame(error, node, name, batch, partition, row)
+        return rows
+
+    return run
+
+
+@step.register
+def _project(node: ProjectNode) -> Step:
+    pick = picker(node.parent.fields, node.keep)
+    return lambda rows, partition, batch: list(map(pick, rows))
+
+
+@step.register
+def _state_query(node: StateQueryNode) -> Step:
+    function = node.function
+    name, width = operation_name(function), len(node.outputs)
+    make = tuple_maker(function, node.parent.fields, node.inputs)
+
+    def run(rows: Rows, partition: int, batch: Batch) -> Rows:
+        out: Rows = []
+        row: Row | None = None
+        if not rows:
+            return out
+        try:
+            inputs = [make(row) for row in rows]
+            results = function.batchRetrieve(batch.queried(node.state), inputs)
+            if len(results) != len(inputs):
+                raise EmittedValueError(
+                    name,
+                    f"retrieved {len(results)} results for {len(inputs)} tuples, "
+                    "where batchRetrieve returns one for each, in order",
+                )
+            collector = ListCollector(name, width)
+            for row, values, result in zip(rows, inputs, results, strict=True):
+                function.execute(values, result, collector)
+                if collector.rows:
+                    out += [row + emitted for emitted in collector.rows]
+                    collector.rows.clear()
+        except Exception as error:
+            blame(error, node, name, batch, partition, row)
+        return out
+
+    return run
+
+
+def operation_of(node: Node) -> Operation | None:
+    """The user's operation in a node, to prepare and to clean up; None where it has none."""
+    for name in ("function", "filter", "consumer", "aggregator", "updater"):
+        found = getattr(node, name, None)
+        if isinstance(found, Operation):
+            return found
+    return None
