@@ -1,0 +1,167 @@
+"""State in a SQLite file: durable, embedded, the default; nothing to install or to run."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+from trident.backends.sqlite_map import SQLiteMap
+from trident.backends.sqlite_tables import CATALOG, Table
+from trident.states.serializers import JSONSerializer, Serializer
+from trident.states.stack import MapStateFactory
+from trident.states.values import StateType
+
+_DEFAULT_PREFIX = "state"
+
+
+@dataclass(frozen=True)
+class SQLiteStore:
+    """One state in a SQLite file; several states, with different prefixes, may share the file.
+
+    Pickles, and opens nothing until the map it makes is used. The state is updated by the
+    driver's process; any process of the same machine may query it meanwhile.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; made at the first batch, in a folder that exists, on a local disk.
+    prefix : str or None
+        The name of the state's table, case-insensitive; None takes the name of the state.
+    kind : StateType
+        What the table keeps.
+    serializer : Serializer
+        For values other than int (of 64 bits), float, str and None, which have types in SQLite.
+    patience : float
+        Seconds to wait while another process is writing.
+
+    Notes
+    -----
+    The file is in WAL mode. A write is atomic and survives the end of the process at once; it is
+    forced to the disk once a batch, right before the batch is committed. So a loss of power takes
+    at most a batch that is not committed, and the announcement of one that is, which the next
+    start makes up for.
+
+    Examples
+    --------
+    >>> store = SQLiteStore("counts.db").named("words")
+    >>> store.prefix, store.hosted
+    ('words', 'driver')
+    """
+
+    path: str
+    prefix: str | None = None
+    kind: StateType = StateType.OPAQUE
+    serializer: Serializer = field(default_factory=JSONSerializer)
+    patience: float = 5.0
+
+    hosted: ClassVar[Literal["driver", "executor"]] = "driver"
+
+    def __post_init__(self) -> None:
+        path = os.fspath(self.path)
+        if not path or path == ":memory:" or "\0" in path:
+            raise ValueError(
+                f"SQLiteStore: path {path!r} is no file; give the path of one, or use "
+                "MemoryMapState for state that need not last"
+            )
+        # A relative path must not depend on where a process happens to be.
+        object.__setattr__(self, "path", os.path.abspath(path))
+        prefix = self.prefix
+        if prefix is not None and (
+            not prefix
+            or "\0" in prefix
+            or prefix.lower().startswith("sqlite_")
+            or prefix.lower() == CATALOG
+        ):
+            raise ValueError(
+                f"SQLiteStore: prefix {prefix!r} can't name a table; allowed is any name but the "
+                f"empty one, {CATALOG} and those that start with sqlite_"
+            )
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What tells this state from others: ``("sqlite", file, table)``."""
+        name = (self.prefix or _DEFAULT_PREFIX).encode(errors="surrogatepass")
+        # SQLite's names ignore the case of ASCII letters, as bytes.lower does.
+        return "sqlite", os.path.realpath(self.path), name.lower().decode(errors="surrogatepass")
+
+    def named(self, prefix: str) -> SQLiteStore:
+        """Return this store with `prefix`, where it has none yet."""
+        return self if self.prefix is not None else replace(self, prefix=prefix)
+
+    def open(self) -> SQLiteMap:
+        """Return the map; the file is opened when the map is first used."""
+        table = Table(self.prefix or _DEFAULT_PREFIX, self.kind, self.serializer)
+        return SQLiteMap(self.path, table, self.patience)
+
+
+def opaque(
+    path: str | os.PathLike[str],
+    prefix: str | None = None,
+    *,
+    serializer: Serializer | None = None,
+    **options: Any,
+) -> MapStateFactory:
+    """Return a factory of opaque map states in a SQLite file: exact with every source.
+
+    Parameters
+    ----------
+    path, prefix, serializer
+        See :class:`SQLiteStore`.
+    options
+        Further parameters of :class:`~trident.states.stack.MapStateFactory`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from trident import Count
+    >>> with TemporaryDirectory() as folder:
+    ...     counts = opaque(f"{folder}/counts.db").makeState()
+    ...     counts.beginCommit(1)
+    ...     counts.multiFold([b"cat", b"dog"], [2, 1], Count())
+    ...     counts.commit(1)
+    ...     print(counts.multiGet([("cat",), ("cow",)]))
+    ...     counts.close()
+    [2, None]
+    """
+    return _factory(path, prefix, StateType.OPAQUE, serializer, options)
+
+
+def transactional(
+    path: str | os.PathLike[str],
+    prefix: str | None = None,
+    *,
+    serializer: Serializer | None = None,
+    **options: Any,
+) -> MapStateFactory:
+    """Return a factory of transactional map states: exact where replays are identical.
+
+    The parameters are those of :func:`opaque`.
+    """
+    return _factory(path, prefix, StateType.TRANSACTIONAL, serializer, options)
+
+
+def nonTransactional(
+    path: str | os.PathLike[str],
+    prefix: str | None = None,
+    *,
+    serializer: Serializer | None = None,
+    **options: Any,
+) -> MapStateFactory:
+    """Return a factory of plain map states: a replayed batch counts twice.
+
+    The parameters are those of :func:`opaque`.
+    """
+    return _factory(path, prefix, StateType.NON_TRANSACTIONAL, serializer, options)
+
+
+def _factory(
+    path: str | os.PathLike[str],
+    prefix: str | None,
+    kind: StateType,
+    serializer: Serializer | None,
+    options: dict[str, Any],
+) -> MapStateFactory:
+    chosen = serializer or JSONSerializer()
+    store = SQLiteStore(os.fspath(path), prefix, kind, chosen)
+    return MapStateFactory(store, kind, chosen, **options)

@@ -1,0 +1,128 @@
+"""Counts and sums that SQLite computes itself: one statement reads, resolves, adds and writes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from trident.backends.sqlite_tables import Table, native, restored
+from trident.states.errors import LongOverflowError, StaleBatchError
+from trident.states.keys import decode_key
+from trident.states.values import Token
+
+
+class Adding:
+    """Adds amounts to the opaque values of one table, through one connection.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+        The writer; given a temporary table and two functions, and used by one thread at a time.
+    table : Table
+        Keeps opaque values.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, table: Table) -> None:
+        self._connection = connection
+        self._table = table
+        self._own = Token(0, 0)
+        self._refusal: Exception | None = None
+        connection.execute(
+            "CREATE TEMP TABLE exceptions (txid INTEGER PRIMARY KEY, attempt INTEGER NOT NULL)"
+        )
+        connection.create_function("trident_add", 3, self._sum)
+        connection.create_function("trident_stale", 2, self._refuse_later)
+
+    def add(
+        self,
+        keys: Iterable[bytes],
+        amounts: Sequence[Any],
+        token: Token,
+        exceptions: Mapping[int, int],
+    ) -> None:
+        """Add `amounts` to the committed values of `keys`, inside a transaction.
+
+        Parameters
+        ----------
+        keys, amounts
+            Parallel; no key twice.
+        token : Token
+            The attempt that writes.
+        exceptions : mapping of int to int
+            The txids whose committed attempt was not 0.
+
+        Raises
+        ------
+        StaleBatchError
+            When a later attempt has written one of the keys.
+        LongOverflowError
+            When integers would add up to more than 64 bits.
+        """
+        self._own = token
+        self._refusal = None
+        # Filled anew each time: what is in it is undone with the transaction.
+        self._connection.execute("DELETE FROM temp.exceptions")
+        self._connection.executemany(
+            "INSERT INTO temp.exceptions VALUES (?, ?)", exceptions.items()
+        )
+        rows = zip(keys, native(amounts, self._table.serializer), strict=True)
+        try:
+            self._connection.executemany(self._statement(token), rows)
+        except sqlite3.OperationalError:
+            if self._refusal is not None:
+                raise self._refusal from None
+            raise
+
+    def _statement(self, token: Token) -> str:
+        # The cases are the opaque read table. SQLite would turn an overflow into a float and a
+        # text into 0, so it adds numbers (which sort before '') that stay small by itself, and
+        # leaves everything else to Python.
+        txid, attempt = (int(part) for part in token)
+        return f"""
+            INSERT INTO {self._table.quoted} AS stored VALUES (?, {txid}, {attempt}, ?, NULL)
+            ON CONFLICT (key) DO UPDATE SET
+                txid = excluded.txid,
+                attempt = excluded.attempt,
+                (curr, prev) = (
+                    SELECT
+                        CASE
+                            WHEN before < '' AND excluded.curr < ''
+                                AND before + excluded.curr > -9223372036854775808
+                                AND before + excluded.curr < 9223372036854775807
+                            THEN before + excluded.curr
+                            WHEN before IS NULL THEN excluded.curr
+                            ELSE trident_add(stored.key, before, excluded.curr)
+                        END,
+                        before
+                    FROM (
+                        SELECT CASE
+                            WHEN stored.txid < {txid} THEN
+                                CASE coalesce(
+                                    (SELECT e.attempt FROM temp.exceptions AS e
+                                     WHERE e.txid = stored.txid), 0)
+                                WHEN stored.attempt THEN stored.curr
+                                ELSE stored.prev
+                                END
+                            WHEN stored.txid = {txid} AND stored.attempt <= {attempt}
+                            THEN stored.prev
+                            ELSE trident_stale(stored.txid, stored.attempt)
+                        END AS before
+                    )
+                )"""
+
+    def _sum(self, key: bytes, before: Any, amount: Any) -> Any:
+        try:
+            before, amount = restored([before, amount], self._table.serializer)
+            total = before + amount
+            if type(total) is int and not -(2**63) <= total < 2**63:
+                raise LongOverflowError(decode_key(key), total)
+            [stored] = native([total], self._table.serializer)
+        except Exception as error:
+            self._refusal = error  # SQLite reports only that a function failed
+            raise
+        return stored
+
+    def _refuse_later(self, txid: int, attempt: int) -> None:
+        self._refusal = StaleBatchError(self._own, Token(txid, attempt))
+        raise self._refusal

@@ -1,0 +1,220 @@
+"""Connections to one SQLite file, in one process: a writer, and readers that come and go."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from trident.states.errors import CorruptStateError, StateUnavailableError
+
+_PRAGMAS = (
+    # A commit waits for the disk only in persist(); see SQLiteStore's notes.
+    "synchronous = NORMAL",
+    "temp_store = MEMORY",
+    "cache_size = -65536",
+    # 32 MB of log before it is copied into the file: most batches then don't wait for that.
+    "wal_autocheckpoint = 8192",
+    "journal_size_limit = 67108864",
+)
+
+_here: weakref.WeakSet[Connections] = weakref.WeakSet()
+_inherited: list[Connections] = []
+# SQLite forbids a child even to close what its parent opened: it is kept, and left alone.
+os.register_at_fork(after_in_child=lambda: _inherited.extend(_here))
+
+
+class Connections:
+    """What one process has open of one file; made after a fork, never carried through one.
+
+    Parameters
+    ----------
+    path : str
+        The database file.
+    patience : float
+        Seconds to wait for another process that is writing.
+    prepare : callable
+        Called once with the new writer; makes what is missing in the file.
+    usable : callable
+        Called once with each new reader; False means that there is nothing to read yet.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        patience: float,
+        prepare: Callable[[sqlite3.Connection], None],
+        usable: Callable[[sqlite3.Connection], bool],
+    ) -> None:
+        self._path = path
+        self._patience = patience
+        self._prepare = prepare
+        self._usable = usable
+        self._writing = threading.Lock()
+        self._writer: sqlite3.Connection | None = None
+        self._opened = ""
+        self._idle: list[sqlite3.Connection] = []
+        self._pinned = threading.local()
+        _here.add(self)
+
+    @contextmanager
+    def writer(self) -> Iterator[sqlite3.Connection]:
+        """Lend the one connection that writes; it is in no transaction, and must be in none."""
+        with self._writing, _explained(self._path):
+            if self._writer is None:
+                self._writer = self._open_writer()
+            yield self._writer
+
+    @contextmanager
+    def reader(self) -> Iterator[sqlite3.Connection | None]:
+        """Lend a read-only connection, the pinned one inside :meth:`pinned`; None: nothing yet."""
+        pinned: sqlite3.Connection | None = getattr(self._pinned, "connection", None)
+        if pinned is not None:
+            with _explained(self._path):
+                yield pinned
+            return
+        with _explained(self._path):
+            connection = self._idle.pop() if self._idle else self._open_reader()
+            try:
+                yield connection
+            except BaseException:
+                if connection is not None:
+                    connection.close()
+                raise
+            if connection is not None:
+                self._idle.append(connection)
+
+    @contextmanager
+    def pinned(self) -> Iterator[None]:
+        """Let everything that this thread reads inside come from one moment."""
+        if getattr(self._pinned, "connection", None) is not None:
+            yield
+            return
+        with self.reader() as connection:
+            if connection is None:
+                yield
+                return
+            connection.execute("BEGIN")
+            self._pinned.connection = connection
+            try:
+                yield
+            finally:
+                self._pinned.connection = None
+                connection.execute("COMMIT")
+
+    def identity(self) -> str:
+        """Return which file is open, after opening anew where another has taken its place."""
+        with self.writer():
+            if self._opened == _identity(self._path):
+                return self._opened
+        self.close()
+        with self.writer():
+            return self._opened
+
+    def close(self) -> None:
+        """Close what is idle; the last connection to leave folds the log into the file."""
+        while self._idle:
+            self._idle.pop().close()
+        with self._writing:
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+
+    def _open_writer(self) -> sqlite3.Connection:
+        connection = self._connect(self._path)
+        try:
+            [mode] = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            if mode != "wal":
+                raise StateUnavailableError(
+                    self._path,
+                    f"its file system keeps no write-ahead log (journal mode {mode})",
+                    "Put the file on a local disk.",
+                )
+            for pragma in _PRAGMAS:
+                connection.execute(f"PRAGMA {pragma}")
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._opened = _identity(self._path)
+        return connection
+
+    def _open_reader(self) -> sqlite3.Connection | None:
+        if not os.path.exists(self._path):
+            return None
+        connection = self._connect(f"{Path(self._path).as_uri()}?mode=ro", uri=True)
+        try:
+            usable = self._usable(connection)
+        except BaseException:
+            connection.close()
+            raise
+        if not usable:
+            connection.close()
+            return None
+        return connection
+
+    def _connect(self, path: str, *, uri: bool = False) -> sqlite3.Connection:
+        return sqlite3.connect(
+            path,
+            uri=uri,
+            timeout=self._patience,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
+
+def _identity(path: str) -> str:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return "none"
+    return f"{found.st_dev}:{found.st_ino}"
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Make what is written inside one atomic step; an error undoes it."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+_UNAVAILABLE = {
+    sqlite3.SQLITE_BUSY: "Another process is writing to it; stop that one, or wait for it.",
+    sqlite3.SQLITE_LOCKED: "Another process is writing to it; stop that one, or wait for it.",
+    sqlite3.SQLITE_FULL: "Make room on its disk.",
+    sqlite3.SQLITE_IOERR: "Check its disk.",
+    sqlite3.SQLITE_CANTOPEN: "Its folder must exist, and this user must be able to write there.",
+    sqlite3.SQLITE_READONLY: "This user must be able to write the file and its folder.",
+    sqlite3.SQLITE_PERM: "This user must be able to write the file and its folder.",
+    sqlite3.SQLITE_AUTH: "This user must be able to write the file and its folder.",
+}
+_UNREADABLE = {
+    sqlite3.SQLITE_NOTADB: "Give the path of a SQLite file, or of one that does not exist yet.",
+    sqlite3.SQLITE_CORRUPT: "Restore it from a backup, or begin anew with an empty store and a "
+    "new checkpoint.",
+    sqlite3.SQLITE_ERROR: "Something else has changed its tables; restore it from a backup, or "
+    "begin anew with an empty store and a new checkpoint.",
+}
+
+
+@contextmanager
+def _explained(path: str) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", -1) & 0xFF
+        if code in _UNAVAILABLE:
+            raise StateUnavailableError(path, str(error), _UNAVAILABLE[code]) from error
+        if code in _UNREADABLE:
+            raise CorruptStateError(path, str(error), _UNREADABLE[code]) from error
+        raise

@@ -1,0 +1,207 @@
+"""The backing map over one table of a SQLite file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from trident.backends.sqlite_adding import Adding
+from trident.backends.sqlite_connections import Connections, transaction
+from trident.backends.sqlite_tables import CATALOG, CREATE_CATALOG, Table
+from trident.states.backing_map import Codec, IBackingMap
+from trident.states.control import ControlRecord
+from trident.states.errors import CorruptStateError
+from trident.states.values import Token
+
+
+class SQLiteMap(IBackingMap):
+    """The table of one state, as a map of encoded keys and value objects.
+
+    Any thread of any process may use it, each process through connections of its own: one that
+    writes, and read-only ones. Pickles without them.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    table : Table
+        The state's table in it.
+    patience : float
+        Seconds to wait while another process is writing.
+
+    Raises
+    ------
+    StateUnavailableError
+        From every method: when the file can't be opened or written, or is being written.
+    CorruptStateError
+        From every method: when the file, or its table, is not what this state left there.
+    """
+
+    codec = Codec.VALUES
+
+    _adding: Adding
+    """Belongs to the writing connection, and is made with it."""
+
+    def __init__(self, path: str, table: Table, patience: float) -> None:
+        self._path = path
+        self._table = table
+        self._patience = patience
+        self._by_process: dict[int, Connections] = {}
+        self._unsaved = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SQLiteMap, (self._path, self._table, self._patience)
+
+    def multiGet(self, keys: Sequence[bytes]) -> list[Any]:
+        if not keys:
+            return []
+        with self._connections.reader() as connection:
+            if connection is None:
+                return [None] * len(keys)
+            return self._table.get(connection, keys)
+
+    def multiPut(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:
+        rows = self._table.rows(keys, values)
+        with self._transaction() as connection:
+            connection.executemany(self._table.upsert, rows)
+
+    def getControl(self) -> bytes | None:
+        with self._connections.reader() as connection:
+            return None if connection is None else self._control(connection)
+
+    def putControl(self, new: bytes, expected: bytes | None) -> bool:
+        with self._transaction() as connection:
+            if self._control(connection) != expected:
+                return False
+            connection.execute(
+                f"UPDATE {CATALOG} SET control = ? WHERE name = ?", (new, self._table.name)
+            )
+            return True
+
+    def multiPutFenced(self, keys: Sequence[bytes], values: Sequence[Any], fence: bytes) -> bool:
+        rows = self._table.rows(keys, values)
+        with self._transaction() as connection:
+            if self._control(connection) != fence:
+                return False
+            connection.executemany(self._table.upsert, rows)
+            return True
+
+    def multiRemoveFenced(self, keys: Sequence[bytes], fence: bytes) -> bool:
+        with self._transaction() as connection:
+            if self._control(connection) != fence:
+                return False
+            connection.executemany(self._table.delete, zip(keys, strict=True))
+            return True
+
+    def multiAddFenced(
+        self,
+        keys: Sequence[bytes],
+        amounts: Sequence[int | float],
+        token: Token,
+        record: ControlRecord,
+    ) -> bool:
+        fence = record.encode()
+        with self._transaction() as connection:
+            if self._control(connection) != fence:
+                return False
+            self._adding.add(keys, amounts, token, record.exceptions)
+            return True
+
+    def entries(self) -> list[tuple[bytes, Any]]:
+        with self._connections.reader() as connection:
+            return [] if connection is None else self._table.all(connection)
+
+    def persist(self) -> None:
+        if not self._unsaved:
+            return
+        with self._connections.writer() as connection:
+            # A commit at this level forces the log, with all earlier commits in it, to the disk;
+            # it has to change something, or SQLite would have nothing to commit.
+            connection.execute("PRAGMA synchronous = FULL")
+            try:
+                connection.execute(
+                    f"UPDATE {CATALOG} SET persisted = persisted + 1 WHERE name = ?",
+                    (self._table.name,),
+                )
+            finally:
+                connection.execute("PRAGMA synchronous = NORMAL")
+            self._unsaved = False
+
+    def incarnation(self) -> str:
+        """Return which file this is, so that one that took its place is noticed."""
+        return self._connections.identity()
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        return self._connections.pinned()
+
+    def close(self) -> None:
+        """Close what this process has open; the map may be used again."""
+        self._connections.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._connections.writer() as connection:
+            with transaction(connection):
+                yield connection
+            self._unsaved = True
+
+    def _control(self, connection: sqlite3.Connection) -> bytes | None:
+        row = connection.execute(
+            f"SELECT control FROM {CATALOG} WHERE name = ?", (self._table.name,)
+        ).fetchone()
+        return None if row is None else row[0]
+
+    @property
+    def _connections(self) -> Connections:
+        pid = os.getpid()
+        found = self._by_process.get(pid)
+        if found is None:
+            made = Connections(self._path, self._patience, self._prepare, self._usable)
+            # Of two threads that get here at once, one wins; nothing is open yet.
+            found = self._by_process.setdefault(pid, made)
+        return found
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        with transaction(connection):
+            connection.execute(CREATE_CATALOG)
+            if not self._registered(connection):
+                self._register(connection)
+        self._adding = Adding(connection, self._table)
+
+    def _usable(self, connection: sqlite3.Connection) -> bool:
+        return _has_table(connection, CATALOG) and self._registered(connection)
+
+    def _registered(self, connection: sqlite3.Connection) -> bool:
+        row = connection.execute(
+            f"SELECT kind FROM {CATALOG} WHERE name = ?", (self._table.name,)
+        ).fetchone()
+        if row is None:
+            return False
+        if row[0] != self._table.kind.value:
+            raise CorruptStateError(
+                f"state {self._table.name} in {self._path}",
+                f"it keeps {row[0]} values, and was opened for {self._table.kind.value} ones",
+                "Open it as what it is, or give this state another name.",
+            )
+        return True
+
+    def _register(self, connection: sqlite3.Connection) -> None:
+        if _has_table(connection, self._table.name):
+            raise CorruptStateError(
+                f"table {self._table.name} in {self._path}",
+                "something other than a state has that name",
+                "Give this state another name, or another file.",
+            )
+        connection.execute(self._table.create)
+        connection.execute(
+            f"INSERT INTO {CATALOG} (name, kind) VALUES (?, ?)",
+            (self._table.name, self._table.kind.value),
+        )
+
+
+def _has_table(connection: sqlite3.Connection, name: str) -> bool:
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = ? COLLATE NOCASE", (name,))
+    return found.fetchone() is not None
