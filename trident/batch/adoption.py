@@ -15,6 +15,7 @@ from trident.log.errors import AdoptionError
 from trident.log.file_log import FileLog
 from trident.log.lock import CheckpointLock
 from trident.log.log import Log
+from trident.log.writer import LogWriter
 from trident.states.control import BURNT, ControlRecord
 from trident.states.values import Token
 
@@ -49,40 +50,28 @@ class Adoption:
 Adopt = str | os.PathLike[str] | Mapping[str, Any] | Adoption
 
 
-def new_entry(
-    log: Log,
-    writer: str,
-    group: str,
-    states: GroupStates,
-    adopt: Adopt | None,
-) -> LogEntry:
-    """Return the first entry of an empty `log`, which owns new state or that of `adopt`.
+def adopt_state(log: Log, group: str, states: GroupStates, adopt: Adopt) -> LogEntry:
+    """Return the first entry of the empty `log`, which takes over the state of another.
 
     Parameters
     ----------
     log : Log
-        Where the entry will go; nothing is appended to it.
-    writer : str
-        This run.
+        The new log; nothing is appended to it.
     group : str
         The batch group.
     states : GroupStates
         Its states; only read.
-    adopt : path, mapping, Adoption or None
-        The path of the older checkpoint; or, where that is gone, the lineage of its states and
-        what to do with the batch that was in flight.
+    adopt : path, mapping or Adoption
+        The path of the older checkpoint, which then can't be started any more; or, where that is
+        gone, the lineage of its states and what to do with the batch that was in flight.
 
     Raises
     ------
-    LineageError
-        When a state belongs to another log and nothing is adopted.
     AdoptionError
         When there is nothing to adopt, or not in this way.
+    CheckpointInUseError
+        When a run still holds the older checkpoint.
     """
-    if adopt is None:
-        lineage = secrets.token_hex(8)
-        states.check_unowned(lineage)
-        return LogEntry(1, writer, lineage, begun=Token(1, 0), committed=0)
     if isinstance(adopt, Mapping):
         if adopt.keys() != {"lineage", "in_flight"}:
             raise AdoptionError(
@@ -92,11 +81,11 @@ def new_entry(
             )
         adopt = Adoption(**adopt)
     if isinstance(adopt, Adoption):
-        return _from_states(writer, states, adopt)
-    return _from_log(log, writer, group, adopt)
+        return _from_states(states, adopt)
+    return _from_log(log, group, adopt)
 
 
-def _from_log(log: Log, writer: str, group: str, path: str | os.PathLike[str]) -> LogEntry:
+def _from_log(log: Log, group: str, path: str | os.PathLike[str]) -> LogEntry:
     checkpoint = local_path(path)
     old = FileLog(group_folder(checkpoint, group) / "log")
     if not old.folder.is_dir():
@@ -118,15 +107,14 @@ def _from_log(log: Log, writer: str, group: str, path: str | os.PathLike[str]) -
                 raise adopted_already(old, successor)
         else:
             # First closed, then continued: two new checkpoints can't both take it.
-            last = replace(
-                last, number=last.number + 1, writer=writer, successor=(lineage, log.place)
-            )
-            old.append(last)
+            writer = LogWriter(old)
+            writer.begin(replace(last, number=last.number + 1, successor=(lineage, log.place)))
+            last = writer.entry
     finally:
         lock.release()
     return LogEntry(
         1,
-        writer,
+        "",
         lineage,
         begun=Token(last.committed + 1, last.begun.attempt + 1),
         committed=last.committed,
@@ -148,7 +136,7 @@ def adopted_already(log: Log, successor: str) -> AdoptionError:
     )
 
 
-def _from_states(writer: str, states: GroupStates, adopt: Adoption) -> LogEntry:
+def _from_states(states: GroupStates, adopt: Adoption) -> LogEntry:
     found: dict[str, ControlRecord] = {}
     others = set()
     for name, control in states.controls.items():
@@ -185,7 +173,7 @@ def _from_states(writer: str, states: GroupStates, adopt: Adoption) -> LogEntry:
             exceptions[token.txid] = token.attempt
     return LogEntry(
         1,
-        writer,
+        "",
         secrets.token_hex(8),
         begun=Token(token.txid + 1, 0),
         committed=token.txid,

@@ -6,16 +6,15 @@ import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
 from time import monotonic
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from trident.batch.errors import BatchInterruptedError
 from trident.batch.runner import BatchRunner
 from trident.batch.spout_work import SpoutWork
+from trident.batch.trigger import Trigger, check_trigger
 from trident.batch.work import GroupEngine
 from trident.run import GroupRun
 from trident.spouts.sources import Source, Spout, open_source
-
-Trigger = float | Literal["available"] | None
 
 _SHORTEST_POLL = 0.001
 _LONGEST_POLL = 0.25
@@ -56,6 +55,7 @@ class SpoutLoop(GroupRun):
         conf: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(runner.group)
+        check_trigger(trigger)
         self._spouts = spouts
         self._engine = engine
         self._runner = runner

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
-import secrets
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any, Literal, get_args
 
-from trident.batch.adoption import Adopt, adopted_already, new_entry
-from trident.batch.errors import BatchFailedError, BatchInterruptedError, FailurePolicyError
+from trident.batch.adoption import Adopt
+from trident.batch.errors import BatchFailedError, BatchInterruptedError
+from trident.batch.failures import DroppedWork, FailurePolicy, OnFailure
+from trident.batch.opening import Clock, opening_entry
 from trident.batch.outcome import Outcome
 from trident.batch.points import reached
 from trident.batch.progress import BatchProgress
@@ -19,23 +17,13 @@ from trident.batch.states import BatchState, GroupStates
 from trident.batch.steps import Steps
 from trident.batch.work import BatchWork
 from trident.log.entry import LogEntry, check_metadata
-from trident.log.errors import (
-    AdoptionError,
-    LogConflictError,
-    LogMismatchError,
-    PlacementError,
-    ReplayError,
-    TakenOverError,
-)
+from trident.log.errors import LogMismatchError, PlacementError, ReplayError
 from trident.log.log import Log
+from trident.log.writer import LogWriter
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException, StaleBatchError
 from trident.states.values import Token
 
-OnFailure = Literal["stop", "dead-letter"]
-Clock = Literal["spout", "dataframe"]
-
-_LONGEST_WAIT = 10.0
 _logger = logging.getLogger("trident")
 
 
@@ -88,16 +76,14 @@ class BatchRunner:
         stopping: threading.Event | None = None,
     ) -> None:
         self.group = group
-        self.writer = f"{os.getpid()}-{secrets.token_hex(4)}"
         self.stopping = stopping or threading.Event()
         self._log = log
+        self._writer = LogWriter(log)
         self._states = GroupStates(states)
         self._source = source
-        self._retries = retries
-        self._on_failure = on_failure
-        self._backoff = backoff
-        self._own: LogEntry | None = None
-        _check_policy(retries, on_failure, self._states)
+        self._policy = FailurePolicy(retries, on_failure, backoff)
+        self._policy.check(self._states)
+        self._failed = False
 
     def open(
         self, *, streams: Mapping[str, str], clock: Clock = "spout", adopt: Adopt | None = None
@@ -111,7 +97,7 @@ class BatchRunner:
         clock : str
             ``"spout"`` or ``"dataframe"``.
         adopt : path, mapping, Adoption or None
-            Whose state a new log takes over; see :func:`new_entry`. Ignored once that is done.
+            Whose state a new log takes over; see :func:`adopt_state`. Ignored once that is done.
 
         Raises
         ------
@@ -120,20 +106,10 @@ class BatchRunner:
         LineageError, LostStateError, RewoundStateError
             When a state isn't the one that the log knows.
         """
-        newest = self._log.newest()
-        if newest is None:
-            first = new_entry(self._log, self.writer, self.group, self._states, adopt)
-            first = replace(first, clock=clock, streams=dict(streams))
-        else:
-            self._check_log(newest, streams, clock, adopt)
-            # The reserved attempt is its writer's; whoever comes later takes the next one.
-            first = replace(
-                newest,
-                number=newest.number + 1,
-                writer=self.writer,
-                begun=Token(newest.committed + 1, newest.begun.attempt + 1),
-            )
-        self._append(first)
+        first = opening_entry(
+            self._log, self.group, self._states, streams=streams, clock=clock, adopt=adopt
+        )
+        self._writer.begin(first)
         self._states.catch_up(first)
 
     @property
@@ -153,11 +129,6 @@ class BatchRunner:
         if entry.committed == entry.base:
             return None
         return Token(entry.committed, entry.exceptions.get(entry.committed, 0))
-
-    @property
-    def metadata(self) -> Mapping[str, Any]:
-        """What the last commit stored of the sources, by stream id."""
-        return self._entry.metadata
 
     def run(
         self,
@@ -198,6 +169,16 @@ class BatchRunner:
         Exception
             Whatever else the work raised; the batch is kept.
         """
+        if self._failed:
+            raise RuntimeError("this run has failed: a new one begins the batch's next attempt")
+        self._failed = True
+        progress = self._run(work, txid, digest, query_id)
+        self._failed = False
+        return progress
+
+    def _run(
+        self, work: BatchWork, txid: int | None, digest: str | None, query_id: str | None
+    ) -> BatchProgress:
         entry = self._entry
         if entry.query_id not in (None, query_id):
             raise LogMismatchError(
@@ -229,22 +210,22 @@ class BatchRunner:
                 begun, outcome = self._attempt(work, token, steps, digest, query_id)
                 break
             except StaleBatchError:
-                self._look_up()
+                self._writer.check_held()
                 raise
             except FailedException as failure:
                 failures += 1
-                if dead_letter is not None or failures > self._retries:
-                    if dead_letter is not None or self._on_failure == "stop":
-                        raise self._failed(token, failures, failure) from failure
+                if dead_letter is not None or failures > self._policy.retries:
+                    if dead_letter is not None or self._policy.on_failure == "stop":
+                        raise self._given_up(token, failures, failure) from failure
                     dead_letter = str(failure)
                     _logger.error(
                         "batch %d of %s is dead-lettered after %d attempts: %s",
                         *(token.txid, self.group, failures, failure),
                     )
-                    work = _Dropped(work)
-                else:
-                    self._wait(failures, token.txid)
-                self._begin_next_attempt()
+                    work = DroppedWork(work)
+                elif self.stopping.wait(self._policy.pause(failures)):
+                    raise BatchInterruptedError(self.group, token.txid) from failure
+                self._writer.next_attempt()
         reached("after commit", token)
         steps.done("commit")
         if begun is not None:
@@ -278,8 +259,7 @@ class BatchRunner:
         if entry.planned is None:
             planned = work.plan(token.txid, entry.metadata)
             if planned is not None:
-                entry = replace(entry, number=entry.number + 1, planned=check_metadata(planned))
-                self._append(entry)
+                entry = self._writer.append(planned=check_metadata(planned))
             steps.done("plan")
         planned = entry.planned or {}
         filled = work.emit(token, {**entry.metadata, **planned})
@@ -302,61 +282,23 @@ class BatchRunner:
             steps.done("ready")
         reached("before commit", token)
         txid, attempt = token
-        self._append(
-            replace(
-                entry,
-                number=entry.number + 1,
-                query_id=query_id,
-                states={**entry.states, **dict.fromkeys(self._states.controls, token)}
-                if filled
-                else entry.states,
-                metadata={
-                    **entry.metadata,
-                    **planned,
-                    **check_metadata(work.emitted_metadata),
-                },
-                planned=None,
-                begun=Token(txid + 1, 0),
-                committed=txid,
-                exceptions={**entry.exceptions, txid: attempt} if attempt else entry.exceptions,
-                digest=digest,
-            )
+        self._writer.append(
+            query_id=query_id,
+            states={**entry.states, **dict.fromkeys(self._states.controls, token)}
+            if filled
+            else entry.states,
+            metadata={**entry.metadata, **planned, **check_metadata(work.emitted_metadata)},
+            planned=None,
+            begun=Token(txid + 1, 0),
+            committed=txid,
+            exceptions={**entry.exceptions, txid: attempt} if attempt else entry.exceptions,
+            digest=digest,
         )
         return begun, outcome
 
     @property
     def _entry(self) -> LogEntry:
-        if self._own is None:
-            raise RuntimeError("the batch runner is not open: call open() first")
-        return self._own
-
-    def _append(self, entry: LogEntry) -> None:
-        try:
-            self._log.append(entry)
-        except OSError:
-            # Whether it is there decides: a commit that is must not be run again.
-            newest = self._log.newest()
-            if newest is None or (newest.number, newest.writer) != (entry.number, entry.writer):
-                raise
-        self._own = entry
-
-    def _look_up(self) -> None:
-        newest = self._log.newest()
-        if newest is None:
-            raise LogConflictError(self._log.place, self._entry.number + 1)
-        if newest.writer != self.writer:
-            raise TakenOverError(self._log.place, self.writer, newest.writer)
-
-    def _begin_next_attempt(self) -> None:
-        self._look_up()
-        entry = self._entry
-        txid, attempt = entry.begun
-        self._append(replace(entry, number=entry.number + 1, begun=Token(txid, attempt + 1)))
-
-    def _wait(self, failures: int, txid: int) -> None:
-        seconds = min(_LONGEST_WAIT, self._backoff * 2 ** (failures - 1))
-        if self.stopping.wait(seconds):
-            raise BatchInterruptedError(self.group, txid)
+        return self._writer.entry
 
     def _patiently(self, tell_states: Callable[[], None]) -> None:
         """Repeat what follows a commit while a store is away: the batch itself can't fail now."""
@@ -366,78 +308,14 @@ class BatchRunner:
                 return tell_states()
             except FailedException:
                 failures += 1
-                if failures > self._retries:
+                if failures > self._policy.retries:
                     raise
-                if self.stopping.wait(min(_LONGEST_WAIT, self._backoff * 2 ** (failures - 1))):
+                if self.stopping.wait(self._policy.pause(failures)):
                     raise
 
-    def _failed(self, token: Token, failures: int, failure: FailedException) -> BatchFailedError:
+    def _given_up(self, token: Token, failures: int, failure: FailedException) -> BatchFailedError:
         text = str(failure) or type(failure).__name__
         advice = "Remove the cause, or allow more with retries="
         if not self._states.inexact:
             advice += ", or go on without it with on_failure='dead-letter'"
         return BatchFailedError(self.group, token.txid, failures, text, f"{advice}.")
-
-    def _check_log(
-        self, newest: LogEntry, streams: Mapping[str, str], clock: Clock, adopt: Adopt | None
-    ) -> None:
-        place = self._log.place
-        if newest.successor is not None:
-            raise adopted_already(self._log, newest.successor[1])
-        if adopt is not None and not newest.adopted:
-            raise AdoptionError(
-                place,
-                f"it has a state of its own, {newest.committed} batches are committed",
-                "Only a new checkpoint can adopt: leave adopt= out, or give a new checkpoint.",
-            )
-        if newest.clock != clock:
-            raise LogMismatchError(
-                place,
-                "kind of source",
-                newest.clock,
-                clock,
-                "A group of spouts and one with a streaming DataFrame can't share a log: start "
-                "with a new checkpoint and adopt=<this one>.",
-            )
-        if dict(newest.streams) != dict(streams):
-            raise LogMismatchError(
-                place,
-                "set of streams or schemas",
-                newest.streams,
-                streams,
-                "Give the streams their old ids and schemas, or start with a new checkpoint and "
-                "adopt=<this one>.",
-            )
-
-
-class _Dropped(BatchWork):
-    """A batch given up: taken from its sources and acknowledged, but not run."""
-
-    def __init__(self, work: BatchWork) -> None:
-        self._work = work
-
-    def emit(self, token: Token, metadata: Mapping[str, Any]) -> bool:
-        filled = self._work.emit(token, metadata)
-        self.emitted_metadata = self._work.emitted_metadata
-        return filled
-
-    def run(self, record: ControlRecord) -> Outcome:
-        return Outcome()
-
-    def committed(self, token: Token) -> None:
-        self._work.committed(token)
-
-
-def _check_policy(retries: int, on_failure: str, states: GroupStates) -> None:
-    if retries < 0:
-        raise FailurePolicyError(f"retries is {retries}", "Give 0 or more.")
-    if on_failure not in get_args(OnFailure):
-        raise FailurePolicyError(
-            f"on_failure is {on_failure!r}", "Allowed are 'stop' and 'dead-letter'."
-        )
-    if on_failure == "dead-letter" and states.inexact:
-        raise FailurePolicyError(
-            f"on_failure is 'dead-letter', but {', '.join(states.inexact)} is no opaque map",
-            "What a given-up batch has written can be undone in opaque maps only: make it "
-            "opaque, or use on_failure='stop'.",
-        )

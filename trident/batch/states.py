@@ -42,6 +42,8 @@ class GroupStates:
             for name, state in sorted(states.items())
             if (control := state.control) is not None
         }
+        for name, control in self.controls.items():
+            control.name = name
         self.inexact = sorted(
             name for name, state in states.items() if state.kind is not StateType.OPAQUE
         )

@@ -1,0 +1,93 @@
+"""What happens when a batch fails: how often and when it is tried again, and what then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from trident.batch.errors import FailurePolicyError
+from trident.batch.outcome import Outcome
+from trident.batch.states import GroupStates
+from trident.batch.work import BatchWork
+from trident.states.control import ControlRecord
+from trident.states.values import Token
+
+OnFailure = Literal["stop", "dead-letter"]
+
+_LONGEST_PAUSE = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class FailurePolicy:
+    """How a run deals with failed batches.
+
+    Parameters
+    ----------
+    retries : int
+        How often a failed batch is tried again before `on_failure` decides.
+    on_failure : str
+        ``"stop"`` keeps the batch for the next start; ``"dead-letter"`` commits it without
+        updating any state and goes on, for opaque maps only.
+    backoff : float
+        Seconds before the first retry; doubled for each further one, 10 at most.
+
+    Raises
+    ------
+    FailurePolicyError
+        When it can't be followed.
+
+    Examples
+    --------
+    >>> [FailurePolicy().pause(failures) for failures in (1, 2, 3, 20)]
+    [0.1, 0.2, 0.4, 10.0]
+    """
+
+    retries: int = 3
+    on_failure: OnFailure = "stop"
+    backoff: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.retries < 0:
+            raise FailurePolicyError(f"retries is {self.retries}", "Give 0 or more.")
+        if self.on_failure not in get_args(OnFailure):
+            raise FailurePolicyError(
+                f"on_failure is {self.on_failure!r}", "Allowed are 'stop' and 'dead-letter'."
+            )
+
+    def check(self, states: GroupStates) -> None:
+        """Raise FailurePolicyError where `states` don't allow it."""
+        if self.on_failure == "dead-letter" and states.inexact:
+            raise FailurePolicyError(
+                f"on_failure is 'dead-letter', but {', '.join(states.inexact)} is no opaque map",
+                "What a given-up batch has written can be undone in opaque maps only: make it "
+                "opaque, or use on_failure='stop'.",
+            )
+
+    def pause(self, failures: int) -> float:
+        """Return how many seconds to wait after the last of `failures`."""
+        return min(_LONGEST_PAUSE, self.backoff * 2.0 ** (failures - 1))
+
+
+class DroppedWork(BatchWork):
+    """A batch given up: taken from its sources and acknowledged, but not run.
+
+    Parameters
+    ----------
+    work : BatchWork
+        The batch.
+    """
+
+    def __init__(self, work: BatchWork) -> None:
+        self._work = work
+
+    def emit(self, token: Token, metadata: Mapping[str, object]) -> bool:
+        filled = self._work.emit(token, metadata)
+        self.emitted_metadata = self._work.emitted_metadata
+        return filled
+
+    def run(self, record: ControlRecord) -> Outcome:
+        return Outcome()
+
+    def committed(self, token: Token) -> None:
+        self._work.committed(token)

@@ -1,0 +1,98 @@
+"""The entry that a run begins a log with: the first one ever, or the next attempt of the last."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Literal
+
+from trident.batch.adoption import Adopt, adopt_state, adopted_already
+from trident.batch.states import GroupStates
+from trident.log.entry import LogEntry
+from trident.log.errors import AdoptionError, LogMismatchError
+from trident.log.log import Log
+from trident.states.values import Token
+
+Clock = Literal["spout", "dataframe"]
+
+
+def opening_entry(
+    log: Log,
+    group: str,
+    states: GroupStates,
+    *,
+    streams: Mapping[str, str],
+    clock: Clock,
+    adopt: Adopt | None,
+) -> LogEntry:
+    """Return what a run begins `log` with, its writer left open; nothing is appended to it.
+
+    Parameters
+    ----------
+    log : Log
+        The group's log.
+    group : str
+        The batch group.
+    states : GroupStates
+        Its states; only read.
+    streams : mapping of str to str
+        The schema of each stream, by its id.
+    clock : str
+        Who decides what a batch is.
+    adopt : path, mapping, Adoption or None
+        Whose state a new log takes over; ignored once that is done.
+
+    Raises
+    ------
+    LogMismatchError
+        When the log is that of other streams, or of another clock.
+    AdoptionError
+        When `adopt` can't be, or another log has taken over this one's state.
+    LineageError
+        When the log is new and a state is another log's.
+    """
+    newest = log.newest()
+    if newest is not None:
+        _check_same(log, newest, streams, clock, adopt)
+        # The reserved attempt is its writer's; whoever comes later takes the next one.
+        begun = Token(newest.committed + 1, newest.begun.attempt + 1)
+        return replace(newest, number=newest.number + 1, begun=begun)
+    if adopt is not None:
+        first = adopt_state(log, group, states, adopt)
+    else:
+        lineage = secrets.token_hex(8)
+        states.check_unowned(lineage)
+        first = LogEntry(1, "", lineage, begun=Token(1, 0), committed=0)
+    return replace(first, clock=clock, streams=dict(streams))
+
+
+def _check_same(
+    log: Log, newest: LogEntry, streams: Mapping[str, str], clock: Clock, adopt: Adopt | None
+) -> None:
+    if newest.successor is not None:
+        raise adopted_already(log, newest.successor[1])
+    if adopt is not None and not newest.adopted:
+        raise AdoptionError(
+            log.place,
+            f"it has state of its own, up to batch {newest.committed}",
+            "Only a new checkpoint can adopt: leave adopt= out, or give a new checkpoint.",
+        )
+    if newest.clock != clock:
+        raise LogMismatchError(
+            log.place,
+            "kind of source",
+            newest.clock,
+            clock,
+            "A group of spouts and one with a streaming DataFrame can't share a log: start with a "
+            "new checkpoint and adopt=<this one>.",
+        )
+    if dict(newest.streams) != dict(streams):
+        raise LogMismatchError(
+            log.place,
+            "set of streams or schemas",
+            newest.streams,
+            streams,
+            "Give the streams their old ids and schemas, or start with a new checkpoint and "
+            "adopt=<this one>.",
+        )

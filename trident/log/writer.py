@@ -1,0 +1,92 @@
+"""A run's hold on a log: it appends only directly after an entry of its own."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import replace
+from typing import Any
+
+from trident.log.entry import LogEntry
+from trident.log.errors import LogConflictError, TakenOverError
+from trident.log.log import Log
+from trident.states.values import Token
+
+
+class LogWriter:
+    """One run's writing to one log; used by one thread at a time.
+
+    Parameters
+    ----------
+    log : Log
+        The log.
+
+    Examples
+    --------
+    >>> from trident.log.log import MemoryLog
+    >>> writer = LogWriter(MemoryLog("words"))
+    >>> writer.begin(LogEntry(1, "", "a1", begun=Token(1, 0), committed=0))
+    >>> writer.next_attempt()
+    >>> writer.entry.begun
+    Token(txid=1, attempt=1)
+    """
+
+    def __init__(self, log: Log) -> None:
+        self.id = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self._log = log
+        self._entry: LogEntry | None = None
+
+    @property
+    def entry(self) -> LogEntry:
+        """The last entry of this run, which is the log's newest as far as the run knows."""
+        if self._entry is None:
+            raise RuntimeError("the log is not held yet: begin() comes first")
+        return self._entry
+
+    def begin(self, first: LogEntry) -> None:
+        """Append the run's first entry, under its own number.
+
+        Raises
+        ------
+        LogConflictError
+            When another run was faster; nothing was touched.
+        """
+        self._append(replace(first, writer=self.id))
+
+    def append(self, **changes: Any) -> LogEntry:
+        """Append what is known so far with `changes`, and return it.
+
+        Raises
+        ------
+        LogConflictError
+            When another run has taken over.
+        OSError
+            When it could not be written, and surely was not.
+        """
+        entry = self.entry
+        self._append(replace(entry, number=entry.number + 1, **changes))
+        return self.entry
+
+    def next_attempt(self) -> None:
+        """Reserve the next attempt of the batch under way, after the log is read again."""
+        self.check_held()
+        txid, attempt = self.entry.begun
+        self.append(begun=Token(txid, attempt + 1))
+
+    def check_held(self) -> None:
+        """Read the log again; raise TakenOverError where another run writes it by now."""
+        newest = self._log.newest()
+        if newest is None:
+            raise LogConflictError(self._log.place, self.entry.number)
+        if newest.writer != self.id:
+            raise TakenOverError(self._log.place, self.id, newest.writer)
+
+    def _append(self, entry: LogEntry) -> None:
+        try:
+            self._log.append(entry)
+        except OSError:
+            # Whether it is there decides: a commit that is must not be run again.
+            newest = self._log.newest()
+            if newest is None or (newest.number, newest.writer) != (entry.number, entry.writer):
+                raise
+        self._entry = entry
