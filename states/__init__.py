@@ -2,3 +2,109 @@
 
 if __name__ != "trident.states":  # the same class must not exist twice
     raise ImportError("import trident.states, not states: the folder is only its source")
+
+from trident.states.backing_map import Ability, Codec, IBackingMap, WrappedMap, abilities
+from trident.states.cached import CachedMap
+from trident.states.committed import read_committed
+from trident.states.control import Control, ControlRecord
+from trident.states.counted import CountedMap, Counts
+from trident.states.errors import (
+    CorruptStateError,
+    FailedException,
+    LineageError,
+    LongOverflowError,
+    LostStateError,
+    RewoundStateError,
+    SerializationError,
+    StaleBatchError,
+    StateError,
+    StateUnavailableError,
+    TridentError,
+)
+from trident.states.keys import CONTROL_KEY, decode_key, encode_key, encode_keys
+from trident.states.map_state import (
+    ITupleCollection,
+    MapState,
+    ReadOnlyMapState,
+    ReadOnlySnapshottable,
+    RemovableMapState,
+    Snapshottable,
+)
+from trident.states.memory import LRUMemoryMapState, MemoryMap, MemoryMapState
+from trident.states.microbatch import MicroBatchMap
+from trident.states.nontransactional import NonTransactionalMap
+from trident.states.opaque import OpaqueMap
+from trident.states.serializers import JSONSerializer, PickleSerializer, Serializer
+from trident.states.snapshottable import SnapshottableMap, TupleCollectionMap
+from trident.states.stack import MapStateFactory, Store
+from trident.states.state import Batch, ReadOnlyState, State, StateFactory, StateSpec
+from trident.states.transactional import TransactionalMap
+from trident.states.updaters import (
+    CombinerValueUpdater,
+    PutUpdater,
+    ReducerValueUpdater,
+    ValueUpdater,
+)
+from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
+
+__all__ = [
+    "CONTROL_KEY",
+    "Ability",
+    "Batch",
+    "CachedMap",
+    "Codec",
+    "CombinerValueUpdater",
+    "Control",
+    "ControlRecord",
+    "CorruptStateError",
+    "CountedMap",
+    "Counts",
+    "FailedException",
+    "IBackingMap",
+    "ITupleCollection",
+    "JSONSerializer",
+    "LRUMemoryMapState",
+    "LineageError",
+    "LongOverflowError",
+    "LostStateError",
+    "MapState",
+    "MapStateFactory",
+    "MemoryMap",
+    "MemoryMapState",
+    "MicroBatchMap",
+    "NonTransactionalMap",
+    "OpaqueMap",
+    "OpaqueValue",
+    "PickleSerializer",
+    "PutUpdater",
+    "ReadOnlyMapState",
+    "ReadOnlySnapshottable",
+    "ReadOnlyState",
+    "ReducerValueUpdater",
+    "RemovableMapState",
+    "RewoundStateError",
+    "SerializationError",
+    "Serializer",
+    "Snapshottable",
+    "SnapshottableMap",
+    "StaleBatchError",
+    "State",
+    "StateError",
+    "StateFactory",
+    "StateSpec",
+    "StateType",
+    "StateUnavailableError",
+    "Store",
+    "Token",
+    "TransactionalMap",
+    "TransactionalValue",
+    "TridentError",
+    "TupleCollectionMap",
+    "ValueUpdater",
+    "WrappedMap",
+    "abilities",
+    "decode_key",
+    "encode_key",
+    "encode_keys",
+    "read_committed",
+]

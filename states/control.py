@@ -87,7 +87,7 @@ class ControlRecord:
             {
                 "format": _FORMAT,
                 "lineage": self.lineage,
-                "token": self.token,
+                "token": list(self.token),
                 "committed": self.committed,
                 "exceptions": sorted(self.exceptions.items()),
             }

@@ -6,6 +6,8 @@ crosses process borders by pickle unchanged.
 
 from __future__ import annotations
 
+from typing import Any
+
 from trident.states.values import Token
 
 
@@ -192,3 +194,25 @@ class SerializationError(StateError):
     def __str__(self) -> str:
         what, found, allowed = self.args
         return f"a {what} can't be stored: found {found}. {allowed}"
+
+
+class LongOverflowError(TridentError, ArithmeticError):
+    """A value became an integer of more than 64 bits, which no store keeps.
+
+    Parameters
+    ----------
+    key : tuple
+        The fields of the key.
+    value : int
+        What it would have become.
+    """
+
+    def __init__(self, key: tuple[Any, ...], value: int) -> None:
+        super().__init__(key, value)
+
+    def __str__(self) -> str:
+        key, value = self.args
+        return (
+            f"the value of key {key!r} would become {value}, more than a long of 64 bits holds. "
+            "Count in smaller units, or aggregate floats."
+        )

@@ -1,0 +1,195 @@
+"""Reading from outside the batch: only whole committed batches, the same one in all states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, Protocol, TypeVar, cast
+
+from trident.states.control import ControlRecord
+from trident.states.errors import StateUnavailableError
+from trident.states.keys import decode_key, encode_keys
+from trident.states.map_state import (
+    ITupleCollection,
+    Key,
+    ReadOnlyMapState,
+    ReadOnlySnapshottable,
+)
+from trident.states.resolution import BatchMovedOn, Cut
+from trident.states.state import ReadOnlyState, State
+from trident.states.values import StateType
+
+T = TypeVar("T")
+
+RESTARTS = 50
+"""How often a query takes a new cut before it gives up."""
+
+
+class Readable(Protocol):
+    """What :class:`CommittedMap` needs of a map state, without its pending updates."""
+
+    def values_at(self, keys: Sequence[bytes], cut: Cut) -> list[Any]:
+        """Return the values of encoded keys as of `cut`."""
+
+    def entries_at(self, cut: Cut) -> list[tuple[bytes, Any]]:
+        """Return all encoded keys and values as of `cut`."""
+
+
+class CommittedMap(ReadOnlyState, ReadOnlyMapState):
+    """A map state as of one committed batch; good only inside the query it was given to.
+
+    Parameters
+    ----------
+    source : Readable
+        The map state.
+    cut : Cut
+        The moment.
+    """
+
+    def __init__(self, source: Readable, cut: Cut) -> None:
+        self._source = source
+        self._cut = cut
+
+    def multiGet(self, keys: Iterable[Key]) -> list[Any]:
+        encoded = encode_keys(keys)
+        return self._source.values_at(encoded, self._cut) if encoded else []
+
+    def entries(self) -> list[tuple[bytes, Any]]:
+        """Return all encoded keys and their values, of a store that can list them."""
+        return self._source.entries_at(self._cut)
+
+
+class CommittedSnapshottable(CommittedMap, ReadOnlySnapshottable):
+    """The same for a state that also holds a single value, under `key`."""
+
+    def __init__(self, source: Readable, cut: Cut, key: Key) -> None:
+        super().__init__(source, cut)
+        self._key = key
+
+    def get(self) -> Any:
+        [value] = self.multiGet([self._key])
+        return value
+
+
+class CommittedTuples(CommittedSnapshottable, ITupleCollection):
+    """The same for a state that can also list what it holds."""
+
+    def getTuples(self) -> Iterator[tuple[Any, ...]]:
+        for key, value in self.entries():
+            if value is not None:
+                yield *decode_key(key), value
+
+
+def read_committed(
+    states: Sequence[tuple[str, State]],
+    query: Callable[[list[Any]], T],
+    *,
+    restarts: int = RESTARTS,
+) -> T:
+    """Run `query` on views of `states` that show one committed batch a batch group.
+
+    Runs in whatever process asks, at any moment, without disturbing the batch. An opaque state
+    shows exactly what some committed batch left, and all opaque states of a group the same batch;
+    after a crash between a commit and its announcement that is the batch before, until the
+    restart. Transactional and non-transactional states may show a batch that is under way.
+
+    Parameters
+    ----------
+    states : sequence of (str, State)
+        Each state and the id of the batch group that updates it. A state that keeps no batches
+        (of the user's own making) is handed to `query` as it is.
+    query : callable
+        Takes the list of views, in the order of `states`; each is a ReadOnlyMapState, and a
+        ReadOnlySnapshottable and ITupleCollection where its state is. May be called several
+        times; what it returns must not be lazy.
+    restarts : int
+        How often to begin again because a batch moved on meanwhile.
+
+    Raises
+    ------
+    StateUnavailableError
+        When batches moved on during every try.
+
+    Examples
+    --------
+    >>> from trident.states import MemoryMapState
+    >>> counts = MemoryMapState.Factory().makeState()
+    >>> counts.beginCommit(1)
+    >>> counts.multiPut([("dog",)], [2])
+    >>> counts.commit(1)
+    >>> read_committed([("g", counts)], lambda views: views[0].multiGet([("dog",), ("cat",)]))
+    [2, None]
+
+    Notes
+    -----
+    Control records are read before the keys. With c the least committed batch of a group's
+    states and k the least begun one: what batches up to c wrote is judged by the exceptions, the
+    next batch's values give their previous ones, and anything beyond max(k, c + 1) starts over.
+    """
+    for _ in range(restarts + 1):
+        try:
+            return _try(states, query)
+        except BatchMovedOn:
+            continue
+    raise StateUnavailableError(
+        "the states of a query",
+        f"batches moved on during all {restarts + 1} tries",
+        "Ask again; if it persists, the query takes longer than a batch.",
+    )
+
+
+def _try(states: Sequence[tuple[str, State]], query: Callable[[list[Any]], T]) -> T:
+    with ExitStack() as moment:
+        for _, state in states:
+            if getattr(state, "snapshots", False):
+                moment.enter_context(cast(Any, state).snapshot())
+        records = [_record(state) for _, state in states]
+        cuts = _cuts(states, records)
+        views = [
+            cast(Any, state).committed(
+                Cut(*cuts.get(group, (0, 1)), record.exceptions if record else {})
+            )
+            if hasattr(state, "committed")
+            else state
+            for (group, state), record in zip(states, records, strict=True)
+        ]
+        answer = query(views)
+        for group, state in states:
+            if getattr(state, "removes", False):
+                _check_unmoved(state, cuts.get(group))
+    return answer
+
+
+def _record(state: State) -> ControlRecord | None:
+    if state.control is None or getattr(state, "kind", None) is not StateType.OPAQUE:
+        return None
+    return state.control.read()
+
+
+def _cuts(
+    states: Sequence[tuple[str, State]], records: Sequence[ControlRecord | None]
+) -> Mapping[str, tuple[int, int]]:
+    """Return, for each group, its committed batch and its horizon.
+
+    A state without a record was never begun: it has no say in its group.
+    """
+    begun: dict[str, list[ControlRecord]] = {}
+    for (group, _), record in zip(states, records, strict=True):
+        if record is not None:
+            begun.setdefault(group, []).append(record)
+    cuts: dict[str, tuple[int, int]] = {}
+    for group, found in begun.items():
+        committed = min(record.committed for record in found)
+        cuts[group] = committed, max(committed + 1, min(record.token.txid for record in found))
+    return cuts
+
+
+def _check_unmoved(state: State, cut: tuple[int, int] | None) -> None:
+    """Raise where entries of a later batch may have been removed while the query read.
+
+    A tombstone is removed only once its batch is known to be committed; a reader that was still
+    before that batch would have needed the value it held.
+    """
+    record = _record(state)
+    if record is not None and (cut is None or record.committed > cut[0]):
+        raise BatchMovedOn

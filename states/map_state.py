@@ -1,0 +1,89 @@
+"""What states offer to updaters and queries: maps from keys to values, single values, tuples."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from trident.states.keys import decode_key
+from trident.states.state import State
+from trident.states.updaters import Combiner, CombinerValueUpdater, ValueUpdater
+
+Key = Sequence[Any]
+"""A key as users write it: the sequence of its fields."""
+
+
+class ReadOnlyMapState(State):
+    """A map that can be queried."""
+
+    @abstractmethod
+    def multiGet(self, keys: Iterable[Key]) -> list[Any]:
+        """Return the values of `keys`, in their order; None for each that is absent."""
+
+
+class MapState(ReadOnlyMapState):
+    """A map that batches update. A value of None is absent; storing it removes the key."""
+
+    @abstractmethod
+    def multiUpdate(self, keys: Iterable[Key], updaters: Iterable[ValueUpdater]) -> list[Any]:
+        """Update each key by its updater and return the new values.
+
+        A key that occurs several times is updated several times, in order.
+        """
+
+    @abstractmethod
+    def multiPut(self, keys: Iterable[Key], values: Iterable[Any]) -> None:
+        """Store `values` under `keys`; of several values for one key, the last."""
+
+    def multiCombine(
+        self, keys: Sequence[bytes], partials: Sequence[Any], combiner: Combiner
+    ) -> list[Any]:
+        """Combine a partial result into each key, given *encoded*; return the new values.
+
+        The bulk form of :meth:`multiUpdate` with a
+        :class:`~trident.states.updaters.CombinerValueUpdater`.
+        """
+        return self.multiUpdate(
+            map(decode_key, keys), [CombinerValueUpdater(combiner, partial) for partial in partials]
+        )
+
+    def multiFold(self, keys: Sequence[bytes], partials: Sequence[Any], combiner: Combiner) -> None:
+        """Do what :meth:`multiCombine` does where nobody asks for the new values."""
+        self.multiCombine(keys, partials, combiner)
+
+
+class RemovableMapState(State):
+    """A map whose keys can be removed."""
+
+    @abstractmethod
+    def multiRemove(self, keys: Iterable[Key]) -> None:
+        """Remove `keys`; those that are absent stay so."""
+
+
+class ReadOnlySnapshottable(State):
+    """A single value that can be queried."""
+
+    @abstractmethod
+    def get(self) -> Any:
+        """Return the value; None where there is none."""
+
+
+class Snapshottable(ReadOnlySnapshottable):
+    """A single value that batches update."""
+
+    @abstractmethod
+    def update(self, updater: ValueUpdater) -> Any:
+        """Update the value and return the new one."""
+
+    @abstractmethod
+    def set(self, value: Any) -> None:
+        """Replace the value; None removes it."""
+
+
+class ITupleCollection(State):
+    """A state that can list what it holds."""
+
+    @abstractmethod
+    def getTuples(self) -> Iterator[tuple[Any, ...]]:
+        """Return an iterator over ``(*key fields, value)`` of every key that has a value."""

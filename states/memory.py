@@ -1,0 +1,201 @@
+"""States in this process's memory: for tests, for trying things out, and for caches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, ClassVar, Literal
+from uuid import uuid4
+
+from cachetools import LRUCache
+
+from trident.states.backing_map import Codec, IBackingMap
+from trident.states.snapshottable import TupleCollectionMap
+from trident.states.stack import MapStateFactory
+
+
+@dataclass(eq=False)
+class _Database:
+    entries: MutableMapping[bytes, Any]
+    control: bytes | None = None
+    lock: Lock = field(default_factory=Lock)
+
+
+_DATABASES: dict[tuple[str, int], _Database] = {}
+_DATABASES_LOCK = Lock()
+
+
+class MemoryMap(IBackingMap):
+    """Entries in a dict that all maps of one id in this process share.
+
+    May be used by any number of threads. Values are shared, not copied: treat what you read as
+    read-only. Pickles as its id, so another process finds its own, empty, entries.
+
+    Parameters
+    ----------
+    id : str
+        Which entries.
+    size : int
+        How many keys to keep, the ones used last; 0 keeps all.
+    """
+
+    codec = Codec.VALUES
+
+    def __init__(self, id: str, size: int = 0) -> None:
+        self._id = id
+        self._size = size
+        with _DATABASES_LOCK:
+            self._database = _DATABASES.setdefault(
+                (id, size), _Database(LRUCache(size) if size else {})
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MemoryMap, (self._id, self._size)
+
+    def multiGet(self, keys: Sequence[bytes]) -> list[Any]:
+        get = self._database.entries.get
+        with self._database.lock:
+            return [get(key) for key in keys]
+
+    def multiPut(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:
+        with self._database.lock:
+            self._database.entries.update(zip(keys, values, strict=True))
+
+    def multiPutFenced(self, keys: Sequence[bytes], values: Sequence[Any], fence: bytes) -> bool:
+        with self._database.lock:
+            if self._database.control != fence:
+                return False
+            self._database.entries.update(zip(keys, values, strict=True))
+            return True
+
+    def multiRemoveFenced(self, keys: Sequence[bytes], fence: bytes) -> bool:
+        with self._database.lock:
+            if self._database.control != fence:
+                return False
+            for key in keys:
+                self._database.entries.pop(key, None)
+            return True
+
+    def getControl(self) -> bytes | None:
+        return self._database.control
+
+    def putControl(self, new: bytes, expected: bytes | None) -> bool:
+        with self._database.lock:
+            if self._database.control != expected:
+                return False
+            self._database.control = new
+            return True
+
+    def entries(self) -> list[tuple[bytes, Any]]:
+        with self._database.lock:
+            return list(self._database.entries.items())
+
+
+@dataclass(frozen=True)
+class MemoryStore:
+    """Where a memory state is: in the process that asks, under an id.
+
+    Parameters
+    ----------
+    id : str
+        Which entries.
+    size : int
+        How many keys to keep; 0 keeps all.
+    """
+
+    id: str
+    size: int = 0
+    hosted: ClassVar[Literal["driver"]] = "driver"
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What tells two states apart."""
+        return "memory", self.id, ""
+
+    def named(self, prefix: str) -> MemoryStore:
+        """Return the store itself: an id needs no prefix."""
+        return self
+
+    def open(self) -> MemoryMap:
+        """Return the map, in the calling process."""
+        return MemoryMap(self.id, self.size)
+
+
+class MemoryMapState(TupleCollectionMap):
+    """A map, a single value and a collection of tuples, in memory of the driver's process.
+
+    What it holds lives as long as the process. Made by its :class:`Factory`.
+
+    Examples
+    --------
+    >>> counts = MemoryMapState.Factory().makeState()
+    >>> counts.beginCommit(1)
+    >>> counts.multiPut([("dog",), ("cat",)], [2, 1])
+    >>> counts.commit(1)
+    >>> sorted(counts.getTuples())
+    [('cat', 1), ('dog', 2)]
+    """
+
+    @dataclass(frozen=True, init=False)
+    class Factory(MapStateFactory):
+        """Makes the states of one id.
+
+        Parameters
+        ----------
+        id : str or None
+            Which entries; all factories of an id in a process share them. None: entries of its
+            own.
+        """
+
+        def __init__(self, id: str | None = None) -> None:
+            super().__init__(MemoryStore(id or uuid4().hex))
+
+        def makeState(
+            self,
+            conf: Mapping[str, Any] | None = None,
+            metrics: Any = None,
+            partitionIndex: int = 0,
+            numPartitions: int = 1,
+        ) -> MemoryMapState:
+            return MemoryMapState(self.makeMap())
+
+
+class LRUMemoryMapState(TupleCollectionMap):
+    """The same, bounded: it *forgets* the keys used longest ago, and counts them from nothing.
+
+    Right for answers about what happens now, wrong for totals.
+
+    Examples
+    --------
+    >>> recent = LRUMemoryMapState.Factory(2).makeState()
+    >>> recent.beginCommit(1)
+    >>> recent.multiPut([("a",), ("b",), ("c",)], [1, 2, 3])
+    >>> recent.commit(1)
+    >>> recent.multiGet([("a",), ("b",), ("c",)])
+    [None, 2, 3]
+    """
+
+    @dataclass(frozen=True, init=False)
+    class Factory(MapStateFactory):
+        """Makes the states of one id.
+
+        Parameters
+        ----------
+        maxSize : int
+            How many keys to keep.
+        id : str or None
+            Which entries; None: entries of its own.
+        """
+
+        def __init__(self, maxSize: int, id: str | None = None) -> None:
+            super().__init__(MemoryStore(id or uuid4().hex, maxSize))
+
+        def makeState(
+            self,
+            conf: Mapping[str, Any] | None = None,
+            metrics: Any = None,
+            partitionIndex: int = 0,
+            numPartitions: int = 1,
+        ) -> LRUMemoryMapState:
+            return LRUMemoryMapState(self.makeMap())

@@ -1,0 +1,248 @@
+"""How stored values become bytes: in bulk, on parallel lists, one method pair a kind of map."""
+
+from __future__ import annotations
+
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
+from math import isfinite
+from typing import Any
+
+import orjson
+
+from trident.states.errors import CorruptStateError, SerializationError
+from trident.states.values import OpaqueValue, TransactionalValue
+
+_EXACT = frozenset({int, str, bool, type(None)})
+_ALLOWED = (
+    "JSON keeps None, bool, int of 64 bits, finite float, str, and lists and dicts (with str "
+    "keys) of them; convert the value, or use PickleSerializer()."
+)
+
+
+class Serializer(ABC):
+    """Turns the values of a map into bytes and back.
+
+    Runs wherever the map lives (tasks, driver, readers) and must pickle. Each method takes
+    parallel lists and answers with a list of the same length and order. What `dumps_…` accepts
+    must come back from `loads_…` equal and of the same type. `loads_…` answers None for each None
+    (a key that is absent).
+    """
+
+    @abstractmethod
+    def dumps_plain(self, values: Sequence[Any]) -> list[bytes]:
+        """Return the bytes of values that stand alone."""
+
+    @abstractmethod
+    def loads_plain(self, data: Sequence[bytes | None]) -> list[Any]:
+        """Return the values that :meth:`dumps_plain` was given."""
+
+    @abstractmethod
+    def dumps_transactional(self, txids: Sequence[int], values: Sequence[Any]) -> list[bytes]:
+        """Return the bytes of values and the batches that wrote them."""
+
+    @abstractmethod
+    def loads_transactional(self, data: Sequence[bytes | None]) -> list[TransactionalValue | None]:
+        """Return what :meth:`dumps_transactional` was given."""
+
+    @abstractmethod
+    def dumps_opaque(
+        self,
+        txids: Sequence[int],
+        attempts: Sequence[int],
+        currs: Sequence[Any],
+        prevs: Sequence[Any],
+    ) -> list[bytes]:
+        """Return the bytes of opaque values, given as four columns."""
+
+    @abstractmethod
+    def loads_opaque(self, data: Sequence[bytes | None]) -> list[OpaqueValue | None]:
+        """Return what :meth:`dumps_opaque` was given, a value a key."""
+
+
+class JSONSerializer(Serializer):
+    """Storm's JSON: ``5``, transactional ``[txid,value]``, opaque ``[txid,curr,prev]``.
+
+    An attempt other than 0 is a fourth element of an opaque value. Storm reads what attempts 0
+    wrote, and what Storm wrote is read as attempt 0.
+
+    Raises
+    ------
+    SerializationError
+        For a value that JSON would change: NaN, infinities, tuples, sets, bytes, dates, integers
+        over 64 bits, dict keys other than str, subclasses, objects.
+    CorruptStateError
+        For bytes that are not such JSON.
+
+    Examples
+    --------
+    >>> json = JSONSerializer()
+    >>> json.dumps_opaque([3, 3], [0, 2], [7, "x"], [4, None])
+    [b'[3,7,4]', b'[3,"x",null,2]']
+    >>> json.loads_opaque([b"[3,7,4]", None])
+    [OpaqueValue(txid=3, attempt=0, curr=7, prev=4), None]
+    """
+
+    def dumps_plain(self, values: Sequence[Any]) -> list[bytes]:
+        _check(values)
+        return _dumps(values)
+
+    def loads_plain(self, data: Sequence[bytes | None]) -> list[Any]:
+        return _loads(data, _parsed)
+
+    def dumps_transactional(self, txids: Sequence[int], values: Sequence[Any]) -> list[bytes]:
+        _check(values)
+        return _dumps(map(list, zip(txids, values, strict=True)))
+
+    def loads_transactional(self, data: Sequence[bytes | None]) -> list[TransactionalValue | None]:
+        return _loads(data, _parsed_transactional)
+
+    def dumps_opaque(
+        self,
+        txids: Sequence[int],
+        attempts: Sequence[int],
+        currs: Sequence[Any],
+        prevs: Sequence[Any],
+    ) -> list[bytes]:
+        _check(currs)
+        _check(prevs)
+        if not any(attempts):
+            return _dumps(map(list, zip(txids, currs, prevs, strict=True)))
+        return _dumps(
+            [txid, curr, prev, attempt] if attempt else [txid, curr, prev]
+            for txid, attempt, curr, prev in zip(txids, attempts, currs, prevs, strict=True)
+        )
+
+    def loads_opaque(self, data: Sequence[bytes | None]) -> list[OpaqueValue | None]:
+        return _loads(data, _parsed_opaque)
+
+
+class PickleSerializer(Serializer):
+    """Python's pickle: keeps every picklable value, and is read by Python only.
+
+    Unpickling runs code that the bytes name: use it only where nobody else can write the store.
+
+    Raises
+    ------
+    SerializationError
+        For a value that does not pickle.
+    CorruptStateError
+        For bytes that do not unpickle here, for example because a class is not importable.
+
+    Examples
+    --------
+    >>> pickled = PickleSerializer()
+    >>> pickled.loads_plain(pickled.dumps_plain([(1, {2})]))
+    [(1, {2})]
+    """
+
+    def dumps_plain(self, values: Sequence[Any]) -> list[bytes]:
+        return _pickled(values)
+
+    def loads_plain(self, data: Sequence[bytes | None]) -> list[Any]:
+        return _loads(data, pickle.loads)
+
+    def dumps_transactional(self, txids: Sequence[int], values: Sequence[Any]) -> list[bytes]:
+        return _pickled(zip(txids, values, strict=True))
+
+    def loads_transactional(self, data: Sequence[bytes | None]) -> list[TransactionalValue | None]:
+        return _loads(data, lambda item: TransactionalValue(*pickle.loads(item)))
+
+    def dumps_opaque(
+        self,
+        txids: Sequence[int],
+        attempts: Sequence[int],
+        currs: Sequence[Any],
+        prevs: Sequence[Any],
+    ) -> list[bytes]:
+        return _pickled(zip(txids, attempts, currs, prevs, strict=True))
+
+    def loads_opaque(self, data: Sequence[bytes | None]) -> list[OpaqueValue | None]:
+        return _loads(data, lambda item: OpaqueValue(*pickle.loads(item)))
+
+
+def _check(values: Sequence[Any]) -> None:
+    """Refuse what JSON would not give back; a list of plain scalars costs one pass in C."""
+    kinds = set(map(type, values))
+    if kinds <= _EXACT:
+        return
+    try:
+        for value in values:
+            _check_value(value)
+    except RecursionError as error:
+        raise SerializationError("value", "a value nested too deeply", _ALLOWED) from error
+
+
+def _check_value(value: Any) -> None:
+    kind = type(value)
+    if kind in _EXACT:
+        return
+    if kind is float:
+        if not isfinite(value):
+            raise SerializationError("value", f"the float {value}", _ALLOWED)
+    elif kind is list:
+        for item in value:
+            _check_value(item)
+    elif kind is dict:
+        for name, item in value.items():
+            if type(name) is not str:
+                raise SerializationError("value", f"a dict key of type {_name(name)}", _ALLOWED)
+            _check_value(item)
+    else:
+        raise SerializationError("value", f"a {_name(value)}", _ALLOWED)
+
+
+def _name(value: Any) -> str:
+    kind = type(value)
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return module + kind.__qualname__
+
+
+def _dumps(rows: Iterable[Any]) -> list[bytes]:
+    try:
+        return list(map(orjson.dumps, rows))
+    except TypeError as error:  # an int over 64 bits, a lone surrogate, too many levels
+        raise SerializationError("value", str(error), _ALLOWED) from error
+
+
+def _pickled(rows: Iterable[Any]) -> list[bytes]:
+    try:
+        return list(map(pickle.dumps, rows, repeat(pickle.HIGHEST_PROTOCOL)))
+    except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as error:
+        raise SerializationError(
+            "value", str(error), "PickleSerializer keeps what pickle keeps."
+        ) from error
+
+
+def _loads(data: Sequence[bytes | None], load: Callable[[bytes], Any]) -> list[Any]:
+    loaded: list[Any] = []
+    try:
+        for item in data:
+            loaded.append(None if item is None else load(item))
+    except Exception as error:  # unpickling may raise anything
+        position = len(loaded)
+        raise CorruptStateError(
+            f"the stored value at position {position} of {len(data)}",
+            f"{data[position]!r:.80} ({type(error).__name__}: {error})",
+            "Was it written by another serializer or another kind of map?",
+        ) from error
+    return loaded
+
+
+_parsed = orjson.loads
+
+
+def _parsed_transactional(item: bytes) -> TransactionalValue:
+    txid, value = orjson.loads(item)
+    if type(txid) is not int:
+        raise ValueError("not [txid,value]")
+    return TransactionalValue(txid, value)
+
+
+def _parsed_opaque(item: bytes) -> OpaqueValue:
+    txid, curr, prev, *rest = orjson.loads(item)
+    attempt = rest[0] if len(rest) == 1 else 0
+    if type(txid) is not int or type(attempt) is not int or len(rest) > 1:
+        raise ValueError("not [txid,curr,prev] or [txid,curr,prev,attempt]")
+    return OpaqueValue(txid, attempt, curr, prev)

@@ -1,0 +1,37 @@
+"""Batches without a log: a state that is begun with plain ints keeps its own control record."""
+
+from __future__ import annotations
+
+from trident.states.control import BURNT, Control, ControlRecord
+from trident.states.values import Token
+
+STAND_ALONE = "stand-alone"
+"""The lineage of a state that no log updates."""
+
+
+def begin_stand_alone(control: Control, txid: int) -> ControlRecord:
+    """Begin the next attempt of `txid`, or its first, and return the record.
+
+    A repeated txid is a replay, even of a batch that had been committed: what it wrote before no
+    longer counts. A batch that was begun and passed over without a commit does not count either.
+
+    Raises
+    ------
+    StaleBatchError
+        When a later txid has begun.
+    LineageError
+        When the state belongs to a topology.
+    """
+    found = control.read()
+    attempt = 0
+    exceptions: dict[int, int] = {}
+    if found is not None:
+        exceptions.update(found.exceptions)
+        if found.token.txid == txid:
+            attempt = found.token.attempt + 1
+            exceptions.pop(txid, None)
+        elif found.committed < found.token.txid:
+            exceptions[found.token.txid] = BURNT
+    record = ControlRecord(STAND_ALONE, Token(txid, attempt), txid - 1, exceptions)
+    control.begin(record)
+    return record

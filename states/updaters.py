@@ -1,0 +1,104 @@
+"""What can be done to one stored value."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+
+class Combiner(Protocol):
+    """What a map needs of a combiner aggregator; see ``trident.CombinerAggregator``."""
+
+    adds: bool
+    """Whether :meth:`combine` is addition of numbers, so that a store may do it itself."""
+
+    def combine(self, left: Any, right: Any) -> Any:
+        """Return what two partial results make together."""
+
+
+class Reducer(Protocol):
+    """What a map needs of a reducer aggregator; see ``trident.ReducerAggregator``."""
+
+    def init(self) -> Any:
+        """Return the value to begin with."""
+
+    def reduce(self, curr: Any, tuple: Any) -> Any:
+        """Return `curr` with one more tuple taken in."""
+
+
+class ValueUpdater(ABC):
+    """A change of one stored value.
+
+    Runs in the task that owns the key, once an attempt, again where the store found the entry
+    changed meanwhile; it must be deterministic.
+
+    Examples
+    --------
+    >>> class Doubled(ValueUpdater):
+    ...     def update(self, stored):
+    ...         return 1 if stored is None else 2 * stored
+    >>> Doubled().update(None), Doubled().update(4)
+    (1, 8)
+    """
+
+    @abstractmethod
+    def update(self, stored: Any) -> Any:
+        """Return the new value; `stored` is None where there is none, None removes the key."""
+
+
+class CombinerValueUpdater(ValueUpdater):
+    """Combines the stored value with a partial result; where none is stored, that result.
+
+    Parameters
+    ----------
+    combiner : Combiner
+        Has ``combine(left, right)``.
+    arg : object
+        The partial result.
+    """
+
+    def __init__(self, combiner: Combiner, arg: Any) -> None:
+        self.combiner = combiner
+        self.arg = arg
+
+    def update(self, stored: Any) -> Any:
+        return self.arg if stored is None else self.combiner.combine(stored, self.arg)
+
+
+class ReducerValueUpdater(ValueUpdater):
+    """Reduces tuples into the stored value, or into the reducer's ``init()`` where none is.
+
+    Parameters
+    ----------
+    reducer : Reducer
+        Has ``init()`` and ``reduce(curr, tuple)``.
+    tuples : iterable
+        The tuples, kept as a list.
+    """
+
+    def __init__(self, reducer: Reducer, tuples: Iterable[Any]) -> None:
+        self.reducer = reducer
+        self.tuples = list(tuples)
+
+    def update(self, stored: Any) -> Any:
+        value = self.reducer.init() if stored is None else stored
+        for item in self.tuples:
+            value = self.reducer.reduce(value, item)
+        return value
+
+
+class PutUpdater(ValueUpdater):
+    """Replaces whatever is stored.
+
+    Examples
+    --------
+    >>> PutUpdater(5).update(3)
+    5
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def update(self, stored: Any) -> Any:
+        return self.value
