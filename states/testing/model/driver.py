@@ -1,0 +1,242 @@
+"""A driver: takes over the log, then places, begins, runs, commits and announces batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from trident.states.testing.model.shared import (
+    Entry,
+    Halted,
+    Record,
+    Stale,
+    Stopped,
+    Store,
+    Stored,
+    Token,
+    Unavailable,
+)
+from trident.states.testing.model.task import Steps
+
+if TYPE_CHECKING:
+    from trident.states.testing.model.world import World
+
+_RETRIES = 2
+
+
+class Driver:
+    """One process that drives the batches of a log."""
+
+    def __init__(self, name: str, world: World) -> None:
+        self.name = name
+        self.world = world
+        self.rules = world.rules
+        self.log = world.log
+        self.caches: dict[int, dict[str, Stored]] = {0: {}, 1: {}}
+        self.entry: Entry
+        self.failures = 0
+        self.position = 0
+
+    def run(self) -> Steps:
+        try:
+            yield from self._open()
+            while True:
+                yield self._due
+                yield from self._batch(self.entry.begun)
+        except (Stopped, Unavailable):
+            return
+        except Halted as reason:
+            self.world.halted = str(reason)
+
+    def _due(self) -> bool:
+        return self.position < self.world.goal
+
+    def _open(self) -> Steps:
+        yield None
+        newest = self.log.newest()
+        if newest is None:
+            first = Entry(1, self.name, (1, 0), 0, (), (None, None), None, ())
+            yield from self._append(first)
+        elif self.rules.begin_first:
+            txid, attempt = newest.begun
+            again = attempt + 1 if self.rules.new_attempt else attempt
+            yield from self._append(newest._replace(number=newest.number + 1, begun=(txid, again)))
+        else:
+            self.entry = newest
+        self.position = self.world.source_done
+        if self.rules.announce_at_start:
+            for store in self.world.stores:
+                yield None
+                self._announce_committed(store)
+        self.world.promise(self.log, self.entry.committed)
+
+    def _announce_committed(self, store: Store) -> None:
+        stored = store.control
+        committed = self.entry.committed
+        if stored and stored.lineage == self.log.lineage and stored.committed < committed:
+            news = stored._replace(committed=committed, exceptions=self.entry.exceptions)
+            if stored.token[0] <= committed:
+                store.put_control(news, stored, True)
+
+    def _append(self, entry: Entry) -> Steps:
+        """Append after an entry of our own, or as a newcomer after the newest."""
+        entry = entry._replace(writer=self.name)
+        yield None
+        newest = self.log.newest()
+        if newest and not self.rules.own_entry:
+            entry = entry._replace(number=newest.number + 1)
+        if entry.number in self.log.entries and self.rules.exclusive:
+            raise Stopped
+        self.log.entries[entry.number] = entry
+        yield None
+        if self.rules.listing and max(self.log.entries) > entry.number:
+            self.log.entries.pop(entry.number, None)
+            raise Stopped
+        self.entry = entry
+        self.world.acknowledge(self.log, entry)
+        yield None
+        self.log.purge()
+
+    def _batch(self, token: Token) -> Steps:
+        txid = self.position + 1
+        if self.rules.place and txid != self.entry.committed + 1:
+            if txid > self.entry.committed:
+                raise Stopped
+            yield None
+            self._took(txid)
+            return
+        try:
+            yield from self._attempt((txid, token[1]))
+            self.failures = 0
+        except (Unavailable, Stale):
+            self.failures += 1
+            yield from self._look_up(txid)
+
+    def _took(self, txid: int) -> None:
+        """The source notes, in its own log, that it needn't ask for this batch again."""
+        self.position = txid
+        self.world.source_done = max(self.world.source_done, txid)
+
+    def _look_up(self, txid: int) -> Steps:
+        yield None
+        newest = self.log.newest()
+        if newest is None or (newest.writer != self.name and self.rules.own_entry):
+            raise Stopped
+        if self.rules.look_up and newest.writer == self.name:
+            self.entry = newest
+            if newest.committed >= txid:
+                return
+        if self.rules.new_attempt:
+            begun, attempt = self.entry.begun
+            again = self.entry._replace(number=newest.number + 1, begun=(begun, attempt + 1))
+            yield from self._append(again)
+
+    def _attempt(self, token: Token) -> Steps:
+        world, rules = self.world, self.rules
+        given_up = world.gives_up and self.failures >= _RETRIES
+        if given_up and not rules.dead_letter:
+            yield from self._commit(token, None, (0, 1))
+            return
+        if world.setup.kind == "transactional" and rules.planned:
+            if self.entry.planned is None:
+                plan = world.emit(token[0])
+                yield from self._append(
+                    self.entry._replace(number=self.entry.number + 1, planned=plan)
+                )
+            emission = self.entry.planned
+        else:
+            emission = world.emit(token[0])
+        assert emission is not None
+        touched = world.touched(token[0], emission)
+        if not touched:
+            yield from self._commit(token, emission, ())
+            return
+        states = (0, 1) if rules.begin_every_state else touched
+        record = Record(self.log.lineage, token, self.entry.committed, self.entry.exceptions)
+        incarnations = {}
+        for state in states:
+            incarnations[state] = world.stores[state].incarnation
+            yield from self._begin(state, record)
+        if not given_up:
+            yield from self._run(record, emission)
+        for state in states:
+            yield None
+            store = world.stores[state]
+            if rules.ready:
+                if store.incarnation != incarnations[state] or store.control != record:
+                    raise Unavailable
+                store.settle()
+        if not rules.ready:
+            for store in world.stores:
+                store.settle()
+        yield from self._commit(token, None if given_up else emission, states)
+        yield from self._announce(record, states)
+        yield None
+        self._took(token[0])
+
+    def _begin(self, state: int, record: Record) -> Steps:
+        store, rules, listed = self.world.stores[state], self.rules, self.entry.listed[state]
+        yield None
+        stored = store.control
+        if stored is None:
+            if listed and rules.lost:
+                raise Halted("lost")
+        elif stored.lineage != record.lineage:
+            if rules.lineage:
+                raise Halted("lineage")
+        elif listed and stored.token < listed and rules.rewound:
+            raise Halted("rewound")
+        elif stored.token > record.token and rules.begin_compared:
+            raise Stale
+        yield None
+        if not store.put_control(record, stored, rules.begin_compared):
+            raise Stale
+        yield None
+
+    def _run(self, record: Record, emission: int) -> Steps:
+        group = self.world.spawn(self, record, emission)
+        tasks = self.world.tasks[group]
+        over: Callable[[], bool] = lambda: "failed" in tasks.values() or all(  # noqa: E731
+            outcome == "done" for outcome in tasks.values()
+        )
+        yield over
+        if "failed" in tasks.values():
+            raise Unavailable
+
+    def _commit(self, token: Token, emission: int | None, began: tuple[int, ...]) -> Steps:
+        txid, attempt = token
+        entry = self.entry
+        exceptions = dict(entry.exceptions)
+        if attempt:
+            exceptions[txid] = attempt
+        if not self.rules.exceptions_kept:
+            exceptions = {old: kept for old, kept in exceptions.items() if old >= txid - 1}
+        yield from self._append(
+            entry._replace(
+                number=entry.number + 1,
+                begun=(txid + 1, 0),
+                committed=txid,
+                exceptions=tuple(sorted(exceptions.items())),
+                listed=(
+                    token if 0 in began else entry.listed[0],
+                    token if 1 in began else entry.listed[1],
+                ),
+                planned=None,
+                history=(*entry.history, (txid, emission)),
+            )
+        )
+        if not began:
+            self._took(txid)
+
+    def _announce(self, record: Record, states: tuple[int, ...]) -> Steps:
+        try:
+            for state in states:
+                yield None
+                self.world.stores[state].put_control(
+                    record._replace(committed=record.token[0], exceptions=self.entry.exceptions),
+                    record,
+                    self.rules.announce_own,
+                )
+        except Unavailable:
+            return
+        self.world.promise(self.log, record.token[0])

@@ -1,0 +1,140 @@
+"""The rules of the protocol, each of which can be taken out, and the settings it runs in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Rules:
+    """One field a rule; False takes the rule out of the model.
+
+    Examples
+    --------
+    >>> Rules().without("fence").fence
+    False
+    """
+
+    # The log.
+    exclusive: bool = True
+    """An entry of the log is created exclusively, never replaced."""
+    own_entry: bool = True
+    """A writer appends only directly after an entry of its own."""
+    begin_first: bool = True
+    """A newcomer appends a begin of its own, with an attempt of its own, before it does anything."""
+    listing: bool = True
+    """An append counts only if a listing after it shows no higher number."""
+    look_up: bool = True
+    """A commit whose outcome is unknown is looked up before anything is retried."""
+    place: bool = True
+    """A batch that the log has committed is skipped when its source asks for it again."""
+    new_attempt: bool = True
+    """Every time a batch is processed again, it is another attempt."""
+    exceptions_kept: bool = True
+    """The committed attempts that were not 0 are never forgotten."""
+    dead_letter: bool = True
+    """A batch is given up as an attempt of its own that updates no state."""
+    planned: bool = True
+    """What a transactional batch holds is in the log before any state is written."""
+
+    # The control record.
+    begin_compared: bool = True
+    """Begin replaces only the record it has read, and never a later token."""
+    begin_every_state: bool = True
+    """Every batch begins and announces at every state of its group, written there or not."""
+    lineage: bool = True
+    """Begin refuses the record of another log."""
+    lost: bool = True
+    """Begin refuses a listed state that has no record."""
+    rewound: bool = True
+    """Begin refuses a listed state whose token is older than the listed one."""
+    ready: bool = True
+    """Before the commit every state confirms that it is the server that the batch began at."""
+    announce_own: bool = True
+    """Announcing changes only the record that this batch began."""
+    announce_at_start: bool = True
+    """A driver that starts announces what the log has committed."""
+
+    # Writing.
+    fence: bool = True
+    """A fenced store compares the control record with the writer's in the step that writes."""
+    equality: bool = True
+    """The fence asks for an equal token; an absent or older one refuses too."""
+    fence_lineage: bool = True
+    """The fence asks for an equal lineage too."""
+    entry: bool = True
+    """A store conditional on entries writes only over the entry that was read."""
+    recompute: bool = True
+    """After a conflict the entry is read again and the update computed again."""
+    highest: bool = True
+    """A versioned store shows the highest token, whichever write came last."""
+    checked: bool = True
+    """A store that can do nothing of it checks the token before it writes."""
+    attempts: bool = True
+    """A value carries its attempt, and only the committed attempt of a batch counts."""
+    overtaken: bool = True
+    """A value of a later token stops the task that reads it."""
+    committed_prev: bool = True
+    """What a value keeps as `prev` is the committed value it was computed from."""
+    applied: bool = True
+    """A transactional value of this very batch is not updated again."""
+    once: bool = True
+    """A task writes each key once, all its updates folded."""
+    one_updater: bool = True
+    """A state has one updating node."""
+    tombstones: bool = True
+    """A removal writes a tombstone; only a fenced store drops it, once it is committed."""
+
+    # Caches.
+    cache_validity: bool = True
+    """A cached entry feeds only a conditional write, or the one process that writes the state."""
+    write_then_cache: bool = True
+    """A value is cached after its write has succeeded, and dropped when that failed."""
+    cache_of_earlier_batches: bool = True
+    """An entry of the batch that is being processed is read again, not taken from the cache."""
+
+    # Readers.
+    one_cut: bool = True
+    """All states of a query are read as of one committed batch."""
+    control_first: bool = True
+    """A reader takes the control records before the keys."""
+    restart: bool = True
+    """A reader that meets a value from beyond the next batch starts again."""
+    recheck: bool = True
+    """Where tombstones are dropped, a reader starts again if the next batch has ended meanwhile."""
+
+    def without(self, rule: str) -> Rules:
+        """The same rules with one of them taken out."""
+        return replace(self, **{rule: False})
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a run of the model is about.
+
+    Parameters
+    ----------
+    ability : {"fenced", "entry", "versioned", "none"}
+        What the two stores can do.
+    kind : {"opaque", "transactional"}
+        How values are kept; a transactional source replays the same content.
+    hosted : {"executor", "driver"}
+        Whether two workers write the states, or the driver alone.
+    cached : bool
+        Whether the processes that write keep caches across batches.
+    harm : {"", "failover", "restore", "lose", "wipe", "forget"}
+        What befalls the stores: the newest writes are lost with a change of server, an old
+        backup comes back, one store is emptied, stores and log are deleted while old tasks live,
+        the log alone is.
+    gap : bool
+        Whether something may happen between the check of a store without abilities and its
+        write.  It may in life: this is what the guarantee of such a store leaves open.
+    """
+
+    ability: Literal["fenced", "entry", "versioned", "none"]
+    kind: Literal["opaque", "transactional"] = "opaque"
+    hosted: Literal["executor", "driver"] = "executor"
+    cached: bool = False
+    harm: Literal["", "failover", "restore", "lose", "wipe", "forget"] = ""
+    gap: bool = False

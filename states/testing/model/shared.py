@@ -1,0 +1,162 @@
+"""What processes of the model share: the log, the stores, and what is kept in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from trident.states.testing.model.rules import Rules, Setup
+
+Token = tuple[int, int]
+Update = tuple[int, int, int]
+Value = tuple[Update, ...] | None
+"""The updates that made a value, in order: (txid, emission, place in the batch)."""
+
+
+class Unavailable(Exception):
+    """A request or its answer was lost."""
+
+
+class Stale(Exception):
+    """Another attempt has taken over."""
+
+
+class Stopped(Exception):
+    """A driver gives up: another has taken over the log."""
+
+
+class Halted(Exception):
+    """A driver gives up: a state is not what the log knows."""
+
+
+class Record(NamedTuple):
+    """A control record."""
+
+    lineage: int
+    token: Token
+    committed: int
+    exceptions: tuple[tuple[int, int], ...]
+
+    def counts(self, txid: int, attempt: int) -> bool:
+        return attempt == dict(self.exceptions).get(txid, 0)
+
+
+class Cell(NamedTuple):
+    """A stored value; a transactional one keeps no `prev`."""
+
+    txid: int
+    attempt: int
+    curr: Value
+    prev: Value
+
+
+Stored = tuple[Cell | None, int]
+"""A cell and the version of its entry."""
+
+
+class Entry(NamedTuple):
+    """The log's whole state after one append."""
+
+    number: int
+    writer: str
+    begun: Token
+    committed: int
+    exceptions: tuple[tuple[int, int], ...]
+    listed: tuple[Token | None, Token | None]
+    planned: int | None
+    history: tuple[tuple[int, int | None], ...]
+    """The emission that each committed batch processed, None where it was given up."""
+
+
+class Log:
+    """Entries by number, of which only the newest two are kept."""
+
+    def __init__(self, lineage: int) -> None:
+        self.lineage = lineage
+        self.entries: dict[int, Entry] = {}
+
+    def newest(self) -> Entry | None:
+        return self.entries[max(self.entries)] if self.entries else None
+
+    def purge(self) -> None:
+        for number in sorted(self.entries)[:-2]:
+            del self.entries[number]
+
+
+class Store:
+    """One state's store, with the atomic steps that its ability offers."""
+
+    def __init__(self, setup: Setup, rules: Rules) -> None:
+        self.setup = setup
+        self.rules = rules
+        self.control: Record | None = None
+        self.cells: dict[str, tuple[Cell, int]] = {}
+        self.incarnation = 0
+        self._versions = 0
+        self._undo: list[Callable[[], None]] = []
+
+    def get(self, key: str) -> Stored:
+        return self.cells.get(key, (None, 0))
+
+    def put_control(self, new: Record, expected: Record | None, compared: bool) -> bool:
+        if compared and self.control != expected:
+            return False
+        before = self.control
+
+        def undo() -> None:
+            self.control = before
+
+        self._undo.append(undo)
+        self.control = new
+        return True
+
+    def admits(self, writer: Record) -> bool:
+        """Whether the fence lets this writer through."""
+        rules, stored = self.rules, self.control
+        if self.setup.ability != "fenced" or not rules.fence:
+            return True
+        if not rules.equality:
+            return stored is None or stored.token <= writer.token
+        if stored is not None and not rules.fence_lineage:
+            return stored._replace(lineage=writer.lineage) == writer
+        return stored == writer
+
+    def write(self, key: str, cell: Cell, writer: Record, version: int) -> bool:
+        ability, rules = self.setup.ability, self.rules
+        stored, stored_version = self.get(key)
+        if not self.admits(writer):
+            return False
+        if ability == "entry" and rules.entry and version != stored_version:
+            return False
+        if ability == "versioned" and rules.highest and stored and stored[:2] > cell[:2]:
+            return True
+        self._versions += 1
+        self._set(key, (cell, self._versions))
+        return True
+
+    def drop(self, key: str) -> None:
+        if key in self.cells:
+            self._set(key, None)
+
+    def failover(self, lost: int) -> None:
+        """Another server takes over, without the newest writes."""
+        for _ in range(min(lost, len(self._undo))):
+            self._undo.pop()()
+        self._undo.clear()
+        self.incarnation += 1
+
+    def settle(self) -> None:
+        """What is stored now survives a change of server."""
+        self._undo.clear()
+
+    def _set(self, key: str, stored: tuple[Cell, int] | None) -> None:
+        before = self.cells.get(key)
+
+        def put(value: tuple[Cell, int] | None) -> None:
+            if value is None:
+                self.cells.pop(key, None)
+            else:
+                self.cells[key] = value
+
+        self._undo.append(lambda: put(before))
+        put(stored)

@@ -1,0 +1,353 @@
+"""The world of the model: what is shared, who runs, and what must come out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+from zlib import crc32
+
+from trident.states.testing.model.driver import Driver
+from trident.states.testing.model.reader import Answer, Reader
+from trident.states.testing.model.rules import Rules, Setup
+from trident.states.testing.model.shared import (
+    Entry,
+    Log,
+    Record,
+    Stale,
+    Store,
+    Stored,
+    Unavailable,
+    Value,
+)
+from trident.states.testing.model.task import Operation, Steps, Task
+
+Backup = tuple[Record | None, dict[str, tuple[object, int]]]
+_PATIENCE = 3000
+
+
+class Wrong(Exception):
+    """The model has gone wrong: what was read or committed is not what the batches make."""
+
+
+@dataclass(eq=False)
+class Process:
+    """A generator that is somewhere on its way."""
+
+    name: str
+    kind: Literal["driver", "task", "reader"]
+    steps: Steps
+    owner: str
+    waits: object = None
+
+    @property
+    def ready(self) -> bool:
+        return not callable(self.waits) or bool(self.waits())
+
+
+class World:
+    """Everything there is; an action is one word, such as ``D0`` or ``kill:T3``.
+
+    ==================  ==========================================================
+    ``start``           a new driver process starts; those before may live on
+    ``read``            a reader starts
+    ``D0 T3 R1``        that process takes its next step
+    ``kill:T3``         that process dies before its next step
+    ``fail:T3``         the answer to its last request, or its next request, is lost
+    ``again:T3``        a duplicate of that task starts
+    ``failover:0:2``    store 0 loses its newest 2 writes and its server changes
+    ``backup`` ``restore``  a copy of the stores is made, comes back
+    ``lose:0``          store 0 is emptied
+    ``wipe``            stores and log are deleted; tasks live on
+    ``forget``          the log is deleted
+    ==================  ==========================================================
+    """
+
+    keys = ("a", "b", "c")
+
+    def __init__(self, setup: Setup, rules: Rules, seed: int) -> None:
+        self.setup = setup
+        self.rules = rules
+        self.seed = seed
+        self.gives_up = setup.kind == "opaque" and seed % 2 == 0
+        self.goal = 5
+        self.halted = ""
+        self.harmed = False
+        self.processes: dict[str, Process] = {}
+        self.tasks: dict[int, dict[int, str]] = {}
+        self._work: dict[str, tuple[int, int, Task]] = {}
+        self._readers: dict[str, Reader] = {}
+        self._started = 0
+        self._backup: tuple[tuple[Record | None, dict[str, Stored]], ...] = ()
+        self._lineages = 0
+        self._fresh()
+
+    def _fresh(self) -> None:
+        self._lineages += 1
+        self.log = Log(self._lineages)
+        self.stores = (Store(self.setup, self.rules), Store(self.setup, self.rules))
+        self.source_done = 0
+        self.promised = 0
+        self.workers: tuple[dict[int, dict[str, Stored]], ...] = ({0: {}, 1: {}}, {0: {}, 1: {}})
+        self.emitted: dict[int, int] = {}
+        self.acknowledged: tuple[tuple[int, int | None], ...] = ()
+
+    # What the source emits.
+
+    def emit(self, txid: int) -> int:
+        """The number of the next emission of a batch; each has other content."""
+        self.emitted[txid] = self.emitted.get(txid, -1) + 1
+        return self.emitted[txid]
+
+    def touched(self, txid: int, emission: int) -> tuple[int, ...]:
+        """The states that a batch writes; none when its source calls it empty."""
+        return tuple(s for s in (0, 1) if self.operations(txid, emission, s))
+
+    def operations(self, txid: int, emission: int, state: int) -> list[Operation]:
+        dice = crc32(f"{self.seed}/{txid}/{emission}/{state}".encode())
+        empty = crc32(f"{self.seed}/{txid}/{emission}".encode()) % 8 == 0
+        found = []
+        for place in range(0 if empty else 4):
+            dice, choice = divmod(dice, 16)
+            if choice < 10:
+                update = (txid, emission, place)
+                found.append(Operation(self.keys[choice % 3], update, choice > 7))
+        return found
+
+    # What must come out.
+
+    def truth(self, history: tuple[tuple[int, int | None], ...]) -> Answer:
+        state: Answer = {(s, key): None for s in (0, 1) for key in self.keys}
+        for txid, emission in history:
+            if emission is not None:
+                for s in (0, 1):
+                    for operation in self.operations(txid, emission, s):
+                        state[s, operation.key] = operation.apply(state[s, operation.key])
+        return state
+
+    def acknowledge(self, log: Log, entry: Entry) -> None:
+        """A writer takes its append for done."""
+        if log is not self.log:
+            return
+        known, history = self.acknowledged, entry.history
+        if [txid for txid, _ in history] != list(range(1, len(history) + 1)):
+            raise Wrong(f"{entry.writer} committed a batch out of order: {history}")
+        if history[: len(known)] != known and known[: len(history)] != history:
+            raise Wrong(f"{entry.writer} committed {history} beside {known}")
+        if len(history) < len(known):
+            raise Wrong(f"{entry.writer} forgot {known[len(history) :]}")
+        self.acknowledged = history
+
+    def promise(self, log: Log, committed: int) -> None:
+        """From now on, readers see this batch."""
+        if log is self.log:
+            self.promised = max(self.promised, committed)
+
+    def check(self, reader: Reader) -> None:
+        newest = self.log.newest()
+        if reader.answer is None or newest is None or self.harmed:
+            return
+        if self.setup.kind == "transactional":
+            return
+        history = newest.history
+        for cut in range(reader.floor, len(history) + 1):
+            if reader.answer == self.truth(history[:cut]):
+                return
+        raise Wrong(
+            f"a reader saw {_shown(reader.answer)}, which is no committed batch from "
+            f"{reader.floor} to {len(history)} of {history}"
+        )
+
+    def check_final(self) -> None:
+        newest = self.log.newest()
+        assert newest is not None
+        if newest.history[: len(self.acknowledged)] != self.acknowledged:
+            raise Wrong(f"the log holds {newest.history} after {self.acknowledged}")
+        expected = self.truth(newest.history)
+        for (state, key), value in expected.items():
+            cell = self.stores[state].get(key)[0]
+            found = self._final(cell, newest)
+            if found != value:
+                raise Wrong(f"state {state} holds {key} = {found} instead of {value}: {cell}")
+
+    def _final(self, cell: object, newest: Entry) -> Value:
+        if cell is None:
+            return None
+        txid, attempt, curr, prev = cell  # type: ignore[misc]
+        if self.setup.kind == "transactional" or not self.rules.attempts:
+            return curr  # type: ignore[no-any-return]
+        committed = txid <= newest.committed and dict(newest.exceptions).get(txid, 0) == attempt
+        return curr if committed else prev  # type: ignore[no-any-return]
+
+    # Who runs.
+
+    def spawn(self, driver: Driver, record: Record, emission: int) -> int:
+        """Start the tasks of an attempt; returns the number of their group."""
+        group = len(self.tasks)
+        self.tasks[group] = {}
+        for state in (0, 1):
+            for index, part in enumerate(self._parts(record, emission, state)):
+                turn = (record.token[0] + emission + index) % 2
+                caches = driver.caches if self.setup.hosted == "driver" else self.workers[turn]
+                store = self.stores[state]
+                task = Task(self.setup, self.rules, record, store, caches[state], part)
+                self.tasks[group][2 * state + index] = "running"
+                self._start_task(driver.name, group, 2 * state + index, task)
+        return group
+
+    def _parts(self, record: Record, emission: int, state: int) -> list[list[Operation]]:
+        operations = self.operations(record.token[0], emission, state)
+        if not self.rules.one_updater:
+            return [part for part in (operations[::2], operations[1::2]) if part]
+        parts = ([o for o in operations if o.key == "a"], [o for o in operations if o.key != "a"])
+        return [part for part in parts if part]
+
+    def _start_task(self, owner: str, group: int, part: int, task: Task) -> None:
+        name = self._name("T")
+        self._work[name] = (group, part, task)
+        self.processes[name] = Process(name, "task", task.run(), owner)
+
+    def _name(self, letter: str) -> str:
+        self._started += 1
+        return f"{letter}{self._started}"
+
+    def start(self) -> str:
+        name = self._name("D")
+        driver = Driver(name, self)
+        self.processes[name] = Process(name, "driver", driver.run(), name)
+        return name
+
+    def read(self) -> str:
+        name = self._name("R")
+        self._readers[name] = Reader(self)
+        self.processes[name] = Process(name, "reader", self._readers[name].run(), name)
+        return name
+
+    def act(self, action: str) -> None:
+        """Play one action; one that makes no sense now does nothing."""
+        verb, _, rest = action.partition(":")
+        if verb == "start":
+            self.start()
+        elif verb == "read":
+            self.read()
+        elif verb in self.processes:
+            self.step(verb)
+        elif verb == "kill":
+            self._kill(rest)
+        elif verb == "fail":
+            self.step(rest, Unavailable())
+        elif verb == "again":
+            if rest in self._work:
+                group, part, task = self._work[rest]
+                self._start_task("", group, part, task)
+        elif verb == self.setup.harm:
+            self._harm(verb, rest)
+        elif verb == "backup":
+            self._copy()
+
+    def step(self, name: str, error: Exception | None = None) -> None:
+        process = self.processes.get(name)
+        if process is None or (error is None and not process.ready):
+            return
+        try:
+            process.waits = process.steps.throw(error) if error else next(process.steps)
+        except StopIteration:
+            self._end(name, "done")
+        except (Unavailable, Stale):
+            self._end(name, "failed")
+
+    def _end(self, name: str, outcome: str) -> None:
+        process = self.processes.pop(name)
+        if name in self._work:
+            group, part, _ = self._work[name]
+            if self.tasks[group][part] == "running":
+                self.tasks[group][part] = outcome
+        if process.kind == "reader":
+            self.check(self._readers[name])
+
+    def _kill(self, name: str) -> None:
+        process = self.processes.get(name)
+        if process is None or process.kind == "reader":
+            return
+        self._end(name, "failed")
+        if process.kind == "driver" and self.setup.hosted == "driver":
+            for other in [o for o in self.processes.values() if o.owner == name]:
+                self._end(other.name, "failed")
+
+    def _copy(self) -> None:
+        records = [store.control for store in self.stores]
+        if all(record and record.token[0] <= record.committed for record in records):
+            self._backup = tuple((s.control, dict(s.cells)) for s in self.stores)
+
+    def _harm(self, harm: str, detail: str) -> None:
+        if harm == "failover":
+            state, lost = map(int, detail.split(":"))
+            self.stores[state].failover(lost)
+            records = [store.control for store in self.stores]
+            self.promised = min(record.committed if record else 0 for record in records)
+        elif harm == "restore" and self._backup:
+            self.harmed = True
+            for store, (control, cells) in zip(self.stores, self._backup, strict=True):
+                store.failover(0)
+                store.control, store.cells = control, dict(cells)
+        elif harm == "lose":
+            self.harmed = True
+            store = self.stores[int(detail)]
+            store.failover(0)
+            store.control, store.cells = None, {}
+        elif harm == "wipe":
+            self._end_drivers()
+            self._fresh()
+        elif harm == "forget":
+            self._end_drivers()
+            stores = self.stores
+            self._fresh()
+            self.stores = stores
+            self.harmed = True
+
+    def _end_drivers(self) -> None:
+        for process in list(self.processes.values()):
+            if process.kind != "task":
+                del self.processes[process.name]
+
+    # How it ends.
+
+    def end(self) -> None:
+        """A driver works alone, whoever lives on comes late, another driver works alone."""
+        self._alone()
+        for process in list(self.processes.values()):
+            for _ in range(_PATIENCE):
+                self.step(process.name)
+                if process.name not in self.processes or not process.ready:
+                    break
+        self.processes.clear()
+        self._alone()
+        if not self.halted:
+            name = self.read()
+            reader = self._readers[name]
+            for _ in range(_PATIENCE):
+                self.step(name)
+            if reader.answer is None and not self.harmed:
+                raise Wrong("a reader never gets an answer, though nothing happens")
+            self.check_final()
+
+    def _alone(self) -> None:
+        if self.halted:
+            return
+        self.goal = max(self.goal, self.source_done) + 2
+        name = self.start()
+        before = set(self.processes) - {name}
+        for _ in range(_PATIENCE):
+            mine = [p for p in self.processes.values() if p.name not in before and p.ready]
+            if not mine:
+                break
+            for process in mine:
+                self.step(process.name)
+        if self.halted:
+            if not self.harmed:
+                raise Wrong(f"a driver stopped although nothing was harmed: {self.halted}")
+        elif self.source_done < self.goal:
+            raise Wrong("a driver that works alone never ends its batches")
+
+
+def _shown(answer: Answer) -> str:
+    return " ".join(f"{state}{key}={value}" for (state, key), value in answer.items() if value)
