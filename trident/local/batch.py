@@ -17,7 +17,7 @@ Rows = list[Row]
 Partitions = list[Rows]
 
 
-def _no_state(node: Node) -> State:
+def _no_state(node: Node) -> NoReturn:
     raise LookupError(f"{node!r} was not given to this run")
 
 
@@ -42,7 +42,7 @@ class Batch:
     id: object
     token: Token | None = None
     sources: Mapping[Node, Rows] = field(default_factory=dict)
-    queried: Callable[[StateUpdateNode | StaticStateNode], State] = _no_state
+    queried: Callable[[StateUpdateNode | StaticStateNode], Any] = _no_state
     updated: Callable[[StateUpdateNode], State] = _no_state
 
 

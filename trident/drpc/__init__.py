@@ -1,0 +1,1 @@
+"""Queries of a topology's states: in this process, from whole committed batches."""

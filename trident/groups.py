@@ -1,0 +1,66 @@
+"""What every engine needs to start a batch group: its states, as objects, and its schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from trident.batch.states import BatchState
+from trident.plan.nodes import Node, StateQueryNode, StateUpdateNode, StaticStateNode
+from trident.plan.plan import BatchGroup
+from trident.states.state import State
+
+StateNode = StateUpdateNode | StaticStateNode
+
+
+def state_nodes(nodes: Iterable[Node]) -> tuple[StateNode, ...]:
+    """The states that steps update or query, each once, in order of creation."""
+    found: set[StateNode] = set()
+    for node in nodes:
+        if isinstance(node, StateUpdateNode | StaticStateNode):
+            found.add(node)
+        elif isinstance(node, StateQueryNode):
+            found.add(node.state)
+    return tuple(sorted(found, key=lambda node: node.id))
+
+
+def make_states(
+    nodes: Iterable[StateNode], conf: Mapping[str, Any] | None = None
+) -> dict[StateNode, State]:
+    """Make each state in this process, as its only partition; the caller closes them."""
+    made: dict[StateNode, State] = {}
+    try:
+        for node in nodes:
+            made[node] = node.state.factory.makeState(conf or {}, None, 0, 1)
+    except BaseException:
+        close_states(made.values())
+        raise
+    return made
+
+
+def close_states(states: Iterable[State]) -> None:
+    """Close all of them."""
+    for state in states:
+        state.close()
+
+
+def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
+    """The states that a group updates, by name, as the batch runner sees them."""
+    return {
+        node.state.name: BatchState(state.control, getattr(state, "kind", None))
+        for node, state in states.items()
+        if isinstance(node, StateUpdateNode)
+    }
+
+
+def schemas(group: BatchGroup) -> dict[str, str]:
+    """The schema of each stream, by its id, as the log keeps it.
+
+    Spout groups have one log whichever engine runs them, so that this is for all engines.
+    """
+    return {
+        source.stream_id: ", ".join(
+            f"{name} {kind}" if kind else name for name, kind in source.fields.types.items()
+        )
+        for source in group.sources
+    }
