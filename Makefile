@@ -5,6 +5,7 @@ ENV    := .venv
 STAMP  := $(ENV)/complete
 PYTHON_IN_ENV := $(ENV)/bin/python
 INPUT  ?=
+DATA   ?=
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -14,7 +15,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 wordcount: $(STAMP) java ## count words on Spark, exactly once: Python's own documentation, or INPUT=file-or-folder
-	@$(PYTHON_IN_ENV) examples/wordcount.py $(if $(INPUT),"$(INPUT)")
+	@$(PYTHON_IN_ENV) examples/wordcount.py $(if $(INPUT),"$(INPUT)") $(if $(DATA),--data "$(DATA)")
 
 test: $(STAMP) java ## run every test (PYTEST_ARGS="-k word" for some of them)
 	@$(PYTHON_IN_ENV) -m pytest $(PYTEST_ARGS)

@@ -1,0 +1,75 @@
+"""The README's code is the example's, is short, and prints what the README shows."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.conftest import ROOT
+
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def run(code: str, folder: Path) -> str:
+    """Run code as a user would, in an empty folder."""
+    script = folder / "quickstart.py"
+    script.write_text(code)
+    done = subprocess.run(
+        [sys.executable, script.name], cwd=folder, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.fixture
+def quickstart() -> str:
+    (code,) = blocks("python")
+    return code
+
+
+def test_the_quickstart_is_the_example(quickstart: str) -> None:
+    assert (ROOT / "examples" / "quickstart.py").read_text().endswith(f"\n\n{quickstart}")
+
+
+def test_the_quickstart_has_at_most_15_lines_of_code(quickstart: str) -> None:
+    assert len([line for line in quickstart.splitlines() if line.strip()]) <= 15
+    assert ast.parse(quickstart)
+
+
+def test_the_quickstart_prints_what_the_readme_says(quickstart: str, tmp_path: Path) -> None:
+    assert run(quickstart, tmp_path) in blocks("text")
+
+
+def test_one_line_changes_for_spark(quickstart: str, tmp_path: Path) -> None:
+    (changed,) = re.findall(r"`(with topology\.start\(.+\) as run:)`", README)
+    on_spark = re.sub(r"with topology\.start\(\).*", changed, quickstart)
+    assert on_spark != quickstart
+    assert run(on_spark, tmp_path) in blocks("text")
+
+
+def test_every_link_leads_somewhere() -> None:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_make_target_of_the_pages_exists() -> None:
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for page in ("README.md", "CONTRIBUTING.md"):
+        for target in re.findall(r"make ([a-z]+)", "".join(blocks_of_code(page))):
+            assert target in targets, f"{page}: make {target}"
+
+
+def blocks_of_code(page: str) -> list[str]:
+    text = (ROOT / page).read_text()
+    return re.findall(r"`{3}sh\n.*?`{3}", text, re.DOTALL) + re.findall(r"`make [^`]+`", text)
