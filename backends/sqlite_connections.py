@@ -57,6 +57,7 @@ class Connections:
         self._writing = threading.Lock()
         self._writer: sqlite3.Connection | None = None
         self._opened = ""
+        self._replaced = 0
         self._idle: list[sqlite3.Connection] = []
         self._pinned = threading.local()
         _here.add(self)
@@ -109,11 +110,14 @@ class Connections:
     def identity(self) -> str:
         """Return which file is open, after opening anew where another has taken its place."""
         with self.writer():
-            if self._opened == _identity(self._path):
-                return self._opened
-        self.close()
-        with self.writer():
-            return self._opened
+            current = self._opened == _identity(self._path)
+        if not current:
+            self.close()
+            # The new file may well get the number of the old one.
+            self._replaced += 1
+            with self.writer():
+                pass
+        return f"{self._opened} {self._replaced}"
 
     def close(self) -> None:
         """Close what is idle; the last connection to leave folds the log into the file."""
