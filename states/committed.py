@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from typing import Any, Protocol, TypeVar, cast
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any, Protocol, TypeVar
 
-from trident.states.control import ControlRecord
+from trident.states.control import Control, ControlRecord
 from trident.states.errors import StateUnavailableError
 from trident.states.keys import decode_key, encode_keys
 from trident.states.map_state import (
@@ -23,6 +24,34 @@ T = TypeVar("T")
 
 RESTARTS = 50
 """How often a query takes a new cut before it gives up."""
+
+
+class BatchState(State):
+    """A state that can show what batches have committed, apart from what is under way.
+
+    Attributes
+    ----------
+    snapshots, removes : bool
+        Whether readers can have one moment of the store, and whether entries may disappear from
+        it.
+    """
+
+    control: Control
+    snapshots: bool
+    removes: bool
+
+    @property
+    @abstractmethod
+    def kind(self) -> StateType:
+        """How values are kept."""
+
+    @abstractmethod
+    def committed(self, cut: Cut) -> ReadOnlyState:
+        """Return a view of the state as of `cut`, past any cache and without pending updates."""
+
+    @abstractmethod
+    def snapshot(self) -> AbstractContextManager[object]:
+        """Return a context in which everything that readers read is of one moment."""
 
 
 class Readable(Protocol):
@@ -141,29 +170,26 @@ def read_committed(
 def _try(states: Sequence[tuple[str, State]], query: Callable[[list[Any]], T]) -> T:
     with ExitStack() as moment:
         for _, state in states:
-            if getattr(state, "snapshots", False):
-                moment.enter_context(cast(Any, state).snapshot())
+            if isinstance(state, BatchState) and state.snapshots:
+                moment.enter_context(state.snapshot())
         records = [_record(state) for _, state in states]
         cuts = _cuts(states, records)
         views = [
-            cast(Any, state).committed(
-                Cut(*cuts.get(group, (0, 1)), record.exceptions if record else {})
-            )
-            if hasattr(state, "committed")
-            else state
+            _view(state, record, *cuts.get(group, (0, 1)))
             for (group, state), record in zip(states, records, strict=True)
         ]
         answer = query(views)
         for group, state in states:
-            if getattr(state, "removes", False):
-                _check_unmoved(state, cuts.get(group))
+            if isinstance(state, BatchState) and state.removes:
+                _check_nothing_removed(state, *cuts.get(group, (0, 1)))
     return answer
 
 
 def _record(state: State) -> ControlRecord | None:
-    if state.control is None or getattr(state, "kind", None) is not StateType.OPAQUE:
-        return None
-    return state.control.read()
+    """Return the record of a state whose entries can be told apart by it."""
+    if isinstance(state, BatchState) and state.kind is StateType.OPAQUE:
+        return state.control.read()
+    return None
 
 
 def _cuts(
@@ -173,23 +199,27 @@ def _cuts(
 
     A state without a record was never begun: it has no say in its group.
     """
-    begun: dict[str, list[ControlRecord]] = {}
+    cuts: dict[str, tuple[int, int]] = {}
     for (group, _), record in zip(states, records, strict=True):
         if record is not None:
-            begun.setdefault(group, []).append(record)
-    cuts: dict[str, tuple[int, int]] = {}
-    for group, found in begun.items():
-        committed = min(record.committed for record in found)
-        cuts[group] = committed, max(committed + 1, min(record.token.txid for record in found))
-    return cuts
+            least = record.committed, record.token.txid
+            found = cuts.get(group, least)
+            cuts[group] = min(least[0], found[0]), min(least[1], found[1])
+    return {group: (least, max(least + 1, begun)) for group, (least, begun) in cuts.items()}
 
 
-def _check_unmoved(state: State, cut: tuple[int, int] | None) -> None:
-    """Raise where entries of a later batch may have been removed while the query read.
+def _view(state: State, record: ControlRecord | None, committed: int, horizon: int) -> State:
+    if not isinstance(state, BatchState):
+        return state
+    return state.committed(Cut(committed, horizon, record.exceptions if record else {}))
 
-    A tombstone is removed only once its batch is known to be committed; a reader that was still
-    before that batch would have needed the value it held.
+
+def _check_nothing_removed(state: State, committed: int, horizon: int) -> None:
+    """Raise where tombstones of a later batch than the cut's may have been removed.
+
+    A batch removes the tombstones of the batches committed before it; a reader that is still
+    before one of those needed the values they kept.
     """
     record = _record(state)
-    if record is not None and (cut is None or record.committed > cut[0]):
+    if record is not None and min(record.committed, record.token.txid - 1) > committed:
         raise BatchMovedOn

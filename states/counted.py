@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from trident.states.backing_map import IBackingMap, WrappedMap
@@ -33,17 +33,18 @@ class Counts:
 
 
 class CountedMap(WrappedMap):
-    """Counts the calls that pass through it, also those that fail.
-
-    Attributes
-    ----------
-    counts : Counts
-        What passed so far; replaced, never changed.
-    """
+    """Counts the calls that pass through it, also those that fail."""
 
     def __init__(self, inner: IBackingMap) -> None:
         super().__init__(inner)
-        self.counts = Counts()
+        self._gets = self._puts = self._keys_read = self._keys_written = self._control_calls = 0
+
+    @property
+    def counts(self) -> Counts:
+        """What passed so far."""
+        return Counts(
+            self._gets, self._puts, self._keys_read, self._keys_written, self._control_calls
+        )
 
     def multiGet(self, keys: Sequence[Any]) -> list[Any]:
         self._count_get(keys)
@@ -94,14 +95,12 @@ class CountedMap(WrappedMap):
         return self.inner.putControl(new, expected)
 
     def _count_get(self, keys: Sequence[Any]) -> None:
-        counts = self.counts
-        self.counts = replace(counts, gets=counts.gets + 1, keys_read=counts.keys_read + len(keys))
+        self._gets += 1
+        self._keys_read += len(keys)
 
     def _count_put(self, keys: Sequence[Any]) -> None:
-        counts = self.counts
-        self.counts = replace(
-            counts, puts=counts.puts + 1, keys_written=counts.keys_written + len(keys)
-        )
+        self._puts += 1
+        self._keys_written += len(keys)
 
     def _count_control(self) -> None:
-        self.counts = replace(self.counts, control_calls=self.counts.control_calls + 1)
+        self._control_calls += 1

@@ -10,7 +10,7 @@ from trident.states.attempt import Attempt
 from trident.states.backing_map import Ability, IBackingMap, abilities
 from trident.states.cached import uncached
 from trident.states.coded import coded
-from trident.states.committed import CommittedMap, read_committed
+from trident.states.committed import BatchState, CommittedMap, read_committed
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import StaleBatchError, StateError
 from trident.states.keys import encode_keys
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from trident.states.stack import MapStateFactory
 
 
-class StoredMap(MapState, RemovableMapState):
+class StoredMap(BatchState, MapState, RemovableMapState):
     """A map state over a backing map. Updates are remembered and written once, by ``commit``.
 
     Lives in the process that updates or queries it and is used by one thread at a time. Inside a
@@ -39,17 +39,9 @@ class StoredMap(MapState, RemovableMapState):
         The store, perhaps under layers.
     serializer : Serializer
         Makes bytes of values, for stores that exchange bytes.
-
-    Attributes
-    ----------
-    snapshots, removes : bool
-        Whether readers can have one moment of the store, and whether entries may disappear
-        between two of their reads.
     """
 
     rules: ClassVar[Rules]
-
-    control: Control
 
     def __init__(self, backing: IBackingMap, serializer: Serializer | None = None) -> None:
         serializer = serializer or JSONSerializer()
@@ -57,7 +49,7 @@ class StoredMap(MapState, RemovableMapState):
         self.backing = backing
         self.control = Control(backing)
         self.snapshots = Ability.SNAPSHOT in able
-        self.removes = Ability.REMOVE in able and not self.snapshots
+        self.removes = Ability.REMOVE in able
         self._store = coded(backing, self.kind, serializer)
         self._readers_map = uncached(backing)  # a cache holds what is not committed yet
         self._readers_store = coded(self._readers_map, self.kind, serializer)
