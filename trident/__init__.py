@@ -1,1 +1,187 @@
-"""Trident-style streams on Spark with external state that is exact."""
+"""Trident-style streams on Spark with external state that is exact.
+
+Everything a user needs is here; a name is loaded when it is first used, so that importing the
+package costs nothing and needs neither Spark nor any store's driver.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trident.builtin import (
+        Count,
+        Debug,
+        Equals,
+        FilterNull,
+        MapGet,
+        Max,
+        Min,
+        Negate,
+        SnapshotGet,
+        Split,
+        Sum,
+        TupleCollectionGet,
+    )
+    from trident.callables import native
+    from trident.errors import (
+        FailedException,
+        GuaranteeWarning,
+        OperationError,
+        PlanError,
+        TridentError,
+    )
+    from trident.fields import Fields
+    from trident.grouped import GroupedStream
+    from trident.operations import (
+        Aggregator,
+        CombinerAggregator,
+        Consumer,
+        Filter,
+        FlatMapFunction,
+        Function,
+        MapFunction,
+        Operation,
+        PlainFunction,
+        QueryFunction,
+        ReducerAggregator,
+        StateUpdater,
+        TridentCollector,
+        TridentOperationContext,
+    )
+    from trident.run import Run
+    from trident.spouts.feeder import FeederBatchSpout
+    from trident.spouts.fixed import FixedBatchSpout
+    from trident.spouts.interfaces import BatchCoordinator, Emitter, IBatchSpout, ITridentSpout
+    from trident.states.backing_map import IBackingMap
+    from trident.states.map_state import (
+        ITupleCollection,
+        MapState,
+        ReadOnlyMapState,
+        ReadOnlySnapshottable,
+        Snapshottable,
+    )
+    from trident.states.memory import LRUMemoryMapState, MemoryMapState
+    from trident.states.nontransactional import NonTransactionalMap
+    from trident.states.opaque import OpaqueMap
+    from trident.states.state import State, StateFactory, StateSpec
+    from trident.states.transactional import TransactionalMap
+    from trident.states.updaters import ValueUpdater
+    from trident.states.values import Token
+    from trident.stream import Stream
+    from trident.topology import TridentTopology
+    from trident.trident_state import TridentState
+    from trident.tuples import TridentTuple
+
+_HOMES = {
+    "builtin": (
+        "Count Debug Equals FilterNull MapGet Max Min Negate SnapshotGet Split Sum "
+        "TupleCollectionGet"
+    ),
+    "callables": "native",
+    "errors": "FailedException GuaranteeWarning OperationError PlanError TridentError",
+    "fields": "Fields",
+    "grouped": "GroupedStream",
+    "operations": (
+        "Aggregator CombinerAggregator Consumer Filter FlatMapFunction Function MapFunction "
+        "Operation PlainFunction QueryFunction ReducerAggregator StateUpdater TridentCollector "
+        "TridentOperationContext"
+    ),
+    "run": "Run",
+    "spouts.feeder": "FeederBatchSpout",
+    "spouts.fixed": "FixedBatchSpout",
+    "spouts.interfaces": "BatchCoordinator Emitter IBatchSpout ITridentSpout",
+    "states.backing_map": "IBackingMap",
+    "states.map_state": (
+        "ITupleCollection MapState ReadOnlyMapState ReadOnlySnapshottable Snapshottable"
+    ),
+    "states.memory": "LRUMemoryMapState MemoryMapState",
+    "states.nontransactional": "NonTransactionalMap",
+    "states.opaque": "OpaqueMap",
+    "states.state": "State StateFactory StateSpec",
+    "states.transactional": "TransactionalMap",
+    "states.updaters": "ValueUpdater",
+    "states.values": "Token",
+    "stream": "Stream",
+    "topology": "TridentTopology",
+    "trident_state": "TridentState",
+    "tuples": "TridentTuple",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+__all__ = [
+    "Aggregator",
+    "BatchCoordinator",
+    "CombinerAggregator",
+    "Consumer",
+    "Count",
+    "Debug",
+    "Emitter",
+    "Equals",
+    "FailedException",
+    "FeederBatchSpout",
+    "Fields",
+    "Filter",
+    "FilterNull",
+    "FixedBatchSpout",
+    "FlatMapFunction",
+    "Function",
+    "GroupedStream",
+    "GuaranteeWarning",
+    "IBackingMap",
+    "IBatchSpout",
+    "ITridentSpout",
+    "ITupleCollection",
+    "LRUMemoryMapState",
+    "MapFunction",
+    "MapGet",
+    "MapState",
+    "Max",
+    "MemoryMapState",
+    "Min",
+    "Negate",
+    "NonTransactionalMap",
+    "OpaqueMap",
+    "Operation",
+    "OperationError",
+    "PlainFunction",
+    "PlanError",
+    "QueryFunction",
+    "ReadOnlyMapState",
+    "ReadOnlySnapshottable",
+    "ReducerAggregator",
+    "Run",
+    "SnapshotGet",
+    "Snapshottable",
+    "Split",
+    "State",
+    "StateFactory",
+    "StateSpec",
+    "StateUpdater",
+    "Stream",
+    "Sum",
+    "Token",
+    "TransactionalMap",
+    "TridentCollector",
+    "TridentError",
+    "TridentOperationContext",
+    "TridentState",
+    "TridentTopology",
+    "TridentTuple",
+    "TupleCollectionGet",
+    "ValueUpdater",
+    "native",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'trident' has no attribute {name!r}")
+    value = getattr(import_module(f"trident.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

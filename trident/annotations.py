@@ -64,12 +64,19 @@ def row_types(annotation: object) -> Sequence[str | None]:
     (['string', 'long'], ['array<string>'], [None])
     """
     if typing.get_origin(annotation) is tuple:
-        return [_lenient(argument) for argument in typing.get_args(annotation)]
-    return [_lenient(annotation)]
+        return [known_type(argument) for argument in typing.get_args(annotation)]
+    return [known_type(annotation)]
 
 
-def _lenient(annotation: object) -> str | None:
+def known_type(declared: object) -> str | None:
+    """The DDL name of a type, None for one that fields can't be declared with.
+
+    Examples
+    --------
+    >>> known_type(int), known_type("bigint"), known_type("void"), known_type(complex)
+    ('long', 'long', None, None)
+    """
     try:
-        return ddl_type(annotation)
+        return ddl_type(declared)
     except FieldError:
         return None

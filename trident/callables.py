@@ -8,6 +8,9 @@ fields are named, ``map``, ``flatMap``, ``filter`` and ``peek`` hand it all fiel
 - ``flatMap``, and ``each`` with output fields: an iterable, or None for nothing. With one output
   field each item is a value (a list is an array, a tuple is a row: ``(v,)`` is ``v``); with
   several each item is a tuple or list of that many values.
+
+A function whose result differs when a batch is replayed says so by an attribute ``deterministic``
+that is False.
 """
 
 from __future__ import annotations
@@ -38,9 +41,12 @@ class Native:
     ----------
     expression : str or callable
         SQL, or a callable of no arguments that makes a ``Column``.
+    deterministic : bool
+        Whether it gives the same result whenever a batch is replayed.
     """
 
     expression: str | Callable[[], Any]
+    deterministic: bool = True
 
     @property
     def label(self) -> str:
@@ -50,7 +56,7 @@ class Native:
         return f"native({callable_name(self.expression)})"
 
 
-def native(expression: str | Callable[[], Any]) -> Native:
+def native(expression: str | Callable[[], Any], *, deterministic: bool = True) -> Native:
     """A step that Spark runs without Python; the topology then runs on Spark only.
 
     Parameters
@@ -58,6 +64,8 @@ def native(expression: str | Callable[[], Any]) -> Native:
     expression : str or callable
         Spark SQL over the stream's fields, or a callable of no arguments that makes a ``Column``
         (called on the driver, when there is a session). A generator makes several tuples.
+    deterministic : bool
+        False for expressions like ``uuid()``, whose result differs when a batch is replayed.
 
     Examples
     --------
@@ -65,9 +73,9 @@ def native(expression: str | Callable[[], Any]) -> Native:
     'native("explode(split(sentence, \\' \\'))")'
     """
     if isinstance(expression, str) and expression.strip():
-        return Native(expression)
+        return Native(expression, deterministic)
     if callable(expression) and not isinstance(expression, type):
-        return Native(expression)
+        return Native(expression, deterministic)
     advice = 'Write native("upper(word)") or native(lambda: F.upper("word")).'
     raise OperationTypeError("native: no expression is", described(expression), (), advice)
 
@@ -77,6 +85,10 @@ class _Adapted:
 
     function: Callable[..., Any]
     positional = True
+
+    def __post_init__(self) -> None:
+        deterministic = getattr(self.function, "deterministic", True)
+        object.__setattr__(self, "deterministic", bool(deterministic))
 
     @property
     def label(self) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-_API = ("trident.topology", "trident.stream", "trident.grouped", "trident.trident_state")
+_API = (
+    *("trident.topology", "trident.stream", "trident.grouped", "trident.aggregatable"),
+    "trident.trident_state",
+)
 
 
 @dataclass(frozen=True)

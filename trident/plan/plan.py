@@ -124,6 +124,11 @@ class Plan:
                 queries[source.function] = DRPCQuery(source.function, source, nodes[-1])
         return MappingProxyType(queries)
 
+    @property
+    def parts(self) -> tuple[BatchGroup | DRPCQuery, ...]:
+        """Groups and queries: each is compiled by itself."""
+        return (*self.groups, *self.drpc.values())
+
     @cached_property
     def states(self) -> tuple[StateUpdateNode | StaticStateNode, ...]:
         """Every state of the topology, in order of creation."""

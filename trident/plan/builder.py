@@ -1,0 +1,158 @@
+"""Collects the nodes of a topology while it is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from trident.errors import DuplicateNameError, OperationTypeError, PlanError
+from trident.plan.nodes import (
+    DRPCNode,
+    NativeNode,
+    Node,
+    SourceNode,
+    StateDeclaration,
+    StateUpdateNode,
+    StaticStateNode,
+)
+from trident.plan.origin import caller
+from trident.plan.plan import Plan, ancestors
+from trident.states.state import StateFactory, StateSpec
+
+N = TypeVar("N", bound=Node)
+
+
+@dataclass
+class Builder:
+    """The only thing of a topology that changes: the list of its nodes, which only grows."""
+
+    nodes: list[Node] = field(default_factory=list)
+
+    def add(self, kind: type[N], /, **parts: Any) -> N:
+        """Make and keep a node; nothing is kept when it is wrong.
+
+        Raises
+        ------
+        PlanError
+            When the node is meaningless by itself, or doesn't fit those that lead to it.
+        """
+        node = kind(id=len(self.nodes) + 1, origin=caller(), **parts)
+        _check_roots(node)
+        self.nodes.append(node)
+        return node
+
+    def state(
+        self, call: str, given: object, name: str | None, outputs: Iterable[str]
+    ) -> StateDeclaration:
+        """Declare a state from its factory or spec, under its own name or that of the output.
+
+        Raises
+        ------
+        OperationTypeError
+            When there is no factory.
+        DuplicateNameError
+            When there is a state of that name, or one kept in the same place.
+        """
+        spec = given if isinstance(given, StateSpec) else StateSpec(_factory(call, given))
+        name = name or spec.name or "_".join(outputs) or "state"
+        _check_partitions(call, spec.requiredNumPartitions)
+        self._check_name(call, name)
+        factory = _factory(call, spec.stateFactory)
+        named = getattr(factory, "named", None)
+        factory = named(name) if callable(named) else factory
+        self._check_identity(call, name, identity_of(factory))
+        return StateDeclaration(name, factory, spec.requiredNumPartitions)
+
+    def check_stream_id(self, call: str, stream_id: object) -> str:
+        """Stream ids are plain names, and unique, as the log keeps them."""
+        if not isinstance(stream_id, str) or not stream_id or set(stream_id) & set("/\\\0"):
+            advice = 'Use a short name without slashes, as in newStream("sentences", …).'
+            raise PlanError(f"{call}: no id of a stream is", repr(stream_id), (), advice)
+        for node in self.nodes:
+            if isinstance(node, SourceNode) and node.stream_id == stream_id:
+                what = f"{call}: at {node.origin} there is already a stream"
+                raise DuplicateNameError(what, stream_id, (), "Give each stream its own id.")
+        return stream_id
+
+    def check_function(self, call: str, function: object) -> str:
+        """A DRPC function has a name, and one stream answers it."""
+        if not isinstance(function, str) or not function:
+            advice = 'Write newDRPCStream("words").'
+            raise PlanError(f"{call}: no name of a function is", repr(function), (), advice)
+        for node in self.nodes:
+            if isinstance(node, DRPCNode) and node.function == function:
+                what = f"{call}: at {node.origin} there is already a DRPC function"
+                raise DuplicateNameError(what, function, (), "Give each function its own name.")
+        return function
+
+    def plan(self) -> Plan:
+        """The nodes so far, as a plan."""
+        return Plan(tuple(self.nodes))
+
+    def _check_name(self, call: str, name: str) -> None:
+        for node in self._states():
+            if node.state.name == name:
+                what = f"{call}: at {node.origin} there is already a state"
+                advice = (
+                    "Give one of the two another name (name=…). To update one state from several "
+                    "streams, merge() them first."
+                )
+                raise DuplicateNameError(what, name, (), advice)
+
+    def _check_identity(self, call: str, name: str, identity: tuple[str, ...] | None) -> None:
+        for node in self._states():
+            if identity is not None and identity_of(node.state.factory) == identity:
+                place = " · ".join(part for part in identity if part)
+                what = f"{call}: state {name!r} would be kept where {node.state.name!r} already is:"
+                advice = (
+                    "Give one of the two another prefix, or update one state from merge()d streams."
+                )
+                raise DuplicateNameError(what, place, (), advice)
+
+    def _states(self) -> list[StateUpdateNode | StaticStateNode]:
+        return [n for n in self.nodes if isinstance(n, StateUpdateNode | StaticStateNode)]
+
+
+def identity_of(factory: StateFactory) -> tuple[str, ...] | None:
+    """(store, database, prefix) where a factory tells; two states must differ in it."""
+    identity = getattr(factory, "identity", None)
+    return tuple(identity) if identity is not None else None
+
+
+def _factory(call: str, given: object) -> StateFactory:
+    if isinstance(given, StateFactory):
+        return given
+    what = f"{call}: a StateFactory or StateSpec is due, found"
+    if isinstance(given, type):
+        advice = "Pass an instance of it, such as MemoryMapState.Factory() or opaque(path)."
+        raise OperationTypeError(what, f"the class {given.__qualname__}", (), advice)
+    if type(given).__name__ == "TridentState":
+        advice = "A state has one update; merge() the streams first and persist once."
+        raise OperationTypeError(what, "a state that is updated already", (), advice)
+    advice = "Use MemoryMapState.Factory(), or a backend such as trident.backends.sqlite.opaque(…)."
+    raise OperationTypeError(what, f"{type(given).__name__} {given!r:.60}", (), advice)
+
+
+def _check_partitions(call: str, required: object) -> None:
+    if required is not None and (type(required) is not int or required < 1):
+        what = f"{call}: requiredNumPartitions is 1 or more, or None; found"
+        raise PlanError(what, repr(required))
+
+
+def _check_roots(node: Node) -> None:
+    """A query is answered in one process and by itself: no other source, no state, no Spark."""
+    roots = [root for root in ancestors(node) if not root.parents]
+    queries = [root for root in roots if isinstance(root, DRPCNode)]
+    call = node.origin.call
+    if queries and len(roots) > 1:
+        what = f"{call}: Cannot join DRPC stream with streams originating from other spouts"
+        advice = "Let the stream update a state, and query that state with stateQuery()."
+        raise PlanError(what, "", (), advice)
+    if queries and isinstance(node, StateUpdateNode):
+        what = f"{call}: a DRPC stream can't update a state, as a request is no batch"
+        raise PlanError(what, "", (), "Update it from a stream of newStream().")
+    if queries and isinstance(node, NativeNode):
+        what = f"{call}: a DRPC stream can't use Spark expressions, found"
+        advice = "Queries are answered without Spark; use a Python function or a built-in."
+        raise PlanError(what, node.expression.label, (), advice)

@@ -1,0 +1,135 @@
+"""The plan as text: a line a step, by stage, with every state's guarantee and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from trident.plan.describe import describe
+from trident.plan.guarantee import guarantee, kept_as
+from trident.plan.nodes import (
+    AggregateNode,
+    Node,
+    SourceNode,
+    StateDeclaration,
+    StateQueryNode,
+    StateUpdateNode,
+    StaticStateNode,
+)
+from trident.plan.plan import BatchGroup, DRPCQuery, Plan
+from trident.plan.stages import Stage, combines_first, is_keyed, stages
+from trident.states.values import StateType
+
+_CLOCKS = {"dataframe": "Structured Streaming", "spout": "spouts"}
+
+
+def explain(plan: Plan) -> str:
+    """What will run, in the order of groups and queries.
+
+    Steps of one stage run fused, in each partition by itself; tuples move between stages only.
+
+    Parameters
+    ----------
+    plan : Plan
+        The topology.
+
+    Returns
+    -------
+    str
+        Lines without an end of line after the last.
+    """
+    lines: list[str] = []
+    for group in plan.groups:
+        lines += _group(plan, group)
+    for node in plan.nodes:
+        if isinstance(node, StaticStateNode):
+            lines += [describe(node), f"  {state_line(node.state)}"]
+    for query in plan.drpc.values():
+        lines += _query(plan, query)
+    return "\n".join(lines)
+
+
+def state_line(state: StateDeclaration) -> str:
+    """What is known of a state: its factory, how it keeps values and where it is hosted."""
+    kind, hosted = kept_as(state), getattr(state.factory, "hosted", None)
+    store = getattr(state.factory, "store", None)
+    parts = [
+        type(state.factory).__qualname__ + (f" over {type(store).__name__}" if store else ""),
+        f"{kind.value} map" if kind else "kind not known",
+        f"hosted by the {hosted}" if hosted else "hosted by executors",
+    ]
+    return f'state "{state.name}": {", ".join(parts)}'
+
+
+def _group(plan: Plan, group: BatchGroup) -> Iterator[str]:
+    yield f'group "{group.id}", clock: {_CLOCKS[group.clock]}'
+    yield from _stages(plan, group.nodes, in_batch=True)
+
+
+def _query(plan: Plan, query: DRPCQuery) -> Iterator[str]:
+    yield f'query "{query.function}", answers {query.result.fields or "nothing"}'
+    yield from _stages(plan, query.nodes, in_batch=False)
+
+
+def _stages(plan: Plan, nodes: Iterable[Node], *, in_batch: bool) -> Iterator[str]:
+    found = stages(nodes)
+    of_node = {node: stage for stage in found for node in stage.nodes}
+    for stage in found:
+        if stage.exchange:
+            parents = {of_node[p].number: None for p in stage.nodes[0].parents}
+            yield f"  exchange {stage.exchange}, from stage {' and '.join(map(str, parents))}"
+        yield f"  stage {stage.number}, partitions: {stage.partitions or 'default'}"
+        for position, node in enumerate(stage.nodes):
+            yield _numbered(node, describe(node) + _after(stage, position))
+            yield from _notes(plan, node, in_batch)
+        for node in nodes:
+            if _combines_in(node, stage, of_node):
+                yield _numbered(node, f"{describe(node)}, combined in each partition first")
+
+
+def _numbered(node: Node, text: str) -> str:
+    return f"  {node.id:>4}  {text}"
+
+
+def _after(stage: Stage, position: int) -> str:
+    """Which step comes before, where it isn't the line above."""
+    if position == 0 or stage.nodes[position].parents == (stage.nodes[position - 1],):
+        return ""
+    return f", after {' and '.join(str(parent.id) for parent in stage.nodes[position].parents)}"
+
+
+def _combines_in(node: Node, stage: Stage, of_node: dict[Node, Stage]) -> bool:
+    return (
+        isinstance(node, AggregateNode) and combines_first(node) and of_node[node.parent] is stage
+    )
+
+
+def _notes(plan: Plan, node: Node, in_batch: bool) -> Iterator[str]:
+    """What else there is to know about a step, below its line."""
+    if isinstance(node, SourceNode):
+        yield _note(f"{node.kind} stream of {node.fields}")
+    if isinstance(node, StateQueryNode):
+        yield _note(_reads(node, in_batch))
+    if isinstance(node, StateUpdateNode):
+        yield _note(state_line(node.state))
+        found = guarantee(plan, node)
+        yield _note(f"{found.level}: {found.why}")
+        if found.advice:
+            yield _note(found.advice)
+        if not is_keyed(node):
+            yield _note("one partition, as no partitionBy() or groupBy() stands before it")
+
+
+def _reads(node: StateQueryNode, in_batch: bool) -> str:
+    declaration = node.state.state
+    if isinstance(node.state, StaticStateNode):
+        return "reads what is there"
+    opaque = kept_as(declaration) is StateType.OPAQUE
+    if not in_batch:
+        return "reads committed batches only" if opaque else "may read a batch before it commits"
+    when = "as of the batch before" if opaque else "before this batch's update"
+    driver = getattr(declaration.factory, "hosted", None) == "driver"
+    return f"reads {when}" + (", looked up on the driver: a job of its own" if driver else "")
+
+
+def _note(text: str) -> str:
+    return f"        {text}"

@@ -1,0 +1,140 @@
+"""What a state is worth: how its stream replays a batch, against how its map keeps values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from trident.plan.describe import describe
+from trident.plan.nodes import (
+    Kind,
+    Node,
+    SourceNode,
+    StateDeclaration,
+    StateQueryNode,
+    StateUpdateNode,
+    StaticStateNode,
+)
+from trident.plan.plan import Plan, ancestors
+from trident.states.values import StateType
+
+Level = Literal["exactly once", "at least once", "at most once", "best effort", "not known"]
+_OPERATIONS = ("function", "filter", "aggregator", "updater", "expression")
+_NOT_REPEATED = (None, StateType.NON_TRANSACTIONAL)
+_STRENGTH: tuple[Kind, ...] = ("non-transactional", "opaque", "transactional")
+
+_TABLE: dict[tuple[Kind, StateType], tuple[Level, str]] = {
+    ("transactional", StateType.OPAQUE): ("exactly once", ""),
+    ("transactional", StateType.TRANSACTIONAL): ("exactly once", ""),
+    ("transactional", StateType.NON_TRANSACTIONAL): (
+        "at least once",
+        "a replayed batch is counted again",
+    ),
+    ("opaque", StateType.OPAQUE): ("exactly once", ""),
+    ("opaque", StateType.TRANSACTIONAL): (
+        "best effort",
+        "a batch replayed with other tuples is not taken back",
+    ),
+    ("opaque", StateType.NON_TRANSACTIONAL): (
+        "at least once",
+        "a replayed batch is counted again",
+    ),
+    ("non-transactional", StateType.OPAQUE): (
+        "at most once",
+        "tuples of a failed batch may not come again",
+    ),
+    ("non-transactional", StateType.TRANSACTIONAL): (
+        "best effort",
+        "tuples of a failed batch may not come again, and other ones are not taken back",
+    ),
+    ("non-transactional", StateType.NON_TRANSACTIONAL): (
+        "best effort",
+        "tuples of a failed batch may not come again, and a replayed one is counted again",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What is guaranteed of a state's content.
+
+    Parameters
+    ----------
+    level : str
+        ``"exactly once"``, or what is left of it; ``"not known"`` for a state that doesn't tell
+        how it keeps its values.
+    why : str
+        The kinds of stream and map, and what can go wrong.
+    advice : str or None
+        What would be exact; None where it is.
+    """
+
+    level: Level
+    why: str
+    advice: str | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing is missing, as far as is known."""
+        return self.level in ("exactly once", "not known")
+
+
+def guarantee(plan: Plan, update: StateUpdateNode) -> Guarantee:
+    """The guarantee of one state, from the table above.
+
+    Parameters
+    ----------
+    plan : Plan
+        The topology.
+    update : StateUpdateNode
+        The step that updates the state.
+    """
+    stream, lowered = stream_kind(update)
+    kept = kept_as(update.state)
+    if kept is None:
+        maker = type(update.state.factory).__qualname__
+        return Guarantee("not known", f"{maker} doesn't tell how it keeps values (its kind)")
+    level, problem = _TABLE[stream, kept]
+    source = f"{stream} stream{f' ({lowered})' if lowered else ''}"
+    why = f"{source}, {kept.value} map" + (f": {problem}" if problem else "")
+    return Guarantee(level, why, None if level == "exactly once" else _advice(stream))
+
+
+def kept_as(state: StateDeclaration) -> StateType | None:
+    """How a state keeps its values; None where its factory doesn't tell."""
+    kind = getattr(state.factory, "kind", None)
+    return kind if isinstance(kind, StateType) else None
+
+
+def stream_kind(update: StateUpdateNode) -> tuple[Kind, str]:
+    """How the stream into a state replays a batch, and what lowered it, if anything did."""
+    before = [node for node in ancestors(update) if node is not update]
+    kinds = [node.kind for node in before if isinstance(node, SourceNode)]
+    weakest: Kind = min(kinds, key=_STRENGTH.index)
+    if weakest != "transactional":
+        return weakest, ""
+    for node in before:
+        if reason := _varies(node):
+            return "opaque", reason
+    return "transactional", ""
+
+
+def _varies(node: Node) -> str:
+    """Why a step may give something else when its batch is replayed; empty where it may not."""
+    for name in _OPERATIONS:
+        if not getattr(getattr(node, name, None), "deterministic", True):
+            return f"{describe(node)} is not deterministic"
+    if isinstance(node, StateQueryNode):
+        static = isinstance(node.state, StaticStateNode)
+        if static or kept_as(node.state.state) is not StateType.OPAQUE:
+            how = "static" if static else "not opaque"
+            return f"{describe(node)} reads a state that is {how}"
+    if isinstance(node, StateUpdateNode) and kept_as(node.state) in _NOT_REPEATED:
+        return f"{describe(node)} gives new values that a replay changes"
+    return ""
+
+
+def _advice(stream: Kind) -> str:
+    if stream == "non-transactional":
+        return "Exact would be a source that replays what was not acknowledged, and an opaque map."
+    return "Exact would be an opaque map, such as MemoryMapState or a backend's opaque(…)."

@@ -1,0 +1,127 @@
+"""Stages: the steps between two exchanges, which run together in each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from trident.errors import PlanError
+from trident.operations import CombinerAggregator
+from trident.plan.nodes import (
+    AggregateNode,
+    HintNode,
+    MergeNode,
+    NameNode,
+    Node,
+    PartitionNode,
+    StateUpdateNode,
+)
+
+_ONE_PARTITION = ("global", "batchGlobal")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Steps that run together.
+
+    Parameters
+    ----------
+    number : int
+        From 1, in order of creation.
+    nodes : tuple of Node
+        Its steps in order of creation; an aggregate is in the stage that gives its result.
+    exchange : str
+        How tuples come in; empty where they begin here.
+    partitions : int or None
+        How many partitions it runs in; None leaves that to the engine.
+    """
+
+    number: int
+    nodes: tuple[Node, ...]
+    exchange: str
+    partitions: int | None
+
+
+def stages(nodes: Iterable[Node]) -> tuple[Stage, ...]:
+    """The stages of a batch group or a query.
+
+    Parameters
+    ----------
+    nodes : iterable of Node
+        Its steps, in order of creation.
+
+    Raises
+    ------
+    PlanError
+        Where two states of one stage need different numbers of partitions.
+    """
+    members: list[list[Node]] = []
+    of_node: dict[Node, list[Node]] = {}
+    for node in nodes:
+        parents = [parent for parent in node.parents if parent in of_node]
+        if not parents or exchange(node) or _is_alone(node, of_node[parents[0]]):
+            members.append([])
+            of_node[node] = members[-1]
+        else:
+            of_node[node] = of_node[parents[0]]
+        of_node[node].append(node)
+    return tuple(_stage(number, found) for number, found in enumerate(members, 1))
+
+
+def exchange(node: Node) -> str:
+    """How tuples move on their way into a step; empty where they stay in their partition."""
+    if isinstance(node, MergeNode):
+        return "union"
+    if isinstance(node, AggregateNode):
+        return f"by {node.group}" if node.group else "to one partition"
+    if not isinstance(node, PartitionNode):
+        return ""
+    if node.how == "partitionBy":
+        return f"by {node.by}"
+    return "to one partition" if node.how in _ONE_PARTITION else node.how
+
+
+def is_keyed(node: StateUpdateNode) -> bool:
+    """Whether the step before says which partition a key belongs to."""
+    before = node.parent
+    while isinstance(before, HintNode | NameNode):
+        before = before.parent
+    if node.group is not None:
+        return True
+    return isinstance(before, PartitionNode) and before.how in ("partitionBy", *_ONE_PARTITION)
+
+
+def combines_first(node: AggregateNode) -> bool:
+    """Whether partitions aggregate before the exchange."""
+    return isinstance(node.aggregator, CombinerAggregator)
+
+
+def _is_alone(node: Node, before: list[Node]) -> bool:
+    """A state update without a key needs a stage of one partition."""
+    return isinstance(node, StateUpdateNode) and not is_keyed(node) and not _is_single(before)
+
+
+def _is_single(nodes: list[Node]) -> bool:
+    """Whether a stage has one partition whatever is asked for."""
+    first = nodes[0]
+    if isinstance(first, StateUpdateNode):
+        return not is_keyed(first)
+    if isinstance(first, AggregateNode):
+        return not first.group
+    return isinstance(first, PartitionNode) and first.how in _ONE_PARTITION
+
+
+def _stage(number: int, nodes: list[Node]) -> Stage:
+    how = exchange(nodes[0]) or ("to one partition" if _is_single(nodes) else "")
+    return Stage(number, tuple(nodes), how, 1 if _is_single(nodes) else _partitions(nodes))
+
+
+def _partitions(nodes: list[Node]) -> int | None:
+    states = [node.state for node in nodes if isinstance(node, StateUpdateNode)]
+    required = {s.required_partitions: s.name for s in states if s.required_partitions}
+    if len(required) > 1:
+        names = " and ".join(f"{name!r} ({count})" for count, name in required.items())
+        what = f"states {names} need different numbers of partitions in one stage"
+        raise PlanError(what, "", (), "Put a partitionBy() between them.")
+    hints = [node.parallelism for node in nodes if isinstance(node, HintNode)]
+    return next(iter(required), max(hints, default=None))

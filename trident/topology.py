@@ -1,0 +1,223 @@
+"""Where a topology begins: its streams, its queries, and its start."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Literal
+
+from trident.annotations import known_type
+from trident.errors import OperationTypeError, PlanError
+from trident.fields import Fields
+from trident.plan.builder import Builder
+from trident.plan.explain import explain
+from trident.plan.mermaid import to_mermaid
+from trident.plan.nodes import DRPCNode, MergeNode, SourceNode, StaticStateNode
+from trident.plan.plan import Plan
+from trident.plan.start import check_start
+from trident.spouts.interfaces import IBatchSpout, ITridentSpout
+from trident.states.state import StateFactory, StateSpec
+from trident.stream import Stream
+from trident.trident_state import TridentState
+
+if TYPE_CHECKING:
+    from trident.run import Run
+
+Kind = Literal["opaque", "transactional", "non-transactional"]
+
+
+class TridentTopology:
+    """Declares streams, states and queries, and starts them.
+
+    Declaring runs nothing. A topology may be started several times, as long as each run has its
+    own checkpoint and states.
+
+    Examples
+    --------
+    >>> from trident import Count, FixedBatchSpout, MemoryMapState, Split, TridentTopology
+    >>> topology = TridentTopology()
+    >>> counts = (
+    ...     topology.newStream("sentences", FixedBatchSpout("sentence string", 3, ["the cow"]))
+    ...     .each("sentence", Split(), "word")
+    ...     .groupBy("word")
+    ...     .persistentAggregate(MemoryMapState.Factory(), Count(), "count")
+    ... )
+    >>> counts.name
+    'count'
+    """
+
+    def __init__(self) -> None:
+        self._builder = Builder()
+
+    def newStream(self, id: str, source: Any, kind: Kind | None = None) -> Stream:
+        """Begin a stream.
+
+        Parameters
+        ----------
+        id : str
+            Its id, unique in the topology; the log keeps the stream's place under it.
+        source : DataFrame, IBatchSpout or ITridentSpout
+            A *streaming* DataFrame, or a spout.
+        kind : str, optional
+            ``"opaque"``, ``"transactional"`` or ``"non-transactional"``: how a batch is replayed.
+            By default what the spout says, and ``"opaque"`` for a DataFrame.
+
+        Returns
+        -------
+        Stream
+            Of the source's fields.
+
+        Raises
+        ------
+        PlanError
+            For an id in use, a source that is none, a batch DataFrame, an unknown kind.
+        """
+        stream_id = self._builder.check_stream_id("newStream", id)
+        return Stream(
+            self._builder,
+            self._builder.add(SourceNode, stream_id=stream_id, **source_parts(source, kind)),
+        )
+
+    def newDRPCStream(self, function: str) -> Stream:
+        """Begin a query: ``run.drpc.execute(function, args)`` gives it one tuple, ``args``.
+
+        The answer is the output of the step that is declared last on this stream.
+        """
+        name = self._builder.check_function("newDRPCStream", function)
+        return Stream(self._builder, self._builder.add(DRPCNode, function=name))
+
+    def newStaticState(
+        self, state: StateFactory | StateSpec, *, name: str | None = None
+    ) -> TridentState:
+        """A state that this topology queries and never updates.
+
+        Parameters
+        ----------
+        state : StateFactory or StateSpec
+            Makes the state.
+        name : str, optional
+            Its name, unique in the topology and the default prefix in the store; by default
+            ``"state"``.
+        """
+        declaration = self._builder.state("newStaticState", state, name, ())
+        return TridentState(self._builder, self._builder.add(StaticStateNode, state=declaration))
+
+    def merge(self, *streams: Any) -> Stream:
+        """All tuples of several streams: ``merge([outputs,] stream, stream, …)``.
+
+        Fields go by position; they are named by ``outputs``, else as in the first stream.
+
+        Parameters
+        ----------
+        *streams : Stream
+            Two or more of this topology, or one list of them; fields may stand before.
+        """
+        given = list(streams)
+        outputs = Fields.of(given.pop(0)) if given and isinstance(given[0], Fields | str) else None
+        if len(given) == 1 and isinstance(given[0], list | tuple):
+            given = list(given[0])
+        if len(given) < 2:
+            raise PlanError("merge: two streams or more are due, found", str(len(given)))
+        for stream in given:
+            if not isinstance(stream, Stream) or stream._builder is not self._builder:
+                what = "merge: a stream of this topology is due, found"
+                advice = "Write merge(one, other), of streams without groups."
+                raise OperationTypeError(what, type(stream).__name__, (), advice)
+        merged = tuple(stream._node for stream in given)
+        return Stream(self._builder, self._builder.add(MergeNode, merged=merged, outputs=outputs))
+
+    def plan(self) -> Plan:
+        """What has been declared so far, immutable."""
+        return self._builder.plan()
+
+    def explain(self) -> str:
+        """The plan as text: a line a step, stages, exchanges, states, guarantees and why."""
+        return explain(self.plan())
+
+    def to_mermaid(self) -> str:
+        """The plan as a Mermaid flowchart."""
+        return to_mermaid(self.plan())
+
+    def start(
+        self,
+        spark: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        *,
+        trigger: float | Literal["available"] | None = None,
+        retries: int = 3,
+        on_failure: Literal["stop", "dead-letter"] = "stop",
+        adopt: Any = None,
+    ) -> Run:
+        """Run the topology.
+
+        Parameters
+        ----------
+        spark : SparkSession, optional
+            Where to run; without it this process, without a JVM.
+        checkpoint : str or path, optional
+            The folder of the log; without it a temporary one, and nothing can be resumed.
+        trigger : float or "available", optional
+            Seconds from the begin of a batch to that of the next, or ``"available"``: all there is
+            now, then end. By default the next batch begins when one is done.
+        retries : int
+            How often a failed batch is tried again.
+        on_failure : str
+            What follows then: ``"stop"`` keeps the batch for the next start, ``"dead-letter"``
+            commits it without any update.
+        adopt : str or path, optional
+            An old checkpoint whose state this one takes over, once.
+
+        Returns
+        -------
+        Run
+            A handle, and a context manager that stops the run.
+
+        Raises
+        ------
+        PlanError
+            For arguments out of range, a plan with nothing to run, or a step that the engine can't
+            run.
+
+        Warns
+        -----
+        GuaranteeWarning
+            For each state that can't be exact.
+        """
+        plan = self.plan()
+        check_start(plan, spark, checkpoint, trigger, retries, on_failure)
+        options: dict[str, Any] = {
+            "checkpoint": checkpoint,
+            "trigger": trigger,
+            "retries": retries,
+            "on_failure": on_failure,
+            "adopt": adopt,
+        }
+        if spark is None:
+            from trident.local.start import start as start_local
+
+            return start_local(plan, **options)
+        from trident.spark.start import start as start_on_spark  # pyspark is optional
+
+        return start_on_spark(plan, spark, **options)
+
+
+def source_parts(source: Any, kind: str | None) -> dict[str, Any]:
+    """Fields, kind and clock of what a stream is made of."""
+    kinds = ("opaque", "transactional", "non-transactional")
+    if kind is not None and kind not in kinds:
+        raise PlanError("newStream: no kind of source is", str(kind), kinds)
+    if isinstance(source, IBatchSpout | ITridentSpout):
+        declared = Fields.of(source.getOutputFields())
+        parts = {"kind": kind or source.kind, "clock": "spout"}
+    elif hasattr(source, "isStreaming") and hasattr(source, "schema"):
+        if not source.isStreaming:
+            advice = "Make it with spark.readStream, or feed its rows to a FixedBatchSpout."
+            raise OperationTypeError("newStream: the DataFrame isn't a stream", "", (), advice)
+        columns = source.schema.fields
+        declared = Fields.typed((c.name, known_type(c.dataType.simpleString())) for c in columns)
+        parts = {"kind": kind or "opaque", "clock": "dataframe"}
+    else:
+        what = "newStream: a streaming DataFrame or a spout is due, found"
+        found = f"the class {source.__name__}" if isinstance(source, type) else repr(source)[:60]
+        advice = "Use spark.readStream…load(), FixedBatchSpout(…) or FeederBatchSpout(…)."
+        raise OperationTypeError(what, found, (), advice)
+    return {"source": source, "declared": declared, **parts}
