@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.packaging.conftest import ROOT
+from trident.plan.guarantee import _TABLE
+from trident.plan.nodes import Kind
+from trident.states.values import StateType
 
 README = (ROOT / "README.md").read_text()
 
@@ -55,6 +58,15 @@ def test_one_line_changes_for_spark(quickstart: str, tmp_path: Path) -> None:
     on_spark = re.sub(r"with topology\.start\(\).*", changed, quickstart)
     assert on_spark != quickstart
     assert run(on_spark, tmp_path) in blocks("text")
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/states.md"])
+def test_the_table_of_guarantees_is_the_one_in_force(page: str) -> None:
+    rows = re.findall(r"^\| (?:maybe|the same|none).*", (ROOT / page).read_text(), re.MULTILINE)
+    told = [cell.strip(" *") for row in rows for cell in row.split("|")[2:5]]
+    sources: tuple[Kind, ...] = ("opaque", "transactional", "non-transactional")
+    maps = (StateType.OPAQUE, StateType.TRANSACTIONAL, StateType.NON_TRANSACTIONAL)
+    assert told == [_TABLE[source, kept][0] for source in sources for kept in maps]
 
 
 def test_every_link_leads_somewhere() -> None:
