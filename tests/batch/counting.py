@@ -1,0 +1,124 @@
+"""A word count small enough to read: what the tests run batches with."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+from trident.batch.outcome import Outcome
+from trident.batch.runner import BatchRunner
+from trident.batch.states import BatchState
+from trident.batch.work import BatchWork
+from trident.builtin import Count
+from trident.log.log import Log
+from trident.states.control import ControlRecord
+from trident.states.keys import encode_keys
+from trident.states.memory import MemoryMap
+from trident.states.opaque import OpaqueMap
+from trident.states.values import Token
+
+STREAMS = {"words": "word string"}
+
+
+class CountingEngine:
+    """Counts the words of all streams in each of its states."""
+
+    def __init__(self, *states: OpaqueMap) -> None:
+        self.states = states
+        self.closed = False
+
+    def run(self, record: ControlRecord, emitted: Mapping[str, list[tuple[Any, ...]]]) -> Outcome:
+        words = Counter(word for rows in emitted.values() for (word,) in rows)
+        for state in self.states:
+            state.beginCommit(record)
+            keys = encode_keys([(word,) for word in words])
+            state.multiCombine(keys, list(words.values()), Count())
+            state.commit(record)
+        return Outcome(tuples=words.total(), written=len(words) * len(self.states))
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Words(BatchWork):
+    """One batch of words, or what each attempt gets; notes what the runner asked for."""
+
+    def __init__(
+        self,
+        engine: CountingEngine,
+        *attempts: str,
+        plans: Any = None,
+        interrupt: Callable[[ControlRecord], None] = lambda record: None,
+    ) -> None:
+        self.engine = engine
+        self.attempts = list(attempts)
+        self.plans = plans
+        self.interrupt = interrupt
+        self.calls: list[Any] = []
+
+    def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        self.calls.append(("plan", txid, dict(metadata)))
+        return self.plans
+
+    def emit(self, token: Token, metadata: Mapping[str, Any]) -> bool:
+        self.calls.append(("emit", token, dict(metadata)))
+        text = self.attempts.pop(0) if len(self.attempts) > 1 else self.attempts[0]
+        self.rows = [(word,) for word in text.split()]
+        return bool(self.rows)
+
+    def run(self, record: ControlRecord) -> Outcome:
+        self.calls.append(("run", record.token))
+        outcome = self.engine.run(record, {"words": self.rows})
+        self.interrupt(record)
+        return outcome
+
+    def committed(self, token: Token) -> None:
+        self.calls.append(("committed", token))
+
+    def called(self, *names: str) -> list[Any]:
+        return [call[:2] for call in self.calls if call[0] in names]
+
+
+def memory_state() -> OpaqueMap:
+    """An opaque map with entries of its own."""
+    return OpaqueMap(MemoryMap(uuid4().hex))
+
+
+def seen_elsewhere(state: OpaqueMap) -> OpaqueMap:
+    """Another driver's object for the same state."""
+    return OpaqueMap(state.backing)
+
+
+def make_runner(log: Log, *states: OpaqueMap, **options: Any) -> BatchRunner:
+    """A runner that is not open yet, whose states are called count, count2 …"""
+    names = ["count", *(f"count{index}" for index in range(2, len(states) + 1))]
+    return BatchRunner(
+        log,
+        {
+            name: BatchState(state.control, state.kind)
+            for name, state in zip(names, states, strict=False)
+        },
+        group="words",
+        **{"backoff": 0.0, **options},
+    )
+
+
+def open_runner(log: Log, *states: OpaqueMap, adopt: Any = None, **options: Any) -> BatchRunner:
+    runner = make_runner(log, *states, **options)
+    runner.open(streams=STREAMS, adopt=adopt)
+    return runner
+
+
+def counts(state: OpaqueMap, words: str) -> list[int | None]:
+    return state.multiGet([(word,) for word in words.split()])
+
+
+def run_all(works: Sequence[Callable[[], None]]) -> None:
+    threads = [threading.Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

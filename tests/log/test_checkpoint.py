@@ -1,0 +1,98 @@
+"""Checkpoints: where they may be, and that only one run holds one."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trident.log.checkpoint import (
+    Checkpoint,
+    TemporaryCheckpoint,
+    group_folder,
+    local_path,
+    open_checkpoint,
+)
+from trident.log.errors import CheckpointError, CheckpointInUseError
+from trident.log.log import MemoryLog
+
+
+def test_a_second_run_of_this_process_is_refused_by_pid(tmp_path: Path) -> None:
+    first = Checkpoint(tmp_path / "c")
+    with pytest.raises(CheckpointInUseError, match=str(os.getpid())) as raised:
+        Checkpoint(tmp_path / "c")
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+    first.release()
+    first.release()
+    Checkpoint(f"file://{tmp_path}/c").release()
+
+
+def test_a_run_of_another_process_is_named_until_it_is_killed(tmp_path: Path) -> None:
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from trident.log.checkpoint import Checkpoint; "
+            "held = Checkpoint(sys.argv[1]); print('held', flush=True); sys.stdin.read()",
+            str(tmp_path),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(CheckpointInUseError, match=f"process {holder.pid}"):
+            Checkpoint(tmp_path)
+    finally:
+        holder.kill()
+        holder.communicate()
+    Checkpoint(tmp_path).release()
+
+
+@pytest.mark.parametrize("url", ["hdfs://nn:8020/c", "s3a://bucket/c", "S3://bucket/c", "dbfs:/c"])
+def test_other_file_systems_are_named(url: str) -> None:
+    with pytest.raises(CheckpointError, match="is not a local file system"):
+        open_checkpoint(url)
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(CheckpointError, match="it can't be written") as raised:
+        Checkpoint(tmp_path / "file" / "c")
+    assert str(tmp_path) in str(raised.value)
+
+
+@pytest.mark.parametrize("group", ["words", "a/b", "..", ".", ".lock", "ü ß", "%2E"])
+def test_each_group_has_a_folder_of_its_own_inside(tmp_path: Path, group: str) -> None:
+    folder = group_folder(tmp_path, group)
+    folder.mkdir()
+    assert folder.parent == tmp_path
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+    assert folder != tmp_path / ".lock"
+
+
+def test_groups_never_share_a_folder() -> None:
+    groups = ["a", "a/b", "a%2Fb", ".", "%2E", "..", "%2E."]
+    assert len({group_folder(Path("/c"), group) for group in groups}) == len(groups)
+
+
+def test_paths_are_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert local_path("c:d/e") == tmp_path / "c:d/e"
+    assert local_path(Path("c")) == tmp_path / "c"
+
+
+def test_without_a_checkpoint_logs_are_in_memory_and_folders_go_with_the_run() -> None:
+    checkpoint = open_checkpoint(None)
+    assert isinstance(checkpoint, TemporaryCheckpoint)
+    assert isinstance(checkpoint.log("words"), MemoryLog)
+    folder = checkpoint.folder("words")
+    folder.mkdir()
+    checkpoint.release()
+    checkpoint.release()
+    assert not folder.parent.exists()

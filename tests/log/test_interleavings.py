@@ -1,0 +1,94 @@
+"""Two drivers on one log, in every order of their steps: at most one goes on."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from trident.log.entry import LogEntry
+from trident.log.errors import LogConflictError, TakenOverError
+from trident.log.log import MemoryLog
+from trident.log.writer import LogWriter
+from trident.states.values import Token
+
+
+def driver(log: MemoryLog, commits: list[tuple[int, str]]) -> Iterator[None]:
+    """Read, begin, commit three batches; a step each."""
+    writer = LogWriter(log)
+    newest = log.newest()
+    yield
+    if newest is None:
+        first = LogEntry(1, "", "a1", begun=Token(1, 0), committed=0)
+    else:
+        begun = Token(newest.committed + 1, newest.begun.attempt + 1)
+        first = replace(newest, number=newest.number + 1, begun=begun)
+    writer.begin(first)
+    yield
+    for _ in range(3):
+        txid, attempt = writer.entry.begun
+        exceptions = {**writer.entry.exceptions, **({txid: attempt} if attempt else {})}
+        writer.append(committed=txid, begun=Token(txid + 1, 0), exceptions=exceptions)
+        commits.append((txid, writer.id))
+        yield
+
+
+ORDERS = sorted(set(itertools.permutations("AAAAABBBBB")))
+
+
+def test_every_txid_is_committed_once_in_every_order() -> None:
+    for order in ORDERS:
+        log, commits = MemoryLog("log"), list[tuple[int, str]]()
+        drivers = {name: driver(log, commits) for name in "AB"}
+        stopped = set()
+        for name in order:
+            if name not in stopped:
+                try:
+                    next(drivers[name])
+                except LogConflictError:
+                    stopped.add(name)
+        assert [txid for txid, _ in commits] == list(range(1, len(commits) + 1)), order
+        newest = log.newest()
+        assert newest is not None
+        assert newest.committed == len(commits), order
+        # Who takes over ends the other: its commits come after all of the other's.
+        assert len(list(itertools.groupby(commits, key=lambda commit: commit[1]))) <= 2, order
+
+
+def test_a_writer_finds_out_who_has_taken_over() -> None:
+    log = MemoryLog("log")
+    old, new = LogWriter(log), LogWriter(log)
+    old.begin(LogEntry(1, "", "a1", begun=Token(1, 0), committed=0))
+    old.check_held()
+    new.begin(replace(old.entry, number=2, begun=Token(1, 1)))
+    with pytest.raises(TakenOverError, match=f"{new.id}.*{old.id}"):
+        old.check_held()
+    with pytest.raises(TakenOverError):
+        old.next_attempt()
+
+
+class Uncertain(MemoryLog):
+    """Appends, or doesn't, and fails either way."""
+
+    adds = True
+
+    def append(self, entry: LogEntry) -> None:
+        if self.adds:
+            super().append(entry)
+        raise OSError("the answer was lost")
+
+
+def test_an_append_whose_answer_is_lost_counts_if_it_is_there() -> None:
+    writer = LogWriter(Uncertain("log"))
+    writer.begin(LogEntry(1, "", "a1", begun=Token(1, 0), committed=0))
+    writer.append(committed=1, begun=Token(2, 0))
+    assert writer.entry.committed == 1
+
+
+def test_an_append_that_is_not_there_fails() -> None:
+    log = Uncertain("log")
+    log.adds = False
+    with pytest.raises(OSError, match="the answer was lost"):
+        LogWriter(log).begin(LogEntry(1, "", "a1", begun=Token(1, 0), committed=0))
