@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 _API = (
     *("trident.topology", "trident.stream", "trident.grouped", "trident.aggregatable"),
-    "trident.trident_state",
+    *("trident.stateful", "trident.trident_state"),
 )
 
 
