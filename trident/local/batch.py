@@ -10,6 +10,7 @@ from trident.failures import describe, operation_error
 from trident.plan.nodes import Node, StateUpdateNode, StaticStateNode
 from trident.rows import Row
 from trident.states.errors import FailedException, SerializationError, StateError
+from trident.states.resolution import BatchMovedOn
 from trident.states.state import State
 from trident.states.values import Token
 
@@ -55,7 +56,10 @@ def blame(
     row: Sequence[Any] | None = None,
     fields: Sequence[str] | None = None,
 ) -> NoReturn:
-    """Raise `OperationError` for what a step raised; failed attempts and state errors pass.
+    """Raise `OperationError` for what a step raised.
+
+    What the protocol acts upon passes as it is: failed attempts, state errors, and a reader that
+    has to begin again.
 
     Parameters
     ----------
@@ -66,7 +70,7 @@ def blame(
     row, fields
         The tuple at hand and its fields, by default the parent's.
     """
-    passes = isinstance(error, FailedException | StateError)
+    passes = isinstance(error, FailedException | StateError | BatchMovedOn)
     if passes and not isinstance(error, SerializationError):
         raise error
     names = node.parents[0].fields.names if fields is None and node.parents else fields or ()

@@ -1,0 +1,171 @@
+"""Queries: what the original's integration tests expect, and queries inside a batch."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.topologies.conftest import Engine, feed
+from tests.topologies.test_word_count import WordCount, batch
+from trident.builtin import Count, FilterNull, MapGet, SnapshotGet, Split, TupleCollectionGet
+from trident.operations import Aggregator, TridentCollector
+from trident.spouts.feeder import FeederBatchSpout
+from trident.states.memory import MemoryMapState
+from trident.states.stack import MapStateFactory
+from trident.states.values import StateType
+from trident.topology import TridentTopology
+from trident.tuples import TridentTuple
+
+
+class CountAsAggregator(Aggregator[int]):
+    """Counts in the most general way."""
+
+    output_types = (int,)
+
+    def init(self, batchId: object, collector: TridentCollector) -> int:
+        return 0
+
+    def aggregate(self, val: int, tuple: TridentTuple, collector: TridentCollector) -> int:
+        return val + 1
+
+    def complete(self, val: int, collector: TridentCollector) -> None:
+        collector.emit([val])
+
+
+def answer(run: Any, function: str, args: str) -> list[list[Any]]:
+    """A query's tuples, sorted: their order is no part of the answer."""
+    return sorted(json.loads(run.drpc.execute(function, args)), key=repr)
+
+
+def test_all_tuples_of_a_state(engine: Engine) -> None:
+    counted = WordCount()
+    (
+        counted.topology.newDRPCStream("all-tuples")
+        .broadcast()
+        .stateQuery(counted.state, "args", TupleCollectionGet(), "word, count")
+        .project("word, count")
+    )
+    with engine.start(counted.topology) as run:
+        feed(run, counted.spout, batch("hello the man said", "the"))
+        expected = [["hello", 1], ["said", 1], ["the", 2], ["man", 1]]
+        assert answer(run, "all-tuples", "man") == sorted(expected, key=repr)
+        feed(run, counted.spout, batch("the foo"))
+        expected = [["hello", 1], ["said", 1], ["the", 3], ["man", 1], ["foo", 1]]
+        assert answer(run, "all-tuples", "man") == sorted(expected, key=repr)
+
+
+def test_a_plain_aggregator_answers_once_however_many_partitions(engine: Engine) -> None:
+    topology = TridentTopology()
+    (
+        topology.newDRPCStream("numwords")
+        .each("args", Split(), "word")
+        .parallelismHint(2)
+        .aggregate(CountAsAggregator(), "count")
+        .parallelismHint(2)
+    )
+    with engine.start(topology) as run:
+        assert [answer(run, "numwords", "the") for _ in range(100)] == [[[1]]] * 100
+        assert answer(run, "numwords", "") == [[0]]
+        assert answer(run, "numwords", "1 2 3 4 5 6 7 8") == [[8]]
+
+
+def test_merged_branches_answer_together(engine: Engine) -> None:
+    topology = TridentTopology()
+    stream = topology.newDRPCStream("splitter")
+    words = stream.each("args", Split(), "word").project("word")
+    lengths = stream.each("args", lambda args: [len(args)], "length").project("length")
+    topology.merge(words, lengths)
+    with engine.start(topology) as run:
+        assert answer(run, "splitter", "the man") == [["man"], ["the"], [7]]
+        assert answer(run, "splitter", "hello") == [["hello"], [5]]
+
+
+def test_two_aggregates_of_one_stream_are_merged(engine: Engine) -> None:
+    topology = TridentTopology()
+    stream = topology.newDRPCStream("tester")
+    first = stream.groupBy("args").aggregate(CountAsAggregator(), "count")
+    second = stream.groupBy("args").aggregate(CountAsAggregator(), "count")
+    topology.merge(first, second)
+    with engine.start(topology) as run:
+        assert answer(run, "tester", "the") == [["the", 1], ["the", 1]]
+        assert answer(run, "tester", "aaaaa") == [["aaaaa", 1], ["aaaaa", 1]]
+
+
+def test_moving_tuples_twice_loses_none(engine: Engine) -> None:
+    topology = TridentTopology()
+    (
+        topology.newDRPCStream("tester")
+        .each("args", Split(), "word")
+        .shuffle()
+        .parallelismHint(3)
+        .shuffle()
+        .parallelismHint(2)
+        .aggregate(CountAsAggregator(), "count")
+    )
+    with engine.start(topology) as run:
+        assert answer(run, "tester", "the man") == [[2]]
+        assert answer(run, "tester", "aaa") == [[1]]
+
+
+def test_the_step_declared_last_answers_whatever_branch_it_is_on(engine: Engine) -> None:
+    topology = TridentTopology()
+    stream = topology.newDRPCStream("branches")
+    stream.each("args", Split(), "word").aggregate(Count(), "count")
+    stream.each("args", lambda args: [args.upper()], "upper").project("upper")
+    with engine.start(topology) as run:
+        assert answer(run, "branches", "a b") == [["A B"]]
+
+
+@pytest.mark.parametrize("kind", [StateType.OPAQUE, StateType.TRANSACTIONAL])
+@pytest.mark.filterwarnings("ignore::trident.errors.GuaranteeWarning")
+def test_a_query_inside_a_batch_sees_the_batch_before(engine: Engine, kind: StateType) -> None:
+    topology = TridentTopology()
+    spout = FeederBatchSpout("word string")
+    memory = MemoryMapState.Factory()
+    stream = topology.newStream("words", spout)
+    state = stream.groupBy("word").persistentAggregate(
+        MapStateFactory(memory.store, kind), Count(), "count"
+    )
+    query = stream.stateQuery(state, "word", MapGet(), "known").project("word, known")
+    captured = engine.capture(query)
+    engine.play(topology, spout, [("a",), ("a",), ("b",)], [("a",), ("c",)], [("a",), ("b",)])
+    assert captured.batches == [
+        [("a", None), ("a", None), ("b", None)],
+        [("a", 2), ("c", None)],
+        [("a", 3), ("b", 1)],
+    ]
+
+
+def test_a_static_state_is_read_as_it_is(engine: Engine) -> None:
+    memory = MemoryMapState.Factory()
+    prices = memory.makeState()
+    prices.beginCommit(1)
+    prices.multiPut([("tea",), ("milk",)], [3, 2])
+    prices.commit(1)
+    topology = TridentTopology()
+    spout = FeederBatchSpout("item string")
+    static = topology.newStaticState(memory)
+    stream = topology.newStream("sold", spout)
+    captured = engine.capture(
+        stream.stateQuery(static, "item", MapGet(), "price long").each("price", FilterNull())
+    )
+    topology.newDRPCStream("price").stateQuery(static, "args", MapGet(), "price").project("price")
+    with engine.start(topology) as run:
+        feed(run, spout, [("tea",), ("salt",), ("milk",)])
+        assert answer(run, "price", "tea") == [[3]]
+    assert captured.tuples == [("milk", 2), ("tea", 3)]
+
+
+def test_the_single_value_of_an_ungrouped_state(engine: Engine) -> None:
+    topology = TridentTopology()
+    spout = FeederBatchSpout("word string")
+    total = topology.newStream("words", spout).persistentAggregate(
+        MemoryMapState.Factory(), Count(), "count"
+    )
+    topology.newDRPCStream("total").stateQuery(total, SnapshotGet(), "count").project("count")
+    with engine.start(topology) as run:
+        assert answer(run, "total", "") == [[None]]
+        feed(run, spout, [("a",), ("b",)], [("a",)])
+        assert answer(run, "total", "") == [[3]]
