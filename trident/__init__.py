@@ -176,6 +176,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "spark":  # so that `import trident` is enough for trident.spark.local_session()
+        return import_module("trident.spark")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'trident' has no attribute {name!r}")
     value = getattr(import_module(f"trident.{_HOME_OF[name]}"), name)

@@ -54,7 +54,8 @@ def wordcount(text: Path | None, data: Path) -> Screen:
     command = [sys.executable, str(WORDCOUNT), "--data", str(data)]
     done = subprocess.run(
         command + ([str(text)] if text else []),
-        cwd=data.parent,
+        cwd=WORDCOUNT.parent,
+        env={**os.environ, "PYTHONPATH": str(WORDCOUNT.parents[1])},
         capture_output=True,
         text=True,
         timeout=240,

@@ -13,7 +13,7 @@ import pytest
 from tests.packaging.conftest import ROOT
 
 EVERYWHERE = {"cachetools", "orjson"}
-ENGINE = {"pyspark", "pyarrow", "py4j"}
+ENGINE = {"pyspark", "pyarrow", "py4j", "numpy"}  # pyspark[sql] brings them all
 DRIVERS = {
     "redis": {"redis"},
     "memcached": {"pymemcache"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -27,7 +28,12 @@ def run(code: str, folder: Path) -> str:
     script = folder / "quickstart.py"
     script.write_text(code)
     done = subprocess.run(
-        [sys.executable, script.name], cwd=folder, capture_output=True, text=True, timeout=120
+        [sys.executable, script.name],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
