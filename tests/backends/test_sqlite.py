@@ -293,10 +293,8 @@ def test_adding_to_what_is_no_number_is_an_error(
 
 def test_thousands_of_exceptions_are_known_to_the_statement(opened: Opener) -> None:
     store = opened()
-    exceptions = {txid: 1 for txid in range(1, 5_000)}
-    store.multiPut(
-        [b"a", b"b"], [OpaqueValue(4_999, 1, 8, 5), OpaqueValue(4_998, 0, 8, 5)]
-    )
+    exceptions = dict.fromkeys(range(1, 5000), 1)
+    store.multiPut([b"a", b"b"], [OpaqueValue(4_999, 1, 8, 5), OpaqueValue(4_998, 0, 8, 5)])
     add(store, {b"a": 1, b"b": 1}, begun(store, 5_000, 0, exceptions))
     assert [value.curr for value in store.multiGet([b"a", b"b"])] == [9, 6]
 
