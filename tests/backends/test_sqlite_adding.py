@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from trident.backends.sqlite import SQLiteMap, SQLiteStore
 from trident.builtin import Sum
 from trident.states.control import Control, ControlRecord
-from trident.states.errors import LongOverflowError
 from trident.states.keys import encode_keys
 from trident.states.opaque import OpaqueMap
 from trident.states.values import OpaqueValue, Token
@@ -40,9 +39,7 @@ class WithoutAdding(OpaqueMap):
         self.multiCombine(keys, partials, combiner)
 
 
-def played(
-    state: OpaqueMap, store: SQLiteMap, plan: Plan
-) -> list[tuple[bytes, OpaqueValue]] | LongOverflowError:
+def played(state: OpaqueMap, store: SQLiteMap, plan: Plan) -> list[tuple[bytes, OpaqueValue]] | str:
     control = Control(store)
     committed, attempt = 0, 0
     exceptions: dict[int, int] = {}
@@ -53,8 +50,8 @@ def played(
         try:
             state.multiFold(encode_keys([(key,) for key in fold]), list(fold.values()), Sum())
             state.commit(record)
-        except LongOverflowError as error:
-            return error
+        except ArithmeticError:
+            return "more than 64 bits"
         if succeeds:
             committed += 1
             if attempt:
