@@ -12,8 +12,8 @@ STAND_ALONE = "stand-alone"
 def begin_stand_alone(control: Control, txid: int) -> ControlRecord:
     """Begin the next attempt of `txid`, or its first, and return the record.
 
-    A repeated txid is a replay, even of a batch that had been committed: what it wrote before no
-    longer counts. A batch that was begun and passed over without a commit does not count either.
+    A repeated txid is a replay, even of a batch that had been committed: it starts from the batch
+    before. What a batch wrote that was passed over without a commit does not count.
 
     Raises
     ------
@@ -29,9 +29,10 @@ def begin_stand_alone(control: Control, txid: int) -> ControlRecord:
         exceptions.update(found.exceptions)
         if found.token.txid == txid:
             attempt = found.token.attempt + 1
-            exceptions.pop(txid, None)
+            if found.committed == txid:  # should the replay be passed over, this still counts
+                exceptions[txid] = found.attempt_of(txid)
         elif found.committed < found.token.txid:
-            exceptions[found.token.txid] = BURNT
+            exceptions.setdefault(found.token.txid, BURNT)
     record = ControlRecord(STAND_ALONE, Token(txid, attempt), txid - 1, exceptions)
     control.begin(record)
     return record

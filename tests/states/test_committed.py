@@ -1,0 +1,232 @@
+"""Readers outside the batch see whole committed batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.states.maps import STORES, AddingMap, DictMap, FencedMap
+from trident.states import (
+    CachedMap,
+    ITupleCollection,
+    MapState,
+    MemoryMapState,
+    NonTransactionalMap,
+    OpaqueMap,
+    ReadOnlyMapState,
+    ReadOnlySnapshottable,
+    SnapshottableMap,
+    StateError,
+    StateUnavailableError,
+    Token,
+    TransactionalMap,
+    read_committed,
+)
+from trident.states.control import ControlRecord
+
+EVERY_STORE = pytest.mark.parametrize("store", STORES)
+
+
+def record(txid: int, attempt: int = 0, **exceptions: int) -> ControlRecord:
+    given = {int(name.removeprefix("t")): attempt for name, attempt in exceptions.items()}
+    return ControlRecord("log-1", Token(txid, attempt), txid - 1, given)
+
+
+def write(state: MapState, begun: ControlRecord, **values: Any) -> None:
+    assert state.control is not None
+    state.control.begin(begun)
+    state.beginCommit(begun)
+    state.multiPut([(key,) for key in values], list(values.values()))
+    state.commit(begun)
+
+
+def announce(*states: MapState, begun: ControlRecord) -> None:
+    for state in states:
+        assert state.control is not None
+        assert state.control.announce(begun)
+
+
+def read(*states: MapState, keys: Sequence[str] = ("a",), groups: str = "") -> list[list[Any]]:
+    asked = [(key,) for key in keys]
+    named = list(zip(groups or "g" * len(states), states, strict=True))
+    return read_committed(named, lambda views: [view.multiGet(asked) for view in views])
+
+
+@EVERY_STORE
+def test_a_batch_shows_once_it_is_announced(store: type[DictMap]) -> None:
+    state = OpaqueMap(store())
+    write(state, record(1), a=1)
+    assert read(state) == [[None]]
+    announce(state, begun=record(1))
+    assert read(state) == [[1]]
+    write(state, record(2), a=2)
+    assert read(state) == [[1]]
+    announce(state, begun=record(2))
+    assert read(state) == [[2]]
+
+
+@EVERY_STORE
+def test_what_a_failed_attempt_left_never_shows(store: type[DictMap]) -> None:
+    state = OpaqueMap(store())
+    write(state, record(1), a=1, b=1)
+    announce(state, begun=record(1))
+    write(state, record(2), a=2, b=2)
+    write(state, record(2, 1), b=3)
+    assert read(state, keys="ab") == [[1, 1]]
+    announce(state, begun=record(2, 1))
+    assert read(state, keys="ab") == [[1, 3]]
+    write(state, record(3, t2=1), c=1)
+    assert read(state, keys="abc") == [[1, 3, None]]
+
+
+def test_two_states_of_a_group_show_the_same_batch() -> None:
+    first, second = OpaqueMap(DictMap()), OpaqueMap(DictMap())
+    for txid in (1, 2):
+        write(first, record(txid), a=txid)
+        write(second, record(txid), a=txid)
+        announce(first, begun=record(txid))
+        assert read(first, second) == [[txid - 1 or None], [txid - 1 or None]]
+        announce(second, begun=record(txid))
+        assert read(first, second) == [[txid], [txid]]
+
+
+def test_states_of_two_groups_each_show_their_own_last_batch() -> None:
+    first, second = OpaqueMap(DictMap()), OpaqueMap(DictMap())
+    write(first, record(7), a=1)
+    announce(first, begun=record(7))
+    write(second, record(1), a=2)
+    announce(second, begun=record(1))
+    assert read(first, second, groups="gh") == [[1], [2]]
+
+
+def test_a_state_never_begun_has_no_say_in_its_group() -> None:
+    first, never = OpaqueMap(DictMap()), OpaqueMap(DictMap())
+    write(first, record(7), a=1)
+    announce(first, begun=record(7))
+    assert read(first, never) == [[1], [None]]
+
+
+def test_a_query_starts_over_when_a_batch_moves_on() -> None:
+    state, seen = OpaqueMap(DictMap()), []
+    write(state, record(1), a=1)
+    announce(state, begun=record(1))
+
+    def query(views: list[ReadOnlyMapState]) -> list[Any]:
+        if not seen:
+            for txid in (2, 3):
+                write(state, record(txid), a=txid)
+                announce(state, begun=record(txid))
+        seen.append(1)
+        return views[0].multiGet([("a",)])
+
+    assert read_committed([("g", state)], query) == [3]
+    assert len(seen) == 2
+
+
+def test_a_query_that_never_catches_up_is_an_error() -> None:
+    state = OpaqueMap(DictMap())
+    write(state, record(1), a=1)
+    txids = iter(range(2, 100))
+
+    def query(views: list[ReadOnlyMapState]) -> list[Any]:
+        for txid in (next(txids), next(txids)):
+            write(state, record(txid), a=txid)
+        return views[0].multiGet([("a",)])
+
+    with pytest.raises(StateUnavailableError, match="4 tries"):
+        read_committed([("g", state)], query, restarts=3)
+
+
+def test_a_value_removed_for_good_meanwhile_is_not_taken_for_absent() -> None:
+    state, calls = OpaqueMap(FencedMap()), []
+    write(state, record(1), a=1)
+    announce(state, begun=record(1))
+    write(state, record(2), a=None)
+
+    def query(views: list[ReadOnlyMapState]) -> list[Any]:
+        if not calls:
+            announce(state, begun=record(2))
+            write(state, record(3), b=1)
+        calls.append(1)
+        return views[0].multiGet([("a",)])
+
+    assert read_committed([("g", state)], query) == [None]
+    assert len(calls) == 2
+
+
+def test_a_query_goes_past_the_cache() -> None:
+    shared = DictMap()
+    state = OpaqueMap(CachedMap(shared, 10))
+    write(state, record(1), a=1)
+    announce(state, begun=record(1))
+    shared.stored[b"a"] = b"[1,7,null]"
+    assert read(state) == [[7]]
+
+
+def test_pending_updates_do_not_show() -> None:
+    state = MemoryMapState.Factory().makeState()
+    state.beginCommit(1)
+    state.multiPut([("a",)], [1])
+    assert read(state) == [[None]]
+    assert state.multiGet([("a",)]) == [1]
+
+
+@pytest.mark.parametrize("kind", [TransactionalMap, NonTransactionalMap])
+def test_other_kinds_may_show_a_batch_early(kind: type[OpaqueMap]) -> None:
+    state = kind(DictMap())
+    write(state, record(1), a=1)
+    assert read(state) == [[1]]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [MemoryMapState.Factory().makeState, lambda: SnapshottableMap(OpaqueMap(DictMap()))],
+)
+def test_views_offer_what_their_state_does_and_can_not_be_written(kind: Any) -> None:
+    state = kind()
+    state.beginCommit(1)
+    state.set(5)
+    state.multiPut([("a",)], [1])
+    state.commit(1)
+
+    def query(views: list[Any]) -> None:
+        [view] = views
+        assert isinstance(view, ReadOnlyMapState)
+        assert isinstance(view, ReadOnlySnapshottable)
+        assert isinstance(view, ITupleCollection) == isinstance(state, ITupleCollection)
+        assert view.get() == 5
+        if isinstance(view, ITupleCollection):
+            assert sorted(view.getTuples()) == [("$GLOBAL$", 5), ("a", 1)]
+        with pytest.raises(StateError, match="read-only"):
+            view.beginCommit(1)
+
+    read_committed([("g", state)], query)
+
+
+def test_tuples_are_of_the_committed_batch() -> None:
+    state = MemoryMapState.Factory().makeState()
+    write(state, record(1), a=1)
+    announce(state, begun=record(1))
+    write(state, record(2), a=2, b=1)
+    assert list(state.getTuples()) == [("a", 1)]
+
+
+def test_a_state_without_batches_is_handed_over_as_it_is() -> None:
+    class Fixed(ReadOnlyMapState):
+        def multiGet(self, keys: Any) -> list[Any]:
+            return [42 for _ in keys]
+
+        def beginCommit(self, batch: Any) -> None: ...
+
+        def commit(self, batch: Any) -> None: ...
+
+    fixed = Fixed()
+    assert read_committed([("g", fixed)], lambda views: views[0] is fixed)
+
+
+def test_a_group_with_an_adding_store_shows_whole_batches() -> None:
+    state = OpaqueMap(AddingMap())
+    write(state, record(1), a=1)
+    assert read(state) == [[None]]

@@ -1,0 +1,116 @@
+"""Values become bytes and come back."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, IntEnum
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from trident.states import (
+    CorruptStateError,
+    JSONSerializer,
+    OpaqueValue,
+    PickleSerializer,
+    SerializationError,
+    Serializer,
+    TransactionalValue,
+)
+
+
+class Word(str):
+    pass
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Level(IntEnum):
+    LOW = 1
+
+
+@dataclass
+class Point:
+    x: int
+
+
+def test_json_is_storms() -> None:
+    json = JSONSerializer()
+    assert json.dumps_plain([5]) == [b"5"]
+    assert json.dumps_transactional([3], [7]) == [b"[3,7]"]
+    assert json.dumps_opaque([3, 3], [0, 0], [7, "x"], [4, None]) == [b"[3,7,4]", b'[3,"x",null]']
+
+
+def test_json_writes_an_attempt_only_where_it_is_not_the_first() -> None:
+    assert JSONSerializer().dumps_opaque([3, 3], [0, 2], [7, 7], [4, 4]) == [
+        b"[3,7,4]",
+        b"[3,7,4,2]",
+    ]
+
+
+@pytest.mark.parametrize("serializer", [JSONSerializer(), PickleSerializer()])
+def test_values_come_back_equal(serializer: Serializer) -> None:
+    serializer = pickle.loads(pickle.dumps(serializer))
+    values = [1, -(2**63), 2.5, "é\0", True, None, [1, {"a": [None]}], {}]
+    count = len(values)
+    assert serializer.loads_plain(serializer.dumps_plain(values)) == values
+    written = serializer.dumps_transactional([7] * count, values)
+    assert serializer.loads_transactional(written) == [TransactionalValue(7, v) for v in values]
+    written = serializer.dumps_opaque([7] * count, [0, 1] * (count // 2), values, values[::-1])
+    assert serializer.loads_opaque([*written, None]) == [
+        *map(OpaqueValue, [7] * count, [0, 1] * (count // 2), values, values[::-1]),
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        (float("nan"), "nan"),
+        (float("-inf"), "inf"),
+        (datetime(2020, 1, 1), "datetime"),
+        (UUID(int=1), "UUID"),
+        ((1, 2), "tuple"),
+        ({1}, "set"),
+        (b"x", "bytes"),
+        (2**64, "64-bit"),
+        ({1: 2}, "key of type int"),
+        (Word("x"), "Word"),
+        (Colour.RED, "Colour"),
+        (Level.LOW, "Level"),
+        (Point(1), "Point"),
+        ("\ud800", "surrogates"),
+    ],
+)
+@pytest.mark.parametrize("nest", [lambda v: v, lambda v: [v], lambda v: {"a": [v]}])
+def test_json_refuses_by_name_what_it_would_change(value: Any, named: str, nest: Any) -> None:
+    with pytest.raises(SerializationError, match=named):
+        JSONSerializer().dumps_opaque([1], [0], [nest(value)], [None])
+
+
+def test_json_refuses_a_value_that_holds_itself() -> None:
+    value: list[Any] = []
+    value.append(value)
+    with pytest.raises(SerializationError, match="nested"):
+        JSONSerializer().dumps_plain([value])
+
+
+@pytest.mark.parametrize("data", [b"", b"[3,7", b"5", b"[3,7]", b"[null,3,null]", b"[3,7,4,2,1]"])
+def test_bytes_that_are_no_opaque_value_are_an_error_with_their_position(data: bytes) -> None:
+    with pytest.raises(CorruptStateError, match="position 1 of 2"):
+        JSONSerializer().loads_opaque([None, data])
+
+
+def test_bytes_that_do_not_unpickle_are_an_error() -> None:
+    with pytest.raises(CorruptStateError, match="position 0 of 1"):
+        PickleSerializer().loads_plain([b"nonsense"])
+
+
+def test_what_does_not_pickle_is_an_error() -> None:
+    with pytest.raises(SerializationError):
+        PickleSerializer().dumps_plain([lambda: None])

@@ -1,0 +1,404 @@
+"""Updates are remembered, written once, by the way the store offers."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Iterator
+
+import pytest
+
+from tests.states.maps import (
+    STORES,
+    AddingMap,
+    Count,
+    DictMap,
+    EntryMap,
+    FencedMap,
+    FieldsMap,
+    VersionedMap,
+)
+from trident.states import (
+    CachedMap,
+    CombinerValueUpdater,
+    CountedMap,
+    FailedException,
+    LineageError,
+    LongOverflowError,
+    LRUMemoryMapState,
+    MapState,
+    MapStateFactory,
+    MemoryMapState,
+    MicroBatchMap,
+    NonTransactionalMap,
+    OpaqueMap,
+    OpaqueValue,
+    PickleSerializer,
+    PutUpdater,
+    SnapshottableMap,
+    StaleBatchError,
+    StateError,
+    StateType,
+    Token,
+    TransactionalMap,
+    ValueUpdater,
+    decode_key,
+    encode_keys,
+)
+from trident.states.control import ControlRecord
+from trident.states.stack import OpenedStore
+
+EVERY_STORE = pytest.mark.parametrize("store", STORES)
+
+
+def put(state: MapState, txid: int, **values: object) -> None:
+    state.beginCommit(txid)
+    state.multiPut([(key,) for key in values], list(values.values()))
+    state.commit(txid)
+
+
+def get(state: MapState, *keys: str) -> list[object]:
+    return state.multiGet([(key,) for key in keys])
+
+
+def test_a_key_is_read_and_written_once_an_attempt() -> None:
+    counted = CountedMap(DictMap())
+    state = OpaqueMap(counted)
+    state.beginCommit(1)
+    before = counted.counts
+    for _ in range(3):
+        state.multiCombine([b"a", b"b"], [1, 1], Count())
+    state.commit(1)
+    after = counted.counts
+    assert (after.gets - before.gets, after.puts - before.puts) == (1, 1)
+    assert (after.keys_read - before.keys_read, after.keys_written - before.keys_written) == (2, 2)
+
+
+@EVERY_STORE
+@pytest.mark.parametrize("kind", [OpaqueMap, TransactionalMap, NonTransactionalMap])
+def test_empty_calls_ask_nothing_of_the_store(store: type[DictMap], kind: type[OpaqueMap]) -> None:
+    counted = CountedMap(store())
+    state = kind(counted)
+    state.beginCommit(1)
+    record = state.control.read()
+    assert record is not None
+    state.beginCommit(record)
+    before = counted.counts
+    assert state.multiGet([]) == state.multiUpdate([], []) == []
+    assert state.multiCombine([], [], Count()) == []
+    state.multiPut([], [])
+    state.multiFold([], [], Count())
+    state.multiRemove([])
+    state.commit(record)
+    assert counted.counts == before
+
+
+def test_one_shot_iterables_will_do() -> None:
+    state = OpaqueMap(DictMap())
+
+    def keys() -> Iterator[tuple[str]]:
+        yield from [("a",), ("b",)]
+
+    state.beginCommit(1)
+    assert state.multiUpdate(keys(), (PutUpdater(n) for n in (1, 2))) == [1, 2]
+    state.multiPut(keys(), iter([3, 4]))
+    assert state.multiGet(keys()) == [3, 4]
+    state.multiRemove(iter([("a",)]))
+    state.commit(1)
+    assert state.multiGet(keys()) == [None, 4]
+
+
+@pytest.mark.parametrize("call", ["multiUpdate", "multiPut", "multiCombine", "multiFold"])
+def test_an_update_outside_a_batch_is_an_error(call: str) -> None:
+    state = OpaqueMap(DictMap())
+    arguments = ([b"a"], [1], Count()) if call in ("multiCombine", "multiFold") else ([], [])
+    with pytest.raises(StateError, match="beginCommit first"):
+        getattr(state, call)(*arguments)
+
+
+def test_a_commit_of_another_batch_is_an_error() -> None:
+    state = OpaqueMap(DictMap())
+    with pytest.raises(StateError, match="beginCommit first"):
+        state.commit(1)
+    state.beginCommit(1)
+    with pytest.raises(StateError, match="commit what was begun"):
+        state.commit(2)
+
+
+@pytest.mark.parametrize("batch", [None, "1", 1.0, True])
+def test_a_batch_of_another_type_is_an_error(batch: object) -> None:
+    with pytest.raises(StateError, match="an int, a Token or a ControlRecord"):
+        OpaqueMap(DictMap()).beginCommit(batch)  # type: ignore[arg-type]
+
+
+def test_keys_and_updaters_must_be_as_many() -> None:
+    state = OpaqueMap(DictMap())
+    state.beginCommit(1)
+    with pytest.raises(StateError, match="2 keys came with 1"):
+        state.multiPut([("a",), ("b",)], [1])
+
+
+@EVERY_STORE
+def test_after_a_failed_flush_nothing_is_pending(store: type[DictMap]) -> None:
+    shared = store()
+    state = NonTransactionalMap(shared)
+    put(state, 1, a=1)
+    state.beginCommit(2)
+    state.multiPut([("a",)], [2])
+    state._begun("test")._path.begin(ControlRecord("other", Token(2, 0)))
+    with pytest.raises(StaleBatchError):
+        state.commit(2)
+    assert get(state, "a") == [1]
+    with pytest.raises(StateError, match="beginCommit first"):
+        state.commit(2)
+
+
+def test_a_state_of_a_topology_is_not_begun_with_an_int() -> None:
+    state = OpaqueMap(DictMap())
+    state.control.begin(ControlRecord("log-1", Token(4, 0), 3))
+    with pytest.raises(LineageError):
+        state.beginCommit(5)
+
+
+@EVERY_STORE
+def test_a_token_that_was_never_begun_is_refused(store: type[DictMap]) -> None:
+    with pytest.raises(StaleBatchError):
+        OpaqueMap(store()).beginCommit(Token(1, 0))
+
+
+@EVERY_STORE
+def test_a_write_without_a_control_record_is_refused(store: type[DictMap]) -> None:
+    shared = store()
+    state = OpaqueMap(shared)
+    state.beginCommit(ControlRecord("log-1", Token(1, 0)))
+    state.multiPut([("a",)], [1])
+    with pytest.raises(StaleBatchError):
+        state.commit(Token(1, 0))
+    assert not shared.stored
+
+
+@EVERY_STORE
+def test_a_late_attempt_of_the_same_batch_is_refused(store: type[DictMap]) -> None:
+    shared = store()
+    late, next_attempt = OpaqueMap(shared), OpaqueMap(shared)
+    late.beginCommit(1)
+    late.multiPut([("a",)], [1])
+    put(next_attempt, 1, b=2)
+    with pytest.raises(StaleBatchError):
+        late.commit(1)
+    assert get(next_attempt, "a", "b") == [None, 2]
+
+
+@EVERY_STORE
+def test_two_tasks_of_one_attempt_write_the_same(store: type[DictMap]) -> None:
+    shared = store()
+    first, second = OpaqueMap(shared), OpaqueMap(shared)
+    put(first, 1, a=1)
+    record = ControlRecord("stand-alone", Token(2, 0), 1)
+    first.control.begin(record)
+    for state in (first, second):
+        state.beginCommit(record)
+        assert state.multiCombine([b"a"], [10], Count()) == [11]
+    first.commit(record)
+    second.commit(record)
+    first.control.announce(record)
+    assert get(OpaqueMap(shared), "a") == [11]
+
+
+def test_a_conflicting_entry_is_computed_again() -> None:
+    shared = EntryMap()
+    state = NonTransactionalMap(shared)
+    state.beginCommit(1)
+    state.multiUpdate([("a",), ("b",)], [CombinerValueUpdater(Count(), n) for n in (1, 2)])
+    state.multiFold([b"a"], [10], Count())
+    shared.stored[b"a"] = b"100"
+    state.commit(1)
+    assert get(state, "a", "b") == [111, 2]
+
+
+def test_a_conflict_with_a_task_of_the_same_attempt_adds_nothing() -> None:
+    shared = EntryMap()
+    first, second = TransactionalMap(shared), TransactionalMap(shared)
+    record = ControlRecord("stand-alone", Token(1, 0))
+    first.control.begin(record)
+    for state in (first, second):
+        state.beginCommit(record)
+        state.multiCombine([b"a"], [1], Count())
+    first.commit(record)
+    second.commit(record)
+    assert shared.stored[b"a"] == b"[1,1]"
+
+
+def test_an_entry_that_changes_for_ever_fails_the_attempt() -> None:
+    class Restless(EntryMap):
+        def multiPutVersioned(self, keys, values, versions):  # type: ignore[no-untyped-def]
+            return [False] * len(keys)
+
+    state = NonTransactionalMap(Restless())
+    state.beginCommit(1)
+    state.multiPut([("a",)], [1])
+    with pytest.raises(FailedException, match="somebody else"):
+        state.commit(1)
+
+
+def test_a_versioned_write_carries_its_token() -> None:
+    shared = VersionedMap()
+    state = OpaqueMap(shared)
+    put(state, 5, a=1)
+    put(state, 5, a=1)
+    assert shared.versions[b"a"] == 2**62 | 5 << 12 | 1
+
+
+def test_a_store_adds_by_itself_what_nobody_asks_for() -> None:
+    counted = CountedMap(AddingMap())
+    state = OpaqueMap(counted)
+    state.beginCommit(1)
+    before = counted.counts
+    state.multiFold([b"a", b"b", b"a"], [1, 2, 3], Count())
+    state.multiFold([b"a"], [10], Count())
+    state.commit(1)
+    assert counted.counts.gets == before.gets
+    assert get(state, "a", "b") == [14, 2]
+
+
+@pytest.mark.parametrize("store", [AddingMap, FencedMap])
+def test_adding_and_other_updates_of_a_key_keep_their_order(store: type[DictMap]) -> None:
+    state = OpaqueMap(store())
+    put(state, 1, a=1)
+    state.beginCommit(2)
+    state.multiFold([b"a", b"b"], [10, 20], Count())
+    assert get(state, "a") == [11]
+    state.multiPut([("a",)], [100])
+    state.multiFold([b"a"], [1000], Count())
+    assert get(state, "a", "b") == [1100, 20]
+    state.commit(2)
+    assert get(state, "a", "b") == [1100, 20]
+
+
+@EVERY_STORE
+def test_an_integer_of_over_64_bits_is_an_error_that_names_its_key(store: type[DictMap]) -> None:
+    state = OpaqueMap(store())
+    put(state, 1, dog=2**63 - 1)
+    state.beginCommit(2)
+    with pytest.raises(LongOverflowError, match="dog"):
+        state.multiCombine([b"dog"], [1], Count())
+    with pytest.raises(LongOverflowError, match="cat"):
+        state.multiFold([b"cat", b"cat"], [2**62, 2**62], Count())
+    with pytest.raises(LongOverflowError, match="cat"):
+        state.multiPut([("cat",)], [-(2**63) - 1])
+
+
+def test_a_value_changed_in_place_does_not_change_what_was_committed() -> None:
+    class Grown(ValueUpdater):
+        def update(self, stored: list[int] | None) -> list[int]:
+            grown = [] if stored is None else stored
+            grown.append(1)
+            return grown
+
+    state = MemoryMapState.Factory().makeState()
+    for txid in (1, 2, 2):
+        state.beginCommit(txid)
+        state.multiUpdate([("a",)], [Grown()])
+        state.commit(txid)
+    assert get(state, "a") == [[1, 1]]
+
+
+@EVERY_STORE
+@pytest.mark.parametrize("kind", [OpaqueMap, TransactionalMap, NonTransactionalMap])
+def test_none_removes(store: type[DictMap], kind: type[OpaqueMap]) -> None:
+    state = kind(store())
+    put(state, 1, a=1, b=2)
+    put(state, 2, a=None)
+    assert get(state, "a", "b") == [None, 2]
+
+
+@pytest.mark.parametrize("kind", [OpaqueMap, TransactionalMap, NonTransactionalMap])
+def test_tombstones_of_committed_batches_go_where_the_store_can(kind: type[OpaqueMap]) -> None:
+    shared = FencedMap()
+    state = kind(shared)
+    put(state, 1, a=1, b=2, c=3)
+    put(state, 2, a=None, b=None)
+    assert shared.stored.keys() > {b"a", b"b"}
+    put(state, 3, b=5)
+    assert b"a" not in shared.stored
+    assert get(state, "a", "b", "c") == [None, 5, 3]
+
+
+def test_a_tombstone_of_a_replayed_batch_stays_until_it_is_committed() -> None:
+    state = OpaqueMap(FencedMap())
+    put(state, 1, a=1)
+    put(state, 2, a=None)
+    put(state, 2, b=2)
+    put(state, 3, c=3)
+    assert get(state, "a", "b", "c") == [1, 2, 3]
+
+
+def test_keys_may_be_exchanged_as_fields() -> None:
+    shared = FieldsMap()
+    put(OpaqueMap(shared), 1, dog=2)
+    assert shared.stored[("dog",)] == OpaqueValue(1, 0, 2, None)
+
+
+def test_a_state_keeps_a_single_value_beside_its_keys() -> None:
+    state = SnapshottableMap(OpaqueMap(DictMap()))
+    state.beginCommit(1)
+    assert state.update(CombinerValueUpdater(Count(), 5)) == 5
+    state.multiPut([("a",)], [1])
+    state.commit(1)
+    assert state.get() == 5
+    assert get(state, "a") == [1]
+
+
+def test_factories_pickle_and_share_a_memory_by_id() -> None:
+    factory = MemoryMapState.Factory()
+    put(factory.makeState(), 1, a=1)
+    again = pickle.loads(pickle.dumps(factory)).makeState()
+    assert get(again, "a") == [1]
+    assert get(copy.deepcopy(again), "a") == [1]
+    assert get(MemoryMapState.Factory().makeState(), "a") == [None]
+
+
+def test_closing_twice_is_fine() -> None:
+    state = MemoryMapState.Factory().makeState()
+    state.close()
+    state.close()
+
+
+def test_a_bounded_memory_forgets_the_keys_used_longest_ago() -> None:
+    state = LRUMemoryMapState.Factory(2).makeState()
+    put(state, 1, a=1, b=2, c=3)
+    assert get(state, "a", "b", "c") == [None, 2, 3]
+
+
+def test_only_a_state_that_one_process_writes_is_cached() -> None:
+    def layers(hosted: str) -> set[type]:
+        factory = MapStateFactory(OpenedStore(DictMap, hosted), cache_size=9, max_put=3)  # type: ignore[arg-type]
+        found: set[type] = set()
+        layer = factory.makeMap().backing
+        while True:
+            found.add(type(layer))
+            if not hasattr(layer, "inner"):
+                return found
+            layer = layer.inner
+
+    assert layers("driver") == {CountedMap, CachedMap, MicroBatchMap, DictMap}
+    assert layers("executor") == {CountedMap, MicroBatchMap, DictMap}
+
+
+def test_a_factory_over_ones_own_map_takes_every_option() -> None:
+    shared = DictMap()
+    factory = OpaqueMap.factory(lambda: shared, serializer=PickleSerializer(), name="mine")
+    put(factory.makeState(), 1, a=(1, 2))
+    assert get(factory.named("counts").makeState(), "a") == [(1, 2)]
+    assert factory.kind is StateType.OPAQUE
+    assert factory.hosted == "executor"
+    assert factory.identity[1] == "mine"
+
+
+def test_many_keys_are_flushed_in_parts() -> None:
+    state = OpaqueMap(FencedMap())
+    keys = encode_keys((n,) for n in range(70_000))
+    state.beginCommit(1)
+    state.multiFold(keys, [1] * len(keys), Count())
+    state.commit(1)
+    assert set(state.multiGet(map(decode_key, keys))) == {1}
