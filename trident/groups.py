@@ -8,7 +8,16 @@ from typing import Any
 from trident.batch.states import BatchState
 from trident.plan.nodes import Node, StateQueryNode, StateUpdateNode, StaticStateNode
 from trident.plan.plan import BatchGroup
+from trident.states.backing_map import WrappedMap
+from trident.states.cached import CachedMap
+from trident.states.control import ControlRecord
+from trident.states.counted import CountedMap
+from trident.states.resolution import Cut
 from trident.states.state import State
+from trident.states.values import StateType
+
+# An attempt that was overtaken can't commit whatever it reads; its reads need no limit.
+_NO_HORIZON = 2**63
 
 StateNode = StateUpdateNode | StaticStateNode
 
@@ -51,6 +60,33 @@ def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
         for node, state in states.items()
         if isinstance(node, StateUpdateNode)
     }
+
+
+def as_before(state: State, record: ControlRecord) -> Any:
+    """What a query inside the batch reads of a state that the batch updates.
+
+    An opaque state shows as it was after the batch before; of any other there is one value only.
+    """
+    if getattr(state, "kind", None) is StateType.OPAQUE:
+        committed = getattr(state, "committed", None)
+        if committed is not None:
+            return committed(Cut(record.token.txid - 1, _NO_HORIZON, record.exceptions))
+    return state
+
+
+def counted(states: Iterable[State]) -> tuple[int, int, int]:
+    """Keys read, keys written and cache hits, since the states were made."""
+    read = written = hits = 0
+    for state in states:
+        backing = getattr(state, "backing", None)
+        while backing is not None:
+            if isinstance(backing, CountedMap):
+                read += backing.counts.keys_read
+                written += backing.counts.keys_written
+            if isinstance(backing, CachedMap):
+                hits += backing.hits
+            backing = backing.inner if isinstance(backing, WrappedMap) else None
+    return read, written, hits
 
 
 def schemas(group: BatchGroup) -> dict[str, str]:
