@@ -89,12 +89,13 @@ def count_words(text: Text, folder: Path) -> None:
     spark = local_session()
     topology = word_count(spark, text, database)
     with topology.start(spark, folder / "checkpoint", trigger="available") as run:
-        followed = screen.follow(run)
+        seconds = screen.follow(run)
         answer = run.drpc.execute("words", QUESTION)
     counts = counts_in(database)
     screen.show_top(counts)
     print(f'\nwords("{QUESTION}") = {answer}')
-    screen.summarise(topology, followed, sum(counts.values()) - known, database)
+    new = sum(counts.values()) - known
+    screen.summarise(topology, run.groups["text"].recentProgress, new, seconds, database)
     screen.say_how_to_go_on(text, folder)
 
 

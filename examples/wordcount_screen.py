@@ -6,23 +6,15 @@ import heapq
 import sys
 import textwrap
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wordcount_text import Text
 
+from trident.batch.progress import BatchProgress
 from trident.plan.guarantee import guarantee
 from trident.run import Run
 from trident.topology import TridentTopology
-
-
-@dataclass(frozen=True)
-class Followed:
-    """What a run did while it was followed."""
-
-    batches: int
-    seconds: float
 
 
 def say_what_starts(text: Text, known: int) -> None:
@@ -32,32 +24,30 @@ def say_what_starts(text: Text, known: int) -> None:
     print("Starting Spark ...", flush=True)
 
 
-def follow(run: Run) -> Followed:
-    """Show how far the run is until it ends; raise what it failed with."""
+def follow(run: Run) -> float:
+    """Show how far the run is until it ends, and return the seconds it took; raise its failure."""
     started = time.monotonic()
-    batches: set[int] = set()
-    while not run.awaitTermination(0.02):
-        _show_progress(run, batches)
-    _show_progress(run, batches)
-    if sys.stdout.isatty():
-        print()
-    return Followed(max(batches) - min(batches) + 1 if batches else 0, time.monotonic() - started)
+    shown = None
+    ended = False
+    while not ended:
+        ended = run.awaitTermination(0.1)
+        progress = run.lastProgress
+        if sys.stdout.isatty():
+            line = f"{_line(progress)} ({time.monotonic() - started:.0f} s)"
+            print(f"\r{line:<78}", end="\n" if ended else "", flush=True)
+        elif progress is not shown:
+            print(_line(progress), flush=True)
+            shown = progress
+    return time.monotonic() - started
 
 
-def _show_progress(run: Run, batches: set[int]) -> None:
-    progress = run.lastProgress
-    if progress is None or progress.txid in batches:
-        return
-    batches.add(progress.txid)
-    seconds = sum(progress.seconds.values())
-    line = (
-        f"batch {progress.txid}: {progress.tuples:,} lines, "
-        f"{progress.keys_written:,} different words, {seconds:.2f} s"
+def _line(progress: BatchProgress | None) -> str:
+    if progress is None:
+        return "looking for files that are new"
+    return (
+        f"batch {progress.txid}: {progress.tuples:,} {_plural('line', progress.tuples)}, "
+        f"{progress.keys_written:,} different words"
     )
-    if sys.stdout.isatty():
-        print(f"\r{line:<78}", end="", flush=True)
-    else:
-        print(line, flush=True)
 
 
 def show_top(counts: Mapping[str, int], number: int = 10) -> None:
@@ -67,15 +57,22 @@ def show_top(counts: Mapping[str, int], number: int = 10) -> None:
         print(f"  {count:>9,}  {word}")
 
 
-def summarise(topology: TridentTopology, run: Followed, new: int, database: Path) -> None:
-    """One line: what this run did, where the state is, and what it guarantees and why."""
+def summarise(
+    topology: TridentTopology,
+    batches: Sequence[BatchProgress],
+    new: int,
+    seconds: float,
+    database: Path,
+) -> None:
+    """One line: what a run did, where the state is, and what it guarantees and why."""
     plan = topology.plan()
     (update,) = (update for group in plan.groups for update in group.updates)
     promise = guarantee(plan, update)
+    lines = sum(batch.tuples for batch in batches)
     print(
-        f"\n{run.batches} {_plural('batch', run.batches)}, {new:,} new words, "
-        f"{new / run.seconds:,.0f} words/s; state in SQLite ({_short(database)}), "
-        f"{promise.level}: {promise.why}"
+        f"\n{len(batches)} {_plural('batch', len(batches))}, {lines:,} {_plural('line', lines)}, "
+        f"{new:,} new {_plural('word', new)}, {new / seconds:,.0f} words/s; state in SQLite "
+        f"({_short(database)}), {promise.level}: {promise.why}"
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
 from trident.batch.progress import BatchProgress
 
+_REMEMBERED = 100
 
 class GroupRun(ABC):
     """One batch group of a run: what its clock implements and its user holds.
@@ -26,7 +28,7 @@ class GroupRun(ABC):
 
     def __init__(self, group: str) -> None:
         self.group = group
-        self._progress: BatchProgress | None = None
+        self._progress: deque[BatchProgress] = deque(maxlen=_REMEMBERED)
         self._failure: BaseException | None = None
         self._ended = threading.Event()
         self._listeners: list[Callable[[], None]] = []
@@ -47,7 +49,12 @@ class GroupRun(ABC):
     @property
     def lastProgress(self) -> BatchProgress | None:
         """The last finished batch; None before the first."""
-        return self._progress
+        return self._progress[-1] if self._progress else None
+
+    @property
+    def recentProgress(self) -> list[BatchProgress]:
+        """The last 100 finished batches, the oldest first."""
+        return list(self._progress)
 
     def exception(self) -> BaseException | None:
         """Return what the group failed with, None while it runs or after a normal end."""
@@ -85,7 +92,7 @@ class GroupRun(ABC):
 
     def progressed(self, progress: BatchProgress) -> None:
         """Clock: a batch is finished."""
-        self._progress = progress
+        self._progress.append(progress)
 
     def ended(self, failure: BaseException | None = None) -> None:
         """Clock: no batch will follow; called once."""

@@ -29,11 +29,11 @@ class Screen:
 
     @property
     def new_words(self) -> int:
-        return self._number(r"([\d,]+) new words")
+        return self._number(r"([\d,]+) new words?")
 
     @property
     def batches(self) -> int:
-        return self._number(r"([\d,]+) batch(?:es)?,")
+        return self._number(r"([\d,]+) batch(?:es)?, ")
 
     @property
     def answer(self) -> int:
