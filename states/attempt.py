@@ -222,6 +222,8 @@ def _check_lengths(keys: Sequence[Any], others: Sequence[Any]) -> None:
 
 
 def _check_longs(keys: Sequence[bytes], values: Sequence[Any]) -> None:
+    if set(map(type, values)) == {int} and min(values) >= -(2**63) and max(values) < 2**63:
+        return
     for key, value in zip(keys, values, strict=True):
         if type(value) is int and not -(2**63) <= value < 2**63:
             raise LongOverflowError(decode_key(key), value)

@@ -26,7 +26,7 @@ RESTARTS = 50
 """How often a query takes a new cut before it gives up."""
 
 
-class BatchState(State):
+class CommittedReads(State):
     """A state that can show what batches have committed, apart from what is under way.
 
     Attributes
@@ -170,7 +170,7 @@ def read_committed(
 def _try(states: Sequence[tuple[str, State]], query: Callable[[list[Any]], T]) -> T:
     with ExitStack() as moment:
         for _, state in states:
-            if isinstance(state, BatchState) and state.snapshots:
+            if isinstance(state, CommittedReads) and state.snapshots:
                 moment.enter_context(state.snapshot())
         records = [_record(state) for _, state in states]
         cuts = _cuts(states, records)
@@ -180,14 +180,14 @@ def _try(states: Sequence[tuple[str, State]], query: Callable[[list[Any]], T]) -
         ]
         answer = query(views)
         for group, state in states:
-            if isinstance(state, BatchState) and state.removes:
+            if isinstance(state, CommittedReads) and state.removes:
                 _check_nothing_removed(state, *cuts.get(group, (0, 1)))
     return answer
 
 
 def _record(state: State) -> ControlRecord | None:
     """Return the record of a state whose entries can be told apart by it."""
-    if isinstance(state, BatchState) and state.kind is StateType.OPAQUE:
+    if isinstance(state, CommittedReads) and state.kind is StateType.OPAQUE:
         return state.control.read()
     return None
 
@@ -209,7 +209,7 @@ def _cuts(
 
 
 def _view(state: State, record: ControlRecord | None, committed: int, horizon: int) -> State:
-    if not isinstance(state, BatchState):
+    if not isinstance(state, CommittedReads):
         return state
     return state.committed(Cut(committed, horizon, record.exceptions if record else {}))
 

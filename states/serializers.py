@@ -241,8 +241,10 @@ def _parsed_transactional(item: bytes) -> TransactionalValue:
 
 
 def _parsed_opaque(item: bytes) -> OpaqueValue:
-    txid, curr, prev, *rest = orjson.loads(item)
-    attempt = rest[0] if len(rest) == 1 else 0
-    if type(txid) is not int or type(attempt) is not int or len(rest) > 1:
+    fields = orjson.loads(item)
+    if len(fields) == 3:
+        fields.append(0)
+    txid, curr, prev, attempt = fields
+    if type(txid) is not int or type(attempt) is not int:
         raise ValueError("not [txid,curr,prev] or [txid,curr,prev,attempt]")
     return OpaqueValue(txid, attempt, curr, prev)

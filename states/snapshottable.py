@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from trident.states.backing_map import IBackingMap
-from trident.states.committed import BatchState, CommittedSnapshottable, CommittedTuples
+from trident.states.committed import CommittedReads, CommittedSnapshottable, CommittedTuples
 from trident.states.keys import decode_key
 from trident.states.map_state import (
     ITupleCollection,
@@ -25,7 +25,7 @@ from trident.states.values import StateType
 GLOBAL_KEY = ("$GLOBAL$",)
 
 
-class SnapshottableMap(BatchState, MapState, RemovableMapState, Snapshottable):
+class SnapshottableMap(CommittedReads, MapState, RemovableMapState, Snapshottable):
     """A map state that keeps a single value too, under one key of its own.
 
     Parameters

@@ -10,7 +10,7 @@ from trident.states.attempt import Attempt
 from trident.states.backing_map import Ability, IBackingMap, abilities
 from trident.states.cached import uncached
 from trident.states.coded import coded
-from trident.states.committed import BatchState, CommittedMap, read_committed
+from trident.states.committed import CommittedMap, CommittedReads, read_committed
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import StaleBatchError, StateError
 from trident.states.keys import encode_keys
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from trident.states.stack import MapStateFactory
 
 
-class StoredMap(BatchState, MapState, RemovableMapState):
+class StoredMap(CommittedReads, MapState, RemovableMapState):
     """A map state over a backing map. Updates are remembered and written once, by ``commit``.
 
     Lives in the process that updates or queries it and is used by one thread at a time. Inside a
