@@ -6,12 +6,13 @@ import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 from trident.operations import StateUpdater, TridentCollector
 from trident.states.control import ControlRecord
 from trident.states.state import Batch, State, StateFactory
+from trident.states.values import StateType
 from trident.tuples import TridentTuple
 
 
@@ -20,6 +21,7 @@ class Captured(StateFactory):
     """What a stream carried, in a file a call and attempt: executors are other processes."""
 
     folder: Path
+    kind: ClassVar[StateType] = StateType.OPAQUE  # of the attempts of a batch the last one counts
 
     def makeState(
         self,

@@ -77,7 +77,6 @@ def _two_stages(node: AggregateNode, combiner: CombinerAggregator[Any], count: i
 
 def _combine_partials(node: AggregateNode, combiner: CombinerAggregator[Any]) -> Step:
     keys_of = grouper(node.fields, node.group or Fields())
-    name = operation_name(combiner)
 
     def run(rows: Rows, partition: int, batch: Batch) -> Rows:
         totals: dict[Hashable, Any] = {}
@@ -88,7 +87,7 @@ def _combine_partials(node: AggregateNode, combiner: CombinerAggregator[Any]) ->
                 value = row[-1]
                 totals[key] = combiner.combine(totals[key], value) if key in totals else value
         except Exception as error:
-            blame(error, node, name, batch, partition, row, node.fields.names)
+            blame(error, node, batch, partition, row, node.fields.names)
         return [(*fields_of(key), total) for key, total in totals.items()]
 
     return run
@@ -120,7 +119,6 @@ class _Tuples:
 
 
 def _ungrouped(node: AggregateNode | PartitionAggregateNode) -> Step:
-    name = operation_name(node.aggregator)
     make = tuple_maker(node.aggregator, node.parent.fields, node.inputs)
     fold = _fold(node.aggregator, node.outputs)
 
@@ -129,13 +127,12 @@ def _ungrouped(node: AggregateNode | PartitionAggregateNode) -> Step:
         try:
             return fold(tuples, batch)
         except Exception as error:
-            blame(error, node, name, batch, partition, tuples.row)
+            blame(error, node, batch, partition, tuples.row)
 
     return run
 
 
 def _folded_by_group(node: AggregateNode | PartitionAggregateNode, group: Fields) -> Step:
-    name = operation_name(node.aggregator)
     make = tuple_maker(node.aggregator, node.parent.fields, node.inputs)
     fold = _fold(node.aggregator, node.outputs)
     keys_of = grouper(node.parent.fields, group)
@@ -153,7 +150,7 @@ def _folded_by_group(node: AggregateNode | PartitionAggregateNode, group: Fields
                 head = fields_of(key)
                 out += [head + values for values in fold(tuples, batch)]
         except Exception as error:
-            blame(error, node, name, batch, partition, tuples.row)
+            blame(error, node, batch, partition, tuples.row)
         return out
 
     return run
@@ -162,7 +159,6 @@ def _folded_by_group(node: AggregateNode | PartitionAggregateNode, group: Fields
 def _combined_by_group(
     node: AggregateNode | PartitionAggregateNode, group: Fields, combiner: CombinerAggregator[Any]
 ) -> Step:
-    name = operation_name(combiner)
     make = tuple_maker(combiner, node.parent.fields, node.inputs)
     keys_of = grouper(node.parent.fields, group)
     init, combine = combiner.init, combiner.combine
@@ -180,7 +176,7 @@ def _combined_by_group(
                     value = init(make(row))
                     totals[key] = combine(totals[key], value) if key in totals else value
         except Exception as error:
-            blame(error, node, name, batch, partition, row)
+            blame(error, node, batch, partition, row)
         return [(*fields_of(key), total) for key, total in totals.items()]
 
     return run

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from trident.failures import describe, operation_error
+from trident.plan.describe import describe as describe_step
 from trident.plan.nodes import Node, StateUpdateNode, StaticStateNode
 from trident.rows import Row
 from trident.states.errors import FailedException, SerializationError, StateError
@@ -50,7 +51,6 @@ class Batch:
 def blame(
     error: Exception,
     node: Node,
-    operation: str,
     batch: Batch,
     partition: int,
     row: Sequence[Any] | None = None,
@@ -65,8 +65,8 @@ def blame(
     ----------
     error : Exception
         As caught.
-    node, operation, batch, partition
-        Where: the step, its operation's name, the run, the partition from 0.
+    node, batch, partition
+        Where: the step, the run, the partition from 0.
     row, fields
         The tuple at hand and its fields, by default the parent's.
     """
@@ -76,7 +76,7 @@ def blame(
     names = node.parents[0].fields.names if fields is None and node.parents else fields or ()
     raise operation_error(
         error,
-        step=f"{node.origin.call}({operation})",
+        step=describe_step(node),
         declared=str(node.origin),
         token=batch.token,
         partition=partition,

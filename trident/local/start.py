@@ -12,7 +12,6 @@ from trident.batch.failures import OnFailure
 from trident.batch.loop import SpoutLoop
 from trident.batch.runner import BatchRunner
 from trident.drpc.service import LocalDRPC
-from trident.errors import PlanError
 from trident.groups import batch_states, make_states, schemas, state_nodes
 from trident.local.engine import LocalGroupEngine
 from trident.log.checkpoint import Checkpoint, TemporaryCheckpoint, open_checkpoint
@@ -43,10 +42,8 @@ def start(
     Raises
     ------
     PlanError
-        For a stream or a step that runs on Spark only; nothing was opened.
+        For a step that runs on Spark only.
     """
-    for group in plan.groups:
-        _check_sources(group)
     with ExitStack() as undo:
         drpc = LocalDRPC(plan)
         undo.callback(drpc.close)
@@ -85,15 +82,3 @@ def _open(
     )
     runner.open(streams=schemas(group), clock="spout", adopt=adopt)
     return engine, runner
-
-
-def _check_sources(group: BatchGroup) -> None:
-    for source in group.sources:
-        if source.clock == "dataframe":
-            raise PlanError(
-                f"{source.origin.call} at {source.origin}: a streaming DataFrame runs on Spark "
-                "only, found stream",
-                source.stream_id,
-                (),
-                "Start the topology with its session, start(spark), or use a spout.",
-            )

@@ -10,6 +10,7 @@ from trident.errors import EmittedValueError, PlanError, described
 from trident.local.batch import Batch, Rows, blame
 from trident.local.selection import picker, tuple_maker
 from trident.operations import FlatMapFunction, MapFunction, Operation
+from trident.plan.describe import describe
 from trident.plan.nodes import (
     EachNode,
     FilterNode,
@@ -17,7 +18,6 @@ from trident.plan.nodes import (
     HintNode,
     MapNode,
     NameNode,
-    NativeNode,
     NewValuesNode,
     Node,
     PeekNode,
@@ -40,9 +40,11 @@ def step(node: Node) -> Step | None:
     Raises
     ------
     PlanError
-        For a native step, which only Spark can run, and for a node that is not partition-local.
+        For a native step.
     """
-    raise PlanError(f"the local engine has no step for {node!r}")
+    what = f"{node.origin.call} at {node.origin}: only Spark can run the step"
+    advice = "Start the topology with a session, start(spark), or write the step in Python."
+    raise PlanError(what, describe(node), (), advice)
 
 
 @step.register(HintNode | NameNode | NewValuesNode)
@@ -51,19 +53,8 @@ def _passes(node: Node) -> None:
 
 
 @step.register
-def _native(node: NativeNode) -> Step:
-    raise PlanError(
-        f"{node.origin.call} at {node.origin}: native steps run on Spark only, found",
-        node.expression.label,
-        (),
-        "Start the topology with a session, start(spark), or write the step as a Python function.",
-    )
-
-
-@step.register
 def _each(node: EachNode) -> Step:
     fields = node.parent.fields
-    name = operation_name(node.function)
     pick = picker(fields, node.inputs)
     expand = expander(node.function, fields.select(node.inputs), node.outputs)
 
@@ -74,7 +65,7 @@ def _each(node: EachNode) -> Step:
             for row in rows:
                 out += [row + values for values in expand(pick(row))]
         except Exception as error:
-            blame(error, node, name, batch, partition, row)
+            blame(error, node, batch, partition, row)
         return out
 
     return run
@@ -82,7 +73,6 @@ def _each(node: EachNode) -> Step:
 
 @step.register
 def _filter(node: FilterNode) -> Step:
-    name = operation_name(node.filter)
     keeps = node.filter.isKeep
     make = tuple_maker(node.filter, node.parent.fields, node.inputs)
 
@@ -94,7 +84,7 @@ def _filter(node: FilterNode) -> Step:
                 if keeps(make(row)):
                     out.append(row)
         except Exception as error:
-            blame(error, node, name, batch, partition, row)
+            blame(error, node, batch, partition, row)
         return out
 
     return run
@@ -113,7 +103,7 @@ def _map(node: MapNode) -> Step:
             for row in rows:
                 out.append(checked_row(name, function.execute(make(row)), width))
         except Exception as error:
-            blame(error, node, name, batch, partition, row)
+            blame(error, node, batch, partition, row)
         return out
 
     return run
@@ -136,7 +126,7 @@ def _flat_map(node: FlatMapNode) -> Step:
                     raise EmittedValueError(name, problem)
                 out += [checked_row(name, values, width) for values in made]
         except Exception as error:
-            blame(error, node, name, batch, partition, row)
+            blame(error, node, batch, partition, row)
         return out
 
     return run
@@ -144,7 +134,6 @@ def _flat_map(node: FlatMapNode) -> Step:
 
 @step.register
 def _peek(node: PeekNode) -> Step:
-    name = operation_name(node.consumer)
     accept = node.consumer.accept
     make = tuple_maker(node.consumer, node.parent.fields, node.parent.fields)
 
@@ -154,7 +143,7 @@ def _peek(node: PeekNode) -> Step:
             for row in rows:
                 accept(make(row))
         except Exception as error:
-            blame(error, node, name, batch, partition, row)
+            blame(error, node, batch, partition, row)
         return rows
 
     return run
@@ -193,7 +182,7 @@ def _state_query(node: StateQueryNode) -> Step:
                     out += [row + emitted for emitted in collector.rows]
                     collector.rows.clear()
         except Exception as error:
-            blame(error, node, name, batch, partition, row)
+            blame(error, node, batch, partition, row)
         return out
 
     return run

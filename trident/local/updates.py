@@ -31,7 +31,6 @@ def update_step(node: StateUpdateNode, *, new_values: bool) -> Step:
         without.
     """
     updater = node.updater
-    name = operation_name(updater)
     bulk = None
     if type(updater) is MapCombinerAggStateUpdater:
         bulk = _combined(updater, new_values)
@@ -46,7 +45,7 @@ def update_step(node: StateUpdateNode, *, new_values: bool) -> Step:
                 return bulk(state, rows)
             return one_by_one(state, rows)
         except Exception as error:
-            blame(error, node, name, batch, partition)
+            blame(error, node, batch, partition)
 
     return run
 

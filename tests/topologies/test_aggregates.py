@@ -1,0 +1,202 @@
+"""Aggregates of a batch and of groups, kept and not kept in a state."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.topologies.conftest import Engine, contents
+from trident.builtin import Count, Max, Min, Sum
+from trident.errors import LongOverflowError, OperationError
+from trident.operations import Aggregator, CombinerAggregator, ReducerAggregator, TridentCollector
+from trident.spouts.feeder import FeederBatchSpout
+from trident.states.memory import MemoryMapState
+from trident.stream import Stream
+from trident.topology import TridentTopology
+from trident.tuples import TridentTuple
+
+
+class Longest(ReducerAggregator[str]):
+    """The longest word, the first in order where several are."""
+
+    output_types = (str,)
+
+    def init(self) -> str:
+        return ""
+
+    def reduce(self, curr: str, tuple: TridentTuple) -> str:
+        return min(curr, tuple.getString(0) or "", key=lambda word: (-len(word), word))
+
+
+class Spread(CombinerAggregator[list[int]]):
+    """The smallest and the greatest number, for which there is no zero."""
+
+    output_types = ("array<long>",)
+
+    def init(self, tuple: TridentTuple) -> list[int]:
+        return [tuple[0], tuple[0]]
+
+    def combine(self, a: list[int], b: list[int]) -> list[int]:
+        return [min(a[0], b[0]), max(a[1], b[1])]
+
+    def zero(self) -> list[int]:
+        return []
+
+
+class EvenAndOdd(Aggregator[dict[str, int]]):
+    """Emits how many are even and how many odd, and the odd ones at once."""
+
+    output_types = (str, int)
+
+    def init(self, batchId: object, collector: TridentCollector) -> dict[str, int]:
+        return {"even": 0, "odd": 0}
+
+    def aggregate(
+        self, val: dict[str, int], tuple: TridentTuple, collector: TridentCollector
+    ) -> None:
+        number = tuple.getLong(0) or 0
+        val["odd" if number % 2 else "even"] += 1
+        if number % 2:
+            collector.emit(["number", number])
+
+    def complete(self, val: dict[str, int], collector: TridentCollector) -> None:
+        for name, count in val.items():
+            collector.emit([name, count])
+
+
+Step = Callable[[Stream], Stream]
+
+
+def carried(engine: Engine, fields: str, step: Step, *batches: Any) -> list[list[Any]]:
+    topology = TridentTopology()
+    spout = FeederBatchSpout(fields)
+    captured = engine.capture(step(topology.newStream("tuples", spout)))
+    engine.play(topology, spout, *batches)
+    return captured.batches
+
+
+NUMBERS = [("a", 1), ("b", None), ("a", 5), ("c", None), ("a", None), ("b", -7)]
+
+
+@pytest.mark.parametrize("hint", [1, 3])
+@pytest.mark.parametrize(
+    ("aggregator", "expected"),
+    [
+        (Sum(), {"a": 6, "b": -7, "c": 0}),
+        (Min(), {"a": 1, "b": -7, "c": None}),
+        (Max(), {"a": 5, "b": -7, "c": None}),
+        (Count(), {"a": 3, "b": 2, "c": 1}),
+    ],
+    ids=["Sum", "Min", "Max", "Count"],
+)
+def test_null_counts_for_nothing(
+    engine: Engine, aggregator: Any, expected: dict[str, Any], hint: int
+) -> None:
+    inputs = () if isinstance(aggregator, Count) else ("n",)
+    found = carried(
+        engine,
+        "k string, n long",
+        lambda s: (
+            s.shuffle()
+            .parallelismHint(hint)
+            .groupBy("k")
+            .aggregate(*inputs, aggregator, "made")
+            .parallelismHint(hint)
+        ),
+        NUMBERS,
+    )
+    assert dict(found[0]) == expected
+
+
+def test_a_grouped_aggregate_of_nothing_gives_nothing(engine: Engine) -> None:
+    def step(stream: Stream) -> Stream:
+        return stream.filter("n", lambda n: n > 0).groupBy("n").aggregate(Count(), "count")
+
+    assert carried(engine, "n long", step, [(0,)], [(1,)]) == [[(1, 1)]]
+
+
+@pytest.mark.parametrize("hint", [1, 3])
+@pytest.mark.parametrize(
+    ("aggregator", "inputs", "expected"),
+    [
+        (Count(), (), [[(0,)], [(1,)]]),
+        (Sum(), ("n",), [[(0,)], [(4,)]]),
+        (Max(), ("n",), [[(None,)], [(4,)]]),
+        (Spread(), ("n",), [[([],)], [([4, 4],)]]),
+    ],
+    ids=["Count", "Sum", "Max", "Spread"],
+)
+def test_an_ungrouped_aggregate_of_nothing_is_its_zero_once(
+    engine: Engine, aggregator: Any, inputs: Any, expected: Any, hint: int
+) -> None:
+    def step(stream: Stream) -> Stream:
+        spread = stream.shuffle().filter("n", lambda n: n > 0).parallelismHint(hint)
+        return spread.aggregate(*inputs, aggregator, "made")
+
+    assert carried(engine, "n long", step, [(0,), (-1,)], [(4,), (0,)]) == expected
+
+
+def test_a_plain_aggregator_emits_when_it_likes(engine: Engine) -> None:
+    def step(stream: Stream) -> Stream:
+        return stream.shuffle().parallelismHint(3).aggregate("n", EvenAndOdd(), "what, count")
+
+    assert carried(engine, "n long", step, [(1,), (2,), (4,), (7,)]) == [
+        [("even", 2), ("number", 1), ("number", 7), ("odd", 2)]
+    ]
+
+
+def test_a_plain_aggregator_of_groups(engine: Engine) -> None:
+    def step(stream: Stream) -> Stream:
+        return stream.groupBy("k").aggregate("n", EvenAndOdd(), "what, count").parallelismHint(2)
+
+    assert carried(engine, "k string, n long", step, [("x", 1), ("y", 2), ("x", 2)]) == [
+        [
+            *[("x", "even", 1), ("x", "number", 1), ("x", "odd", 1)],
+            *[("y", "even", 1), ("y", "odd", 0)],
+        ]
+    ]
+
+
+def test_a_reducer_of_groups_and_of_the_batch(engine: Engine) -> None:
+    rows = [("x", "the"), ("x", "moon"), ("y", "a"), ("x", "cows"), ("y", None)]
+    by_key = carried(
+        engine,
+        "k string, word string",
+        lambda s: s.groupBy("k").aggregate("word", Longest(), "longest"),
+        rows,
+    )
+    assert by_key == [[("x", "cows"), ("y", "a")]]
+
+
+def test_keys_are_equal_only_in_encoded_form(engine: Engine) -> None:
+    rows = [(0.0,), (-0.0,), (1.0,), (None,), (1.0,), (None,)]
+    found = carried(engine, "x double", lambda s: s.groupBy("x").aggregate(Count(), "count"), rows)
+    assert found == [[(0.0, 2), (1.0, 2), (None, 2)]]
+
+
+def test_keys_of_several_fields(engine: Engine) -> None:
+    choose = random.Random(3)
+    rows = [
+        (choose.choice(["a", None, "ü"]), choose.choice([1, 2, None]), choose.choice([True, False]))
+        for _ in range(200)
+    ]
+    topology = TridentTopology()
+    spout = FeederBatchSpout("a string, b long, c boolean")
+    memory = MemoryMapState.Factory()
+    stream = topology.newStream("tuples", spout).groupBy("a, b, c")
+    stream.persistentAggregate(memory, Count(), "count").parallelismHint(3)
+    engine.play(topology, spout, rows[:150], rows[150:])
+    assert contents(memory) == {row: rows.count(row) for row in set(rows)}
+
+
+def test_a_sum_that_leaves_64_bits_stops_the_run(engine: Engine) -> None:
+    topology = TridentTopology()
+    spout = FeederBatchSpout("n long")
+    memory = MemoryMapState.Factory()
+    stream = topology.newStream("tuples", spout)
+    stream.persistentAggregate(memory, "n", Sum(), "sum")
+    with pytest.raises((LongOverflowError, OperationError), match="64 bits"):
+        engine.play(topology, spout, [(2**62,), (2**62 - 1,)], [(1,)])

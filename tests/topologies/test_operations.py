@@ -1,0 +1,203 @@
+"""Steps that work on one tuple at a time, and how tuples move between partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tests.topologies.conftest import Engine
+from trident.builtin import Count, Debug, Equals, FilterNull, Negate, Split, Sum
+from trident.fields import Fields
+from trident.local.keys import bucket
+from trident.operations import (
+    Filter,
+    FlatMapFunction,
+    Function,
+    MapFunction,
+    TridentCollector,
+)
+from trident.spouts.feeder import FeederBatchSpout
+from trident.stream import Stream
+from trident.topology import TridentTopology
+from trident.tuples import TridentTuple
+
+
+class UpTo(Function):
+    """Emits 0, 1 … one less than the field."""
+
+    output_types = (int,)
+
+    def execute(self, tuple: TridentTuple, collector: TridentCollector) -> None:
+        for number in range(tuple.getInteger(0) or 0):
+            collector.emit([number])
+
+
+class OneAndTwo(Filter):
+    def isKeep(self, tuple: TridentTuple) -> bool:
+        return bool(tuple.getIntegerByField("a") == 1 and tuple.getIntegerByField("b") == 2)
+
+
+class Swapped(MapFunction):
+    def execute(self, tuple: TridentTuple) -> Sequence[Any]:
+        return [tuple["c"], tuple["b"], tuple["a"]]
+
+
+class Each(FlatMapFunction):
+    output_types = (int,)
+
+    def execute(self, tuple: TridentTuple) -> Iterable[Sequence[Any]]:
+        return [[value] for value in tuple if value]
+
+
+def carried(engine: Engine, rows: Iterable[Sequence[Any]], *, step: Any, fields: str) -> Any:
+    """What one batch is after some steps."""
+    topology = TridentTopology()
+    spout = FeederBatchSpout(fields)
+    made: Stream = step(topology.newStream("tuples", spout))
+    captured = engine.capture(made)
+    engine.play(topology, spout, rows)
+    return captured.tuples
+
+
+def test_a_function_appends_what_it_emits(engine: Engine) -> None:
+    rows = [(1, 2, 3), (4, 1, 6), (3, 0, 8)]
+    assert carried(
+        engine,
+        rows,
+        step=lambda stream: stream.each("b", UpTo(), "d"),
+        fields="a long, b long, c long",
+    ) == [(1, 2, 3, 0), (1, 2, 3, 1), (4, 1, 6, 0)]
+
+
+def test_a_filter_keeps_tuples_as_they_are(engine: Engine) -> None:
+    rows = [(1, 2, 3), (2, 1, 1), (2, 3, 4)]
+    assert carried(
+        engine,
+        rows,
+        step=lambda stream: stream.each("a, b", OneAndTwo()),
+        fields="a long, b long, c long",
+    ) == [(1, 2, 3)]
+
+
+def test_map_replaces_each_tuple_and_flat_map_each_by_many(engine: Engine) -> None:
+    rows = [(1, 2, 3), (0, 0, 8)]
+
+    def step(stream: Stream) -> Stream:
+        return stream.map(Swapped()).flatMap(Each(), "value")
+
+    fields = "a long, b long, c long"
+    assert carried(engine, rows, step=step, fields=fields) == [(1,), (2,), (3,), (8,)]
+
+
+def test_plain_callables_take_values(engine: Engine) -> None:
+    rows = [("a b", 1), ("c", 2), (None, 3)]
+
+    def step(stream: Stream) -> Stream:
+        return (
+            stream.each("text", lambda text: text and text.split(), "word string")
+            .filter("n", lambda n: n < 3)
+            .each("word, n", lambda word, n: [(word * n, n + 1)], "words string, next long")
+            .map(lambda text, n, word, words, following: (words, following), "w string, n long")
+            .peek(lambda word, n: None)
+            .filter("w", lambda word: word != "b")
+        )
+
+    fields = "text string, n long"
+    assert carried(engine, rows, step=step, fields=fields) == [("a", 2), ("cc", 3)]
+
+
+def test_project_selects_and_orders(engine: Engine) -> None:
+    rows = [(3, "x", 1.5), (None, None, None)]
+    assert carried(
+        engine,
+        rows,
+        step=lambda stream: stream.project("c, a"),
+        fields="a long, b string, c double",
+    ) == [(1.5, 3), (None, None)]
+
+
+def test_null_is_a_value_like_any_other(engine: Engine) -> None:
+    rows = [(None, None), (1, None), (1, 1), (None, 1)]
+    fields = "a long, b long"
+    assert carried(
+        engine, rows, step=lambda s: s.each("a", Negate(FilterNull())), fields=fields
+    ) == [(None, 1), (None, None)]
+
+
+def test_equal_values_pass(engine: Engine) -> None:
+    rows = [(None, None), (1, None), (1, 1), (1, 2)]
+    fields = "a long, b long"
+    assert carried(
+        engine, rows, step=lambda s: s.each("a, b", Equals()).each(Debug("equal")), fields=fields
+    ) == [(1, 1), (None, None)]
+
+
+def test_values_keep_their_types(engine: Engine) -> None:
+    fields = "text string, n long, x double, yes boolean, raw binary, some array<long>"
+    rows = [("ÿ🐄", -(2**63), 0.1, True, b"\0\xff", [1, None]), (None,) * 6]
+    assert carried(engine, rows, step=lambda s: s.filter(lambda *_: True), fields=fields) == [
+        *sorted(rows, key=repr)
+    ]
+
+
+def places(count: int) -> list[str]:
+    """A key for each of so many partitions, in their order."""
+    keys = [chr(code) for code in range(ord("a"), ord("z") + 1)]
+    return [next(key for key in keys if bucket((key,), count) == n) for n in range(count)]
+
+
+def partitioned(stream: Stream, count: int) -> Stream:
+    return stream.partitionBy("p").parallelismHint(count)
+
+
+def test_partition_aggregate_sums_each_partition(engine: Engine) -> None:
+    p0, p1, p2 = places(3)
+    rows = [
+        *[(p0, "a", 1), (p0, "b", 2), (p1, "a", 3), (p1, "c", 8)],
+        *[(p2, "e", 1), (p2, "d", 9), (p2, "d", 10)],
+    ]
+
+    def step(stream: Stream) -> Stream:
+        return partitioned(stream, 3).partitionAggregate("b", Sum(), "sum")
+
+    fields = "p string, a string, b long"
+    assert carried(engine, rows, step=step, fields=fields) == [(11,), (20,), (3,)]
+
+
+def test_partition_aggregate_runs_for_partitions_without_tuples_too(engine: Engine) -> None:
+    def step(stream: Stream) -> Stream:
+        return partitioned(stream, 3).partitionAggregate(Count(), "count")
+
+    rows = [(places(3)[1],)] * 2
+    assert carried(engine, rows, step=step, fields="p string") == [(0,), (0,), (2,)]
+
+
+def test_broadcast_copies_every_tuple_into_every_partition(engine: Engine) -> None:
+    def step(stream: Stream) -> Stream:
+        counts = stream.broadcast().partitionAggregate(Count(), "count").parallelismHint(3)
+        return counts.batchGlobal()
+
+    assert carried(engine, [("x",), ("y",)], step=step, fields="w string") == [(2,)] * 3
+
+
+def test_what_is_gathered_is_in_one_partition(engine: Engine) -> None:
+    def step(stream: Stream) -> Stream:
+        spread = stream.shuffle().parallelismHint(3)
+        return spread.global_().partitionAggregate(Count(), "count")
+
+    assert carried(engine, [("x",)] * 7, step=step, fields="w string") == [(7,)]
+
+
+def test_merge_takes_all_tuples_and_the_first_names(engine: Engine) -> None:
+    topology = TridentTopology()
+    one, other = FeederBatchSpout("a string"), FeederBatchSpout("b string")
+    merged = topology.merge(
+        topology.newStream("one", one).each("a", Split(), "word").project("word"),
+        topology.newStream("other", other),
+    )
+    assert merged.getOutputFields() == Fields(word=str)
+    captured = engine.capture(merged)
+    with engine.start(topology):
+        one.feed([("x y",)], 60)
+        other.feed([("z",), ("x",)], 60)
+    assert captured.batches == [[("x",), ("y",)], [("x",), ("z",)]]
