@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 from trident.errors import DuplicateNameError, OperationTypeError, PlanError
 from trident.plan.nodes import (
     DRPCNode,
+    MergeNode,
     NativeNode,
     Node,
     SourceNode,
     StateDeclaration,
+    StateQueryNode,
     StateUpdateNode,
     StaticStateNode,
 )
@@ -39,6 +41,7 @@ class Builder:
         """
         node = kind(id=len(self.nodes) + 1, origin=caller(), **parts)
         _check_roots(node)
+        _check_clocks(Plan((*self.nodes, node)), node)
         self.nodes.append(node)
         return node
 
@@ -156,3 +159,19 @@ def _check_roots(node: Node) -> None:
         what = f"{call}: a DRPC stream can't use Spark expressions, found"
         advice = "Queries are answered without Spark; use a Python function or a built-in."
         raise PlanError(what, node.expression.label, (), advice)
+
+
+def _check_clocks(plan: Plan, node: Node) -> None:
+    """Streaming DataFrames and spouts make their batches apart, so no step can join them."""
+    if not isinstance(node, MergeNode | StateQueryNode):
+        return
+    for group in plan.groups:
+        frames = [s.stream_id for s in group.sources if s.clock == "dataframe"]
+        spouts = [s.stream_id for s in group.sources if s.clock == "spout"]
+        if frames and spouts:
+            what = (
+                f"{node.origin.call}: streaming DataFrames ({', '.join(frames)}) and spouts "
+                f"({', '.join(spouts)}) can't share batches"
+            )
+            advice = "Make both streams of the same sort, or keep their states apart."
+            raise PlanError(what, "", (), advice)

@@ -112,7 +112,7 @@ def _(node: AggregateNode) -> str:
 def _(node: StateUpdateNode) -> str:
     if node.origin.call == "partitionPersist":
         updater = operation_name(node.updater)
-        return _call("partitionPersist", Fields(), updater, node.outputs, f'"{node.state.name}"')
+        return _call("partitionPersist", node.inputs, updater, node.outputs, f'"{node.state.name}"')
     return f'persist("{node.state.name}", {type(node.updater).__name__})'
 
 

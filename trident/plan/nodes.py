@@ -393,7 +393,10 @@ class MergeNode(Node):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class HintNode(StepNode):
-    """Sets the number of partitions from the last exchange to here."""
+    """Sets the number of partitions from the last exchange to here.
+
+    Below a `StateUpdateNode` it sets the number that the update runs in.
+    """
 
     parallelism: int
 

@@ -82,11 +82,11 @@ def exchange(node: Node) -> str:
 
 
 def is_keyed(node: StateUpdateNode) -> bool:
-    """Whether the step before says which partition a key belongs to."""
+    """Whether the step directly before brings the tuples of a key into one partition."""
     before = node.parent
     while isinstance(before, HintNode | NameNode):
         before = before.parent
-    if node.group is not None:
+    if isinstance(before, AggregateNode):
         return True
     return isinstance(before, PartitionNode) and before.how in ("partitionBy", *_ONE_PARTITION)
 
