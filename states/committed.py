@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
 from trident.states.control import Control, ControlRecord
@@ -24,6 +25,9 @@ T = TypeVar("T")
 
 RESTARTS = 50
 """How often a query takes a new cut before it gives up."""
+
+_COMMITTED = attrgetter("committed")
+_NOTHING = Cut(0, 1, {})
 
 
 class CommittedReads(State):
@@ -175,13 +179,13 @@ def _try(states: Sequence[tuple[str, State]], query: Callable[[list[Any]], T]) -
         records = [_record(state) for _, state in states]
         cuts = _cuts(states, records)
         views = [
-            _view(state, record, *cuts.get(group, (0, 1)))
+            _view(state, record, cuts.get(group, _NOTHING))
             for (group, state), record in zip(states, records, strict=True)
         ]
         answer = query(views)
         for group, state in states:
             if isinstance(state, CommittedReads) and state.removes:
-                _check_nothing_removed(state, *cuts.get(group, (0, 1)))
+                _check_nothing_removed(state, cuts.get(group, _NOTHING))
     return answer
 
 
@@ -194,32 +198,36 @@ def _record(state: State) -> ControlRecord | None:
 
 def _cuts(
     states: Sequence[tuple[str, State]], records: Sequence[ControlRecord | None]
-) -> Mapping[str, tuple[int, int]]:
-    """Return, for each group, its committed batch and its horizon.
+) -> Mapping[str, Cut]:
+    """Return the cut of each group.
 
     A state without a record was never begun: it has no say in its group.
     """
-    cuts: dict[str, tuple[int, int]] = {}
+    begun: dict[str, list[ControlRecord]] = {}
     for (group, _), record in zip(states, records, strict=True):
         if record is not None:
-            least = record.committed, record.token.txid
-            found = cuts.get(group, least)
-            cuts[group] = min(least[0], found[0]), min(least[1], found[1])
-    return {group: (least, max(least + 1, begun)) for group, (least, begun) in cuts.items()}
+            begun.setdefault(group, []).append(record)
+    cuts: dict[str, Cut] = {}
+    for group, found in begun.items():
+        least = min(found, key=_COMMITTED)
+        under_way = min(record.token.txid for record in found)
+        horizon = max(least.committed + 1, under_way)
+        cuts[group] = Cut(least.committed, horizon, least.exceptions)
+    return cuts
 
 
-def _view(state: State, record: ControlRecord | None, committed: int, horizon: int) -> State:
+def _view(state: State, record: ControlRecord | None, cut: Cut) -> State:
     if not isinstance(state, CommittedReads):
         return state
-    return state.committed(Cut(committed, horizon, record.exceptions if record else {}))
+    return state.committed(cut if record is None else cut._replace(exceptions=record.exceptions))
 
 
-def _check_nothing_removed(state: State, committed: int, horizon: int) -> None:
+def _check_nothing_removed(state: State, cut: Cut) -> None:
     """Raise where tombstones of a later batch than the cut's may have been removed.
 
     A batch removes the tombstones of the batches committed before it; a reader that is still
     before one of those needed the values they kept.
     """
     record = _record(state)
-    if record is not None and min(record.committed, record.token.txid - 1) > committed:
+    if record is not None and min(record.committed, record.token.txid - 1) > cut.committed:
         raise BatchMovedOn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -106,6 +107,44 @@ def test_a_state_never_begun_has_no_say_in_its_group() -> None:
     write(first, record(7), a=1)
     announce(first, begun=record(7))
     assert read(first, never) == [[1], [None]]
+
+
+def test_a_state_that_is_begun_while_its_group_is_read_shows_its_committed_attempt() -> None:
+    class Hooked(DictMap):
+        def getControl(self) -> bytes | None:
+            for begun in pending:
+                write(new, begun, a=begun.token.attempt)
+                announce(new, begun=begun)
+            pending.clear()
+            return super().getControl()
+
+    pending: list[ControlRecord] = []
+    old, new = OpaqueMap(Hooked()), OpaqueMap(DictMap())
+    write(old, record(1, 1), a=7)
+    announce(old, begun=record(1, 1))
+    pending.append(record(1, 1))
+    assert read(new, old) == [[1], [7]]
+
+
+def test_readers_beside_a_writer_always_see_whole_batches() -> None:
+    state = MemoryMapState.Factory().makeState()
+    keys = [(str(n),) for n in range(20)]
+    done, seen = Event(), []
+
+    def watch() -> None:
+        while not done.is_set():
+            values = read_committed([("g", state)], lambda views: views[0].multiGet(keys))
+            seen.append(values)
+
+    reader = Thread(target=watch)
+    reader.start()
+    for txid in range(1, 300):
+        state.beginCommit(txid)
+        state.multiPut(keys, [txid if txid % 3 else None] * len(keys))
+        state.commit(txid)
+    done.set()
+    reader.join()
+    assert all(len(set(values)) == 1 for values in seen)
 
 
 def test_a_query_starts_over_when_a_batch_moves_on() -> None:

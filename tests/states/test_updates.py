@@ -229,6 +229,17 @@ def test_a_conflict_with_a_task_of_the_same_attempt_adds_nothing() -> None:
     assert shared.stored[b"a"] == b"[1,1]"
 
 
+def test_a_conflict_with_a_later_batch_is_stale() -> None:
+    shared = EntryMap()
+    state = OpaqueMap(shared)
+    state.beginCommit(1)
+    state.multiPut([("a",)], [1])
+    shared.stored[b"a"] = b"[9,9,null]"
+    with pytest.raises(StaleBatchError):
+        state.commit(1)
+    assert shared.stored[b"a"] == b"[9,9,null]"
+
+
 def test_an_entry_that_changes_for_ever_fails_the_attempt() -> None:
     class Restless(EntryMap):
         def multiPutVersioned(self, keys, values, versions):  # type: ignore[no-untyped-def]
