@@ -18,6 +18,7 @@ from trident.states.control import ControlRecord
 from trident.states.keys import encode_keys
 from trident.states.memory import MemoryMap
 from trident.states.opaque import OpaqueMap
+from trident.states.stored_map import StoredMap
 from trident.states.values import Token
 
 STREAMS = {"words": "word string"}
@@ -26,7 +27,7 @@ STREAMS = {"words": "word string"}
 class CountingEngine:
     """Counts the words of all streams in each of its states."""
 
-    def __init__(self, *states: OpaqueMap) -> None:
+    def __init__(self, *states: StoredMap) -> None:
         self.states = states
         self.closed = False
 
@@ -92,7 +93,7 @@ def seen_elsewhere(state: OpaqueMap) -> OpaqueMap:
     return OpaqueMap(state.backing)
 
 
-def make_runner(log: Log, *states: OpaqueMap, **options: Any) -> BatchRunner:
+def make_runner(log: Log, *states: StoredMap, **options: Any) -> BatchRunner:
     """A runner that is not open yet, whose states are called count, count2 …"""
     names = ["count", *(f"count{index}" for index in range(2, len(states) + 1))]
     return BatchRunner(
@@ -106,17 +107,17 @@ def make_runner(log: Log, *states: OpaqueMap, **options: Any) -> BatchRunner:
     )
 
 
-def open_runner(log: Log, *states: OpaqueMap, adopt: Any = None, **options: Any) -> BatchRunner:
+def open_runner(log: Log, *states: StoredMap, adopt: Any = None, **options: Any) -> BatchRunner:
     runner = make_runner(log, *states, **options)
     runner.open(streams=STREAMS, adopt=adopt)
     return runner
 
 
-def counts(state: OpaqueMap, words: str) -> list[int | None]:
+def counts(state: StoredMap, words: str) -> list[int | None]:
     return state.multiGet([(word,) for word in words.split()])
 
 
-def run_all(works: Sequence[Callable[[], None]]) -> None:
+def run_all(works: Sequence[Callable[[], object]]) -> None:
     threads = [threading.Thread(target=work) for work in works]
     for thread in threads:
         thread.start()

@@ -1,0 +1,250 @@
+"""A new checkpoint continues old state: once, exactly, and only when told to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.batch.counting import (
+    CountingEngine,
+    Words,
+    counts,
+    memory_state,
+    open_runner,
+    seen_elsewhere,
+)
+from trident.batch.adoption import Adoption
+from trident.log.checkpoint import Checkpoint
+from trident.log.errors import AdoptionError, CheckpointInUseError, TakenOverError
+from trident.log.log import Log, MemoryLog
+from trident.states.control import ControlRecord
+from trident.states.errors import LineageError, LostStateError
+from trident.states.memory import MemoryMap
+from trident.states.opaque import OpaqueMap
+from trident.states.transactional import TransactionalMap
+from trident.states.values import Token
+
+
+@pytest.fixture
+def state() -> OpaqueMap:
+    return memory_state()
+
+
+@pytest.fixture
+def engine(state: OpaqueMap) -> CountingEngine:
+    return CountingEngine(state)
+
+
+def crash(record: ControlRecord) -> None:
+    raise ZeroDivisionError
+
+
+def newest(log: Log) -> Any:
+    entry = log.newest()
+    assert entry is not None
+    return entry
+
+
+def lineage(state: OpaqueMap) -> str:
+    record = state.control.read()
+    assert record is not None
+    return record.lineage
+
+
+def old_checkpoint(path: Path, state: OpaqueMap, engine: CountingEngine) -> None:
+    """Two committed batches, and a third that crashed after its writes."""
+    checkpoint = Checkpoint(path)
+    runner = open_runner(checkpoint.log("words"), state)
+    runner.run(Words(engine, "a a"), digest="d")
+    runner.run(Words(engine, "b"), digest="d")
+    with pytest.raises(ZeroDivisionError):
+        runner.run(Words(engine, "a c", interrupt=crash))
+    checkpoint.release()
+
+
+def test_a_new_log_continues_where_the_old_one_was(
+    tmp_path: Path, state: OpaqueMap, engine: CountingEngine
+) -> None:
+    old_checkpoint(tmp_path / "old", state, engine)
+    old = lineage(state)
+    log = Checkpoint(tmp_path / "new").log("words")
+    with pytest.raises(LineageError, match=old):
+        open_runner(log, state)
+    runner = open_runner(log, state, adopt=tmp_path / "old")
+    assert (runner.base, runner.next_txid, runner.last) == (2, 3, None)
+    assert newest(log).adopted == (old,)
+    assert lineage(state) == newest(log).lineage != old
+    assert counts(state, "a b c") == [2, 1, None]
+    work = Words(engine, "c")
+    runner.run(work)
+    assert work.called("run") == [("run", Token(3, 1))]
+    assert counts(state, "a b c") == [2, 1, 1]
+
+
+def test_adopting_again_at_the_next_start_changes_nothing(
+    tmp_path: Path, state: OpaqueMap, engine: CountingEngine
+) -> None:
+    old_checkpoint(tmp_path / "old", state, engine)
+    log = Checkpoint(tmp_path / "new").log("words")
+    open_runner(log, state, adopt=tmp_path / "old").run(Words(engine, "c"))
+    open_runner(log, state, adopt=tmp_path / "old").run(Words(engine, "c"))
+    assert counts(state, "a b c") == [2, 1, 2]
+
+
+def test_the_old_checkpoint_is_closed_for_good(
+    tmp_path: Path, state: OpaqueMap, engine: CountingEngine
+) -> None:
+    old_checkpoint(tmp_path / "old", state, engine)
+    open_runner(Checkpoint(tmp_path / "new").log("words"), state, adopt=tmp_path / "old")
+    with pytest.raises(AdoptionError, match=f"taken over by {tmp_path}/new"):
+        open_runner(Checkpoint(tmp_path / "old").log("words"), state)
+    with pytest.raises(CheckpointInUseError):
+        open_runner(MemoryLog("third"), state, adopt=tmp_path / "old")
+
+
+def test_two_new_checkpoints_cannot_adopt_one(
+    tmp_path: Path, state: OpaqueMap, engine: CountingEngine
+) -> None:
+    old_checkpoint(tmp_path / "old", state, engine)
+    open_runner(MemoryLog("second"), state, adopt=tmp_path / "old")
+    with pytest.raises(AdoptionError, match="taken over by second"):
+        open_runner(MemoryLog("third"), state, adopt=tmp_path / "old")
+
+
+def test_a_crash_between_closing_the_old_log_and_beginning_the_new_one_is_continued(
+    tmp_path: Path, state: OpaqueMap, engine: CountingEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old_checkpoint(tmp_path / "old", state, engine)
+
+    class Crashing(MemoryLog):
+        def append(self, entry: Any) -> None:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        open_runner(Crashing("new"), state, adopt=tmp_path / "old")
+    open_runner(MemoryLog("new"), state, adopt=tmp_path / "old").run(Words(engine, "c"))
+    assert counts(state, "a b c") == [2, 1, 1]
+
+
+def test_a_driver_of_the_old_log_that_still_lives_is_shut_out(
+    tmp_path: Path, state: OpaqueMap, engine: CountingEngine
+) -> None:
+    log = Checkpoint(tmp_path / "old")
+    old = open_runner(log.log("words"), state)
+    log.release()  # as if the holder were out of reach
+    taken = seen_elsewhere(state)
+
+    def adopt(record: ControlRecord) -> None:
+        runner = open_runner(MemoryLog("new"), taken, adopt=tmp_path / "old")
+        runner.run(Words(CountingEngine(taken), "b"))
+
+    with pytest.raises(TakenOverError):
+        old.run(Words(engine, "a", interrupt=adopt))
+    assert counts(state, "a b") == [None, 1]
+
+
+def test_adopted_state_that_is_gone_is_lost(
+    tmp_path: Path, state: OpaqueMap, engine: CountingEngine
+) -> None:
+    old_checkpoint(tmp_path / "old", state, engine)
+    with pytest.raises(LostStateError):
+        open_runner(MemoryLog("new"), memory_state(), adopt=tmp_path / "old")
+
+
+def test_there_must_be_a_log_of_the_same_group(tmp_path: Path, state: OpaqueMap) -> None:
+    with pytest.raises(AdoptionError, match="no log of the group words"):
+        open_runner(MemoryLog("new"), state, adopt=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_log_with_state_of_its_own_cannot_adopt(
+    tmp_path: Path, state: OpaqueMap, engine: CountingEngine
+) -> None:
+    other = memory_state()
+    old_checkpoint(tmp_path / "old", other, CountingEngine(other))
+    log = MemoryLog("log")
+    open_runner(log, state).run(Words(engine, "a"))
+    with pytest.raises(AdoptionError, match="Only a new checkpoint can adopt"):
+        open_runner(log, state, adopt=tmp_path / "old")
+
+
+# The old log is gone
+
+
+def orphan(state: OpaqueMap, *, in_flight: bool) -> None:
+    """State whose log is gone: a is 2; with a batch in flight that made it 3 and wrote c."""
+    engine = CountingEngine(state)
+    runner = open_runner(MemoryLog("gone"), state)
+    runner.run(Words(engine, "a a"))
+    if in_flight:
+        with pytest.raises(ZeroDivisionError):
+            runner.run(Words(engine, "a c", interrupt=crash))
+
+
+@pytest.mark.parametrize(("in_flight", "found"), [("committed", [3, 1, 1]), ("burn", [2, None, 1])])
+def test_what_was_in_flight_is_committed_or_burnt(
+    state: OpaqueMap, engine: CountingEngine, in_flight: str, found: list[int | None]
+) -> None:
+    orphan(state, in_flight=True)
+    adopt = {"lineage": lineage(state), "in_flight": in_flight}
+    log = MemoryLog("new")
+    runner = open_runner(log, state, adopt=adopt)
+    assert counts(state, "a c d") == [*found[:2], None]
+    runner.run(Words(engine, "d"))
+    assert counts(state, "a c d") == found
+    open_runner(log, state, adopt=adopt).run(Words(engine, "a c"))
+    assert counts(state, "a c") == [(found[0] or 0) + 1, (found[1] or 0) + 1]
+
+
+@pytest.mark.parametrize("in_flight", ["committed", "burn"])
+def test_nothing_in_flight_leaves_nothing_to_decide(
+    state: OpaqueMap, engine: CountingEngine, in_flight: Any
+) -> None:
+    orphan(state, in_flight=False)
+    adopt = Adoption(lineage(state), in_flight)
+    open_runner(MemoryLog("new"), state, adopt=adopt).run(Words(engine, "a"))
+    assert counts(state, "a") == [3]
+
+
+def test_a_batch_that_not_all_states_had_begun_cannot_be_committed(state: OpaqueMap) -> None:
+    orphan(state, in_flight=True)
+    other = memory_state()
+    record = state.control.read()
+    assert record is not None
+    other.control.begin(ControlRecord(record.lineage, Token(1, 0)))
+    with pytest.raises(AdoptionError, match="burn"):
+        open_runner(MemoryLog("new"), state, other, adopt=Adoption(record.lineage, "committed"))
+    runner = open_runner(MemoryLog("new"), state, other, adopt=Adoption(record.lineage, "burn"))
+    runner.run(Words(CountingEngine(state, other), "a"))
+    assert counts(state, "a") + counts(other, "a") == [3, 1]
+
+
+def test_burning_is_for_opaque_maps_only() -> None:
+    state = TransactionalMap(MemoryMap("burning"))
+    runner = open_runner(MemoryLog("gone"), state)
+    with pytest.raises(ZeroDivisionError):
+        runner.run(Words(CountingEngine(state), "a", interrupt=crash))
+    record = state.control.read()
+    assert record is not None
+    with pytest.raises(AdoptionError, match="only what opaque maps hold"):
+        open_runner(MemoryLog("new"), state, adopt=Adoption(record.lineage, "burn"))
+
+
+@pytest.mark.parametrize(
+    "adopt",
+    [
+        {},
+        {"lineage": "a1"},
+        {"lineage": "a1", "in_flight": "maybe"},
+        {"lineage": "a1", "in_flight": "burn", "more": 1},
+        {"lineage": "unknown", "in_flight": "burn"},
+    ],
+)
+def test_what_says_too_little_is_refused(state: OpaqueMap, adopt: Any) -> None:
+    orphan(state, in_flight=True)
+    log = MemoryLog("new")
+    with pytest.raises(AdoptionError):
+        open_runner(log, state, adopt=adopt)
+    assert log.newest() is None
