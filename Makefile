@@ -21,7 +21,7 @@ test: $(STAMP) java ## run every test (PYTEST_ARGS="-k word" for some of them)
 	@$(PYTHON_IN_ENV) -m pytest $(PYTEST_ARGS)
 
 bench: $(STAMP) java ## measure, as ratios to the hand-written job of the same run
-	@$(PYTHON_IN_ENV) -m pytest tests/bench -m bench -s $(PYTEST_ARGS)
+	@$(PYTHON_IN_ENV) -m pytest tests/bench -s $(PYTEST_ARGS)
 
 lint: $(STAMP) ## check the style
 	@$(ENV)/bin/ruff check .
