@@ -13,7 +13,7 @@ SCRIPT = ROOT / "setup" / "environment"
 
 @pytest.fixture
 def env(tmp_path: Path) -> Path:
-    return tmp_path / "project" / ".venv"
+    return tmp_path / "my project" / ".venv"
 
 
 def test_the_newest_python_is_taken_and_the_lock_installed(machine: Machine, env: Path) -> None:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(MAKE is None, reason="make is not installed")
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
+    folder = tmp_path / "my project"
     shutil.copytree(ROOT / "setup", folder / "setup")
     for name in ("Makefile", "requirements.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, folder / name)
