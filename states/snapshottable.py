@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from trident.states.backing_map import IBackingMap
-from trident.states.committed import CommittedReads, CommittedSnapshottable, CommittedTuples
+from trident.states.committed import CommittedReads
 from trident.states.keys import decode_key
 from trident.states.map_state import (
     ITupleCollection,
@@ -21,6 +21,7 @@ from trident.states.state import Batch
 from trident.states.stored_map import StoredMap
 from trident.states.updaters import Combiner, ValueUpdater
 from trident.states.values import StateType
+from trident.states.views import CommittedSnapshottable, CommittedTuples
 
 GLOBAL_KEY = ("$GLOBAL$",)
 

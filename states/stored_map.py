@@ -10,7 +10,7 @@ from trident.states.attempt import Attempt
 from trident.states.backing_map import Ability, IBackingMap, abilities
 from trident.states.cached import uncached
 from trident.states.coded import coded
-from trident.states.committed import CommittedMap, CommittedReads, read_committed
+from trident.states.committed import CommittedReads, read_committed
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import StaleBatchError, StateError
 from trident.states.keys import encode_keys
@@ -22,6 +22,7 @@ from trident.states.stand_alone import begin_stand_alone
 from trident.states.state import Batch
 from trident.states.updaters import Combiner, PutUpdater, ValueUpdater
 from trident.states.values import StateType, Token
+from trident.states.views import CommittedMap
 
 if TYPE_CHECKING:
     from trident.states.stack import MapStateFactory
