@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import repeat
 from math import isfinite
 from typing import Any
@@ -61,6 +62,7 @@ class Serializer(ABC):
         """Return what :meth:`dumps_opaque` was given, a value a key."""
 
 
+@dataclass(frozen=True)
 class JSONSerializer(Serializer):
     """Storm's JSON: ``5``, transactional ``[txid,value]``, opaque ``[txid,curr,prev]``.
 
@@ -118,6 +120,7 @@ class JSONSerializer(Serializer):
         return _loads(data, _parsed_opaque)
 
 
+@dataclass(frozen=True)
 class PickleSerializer(Serializer):
     """Python's pickle: keeps every picklable value, and is read by Python only.
 

@@ -369,6 +369,11 @@ def test_factories_pickle_and_share_a_memory_by_id() -> None:
     assert get(MemoryMapState.Factory().makeState(), "a") == [None]
 
 
+def test_a_factory_equals_its_pickled_copy() -> None:
+    factory = MapStateFactory(OpenedStore(DictMap, name="mine"), StateType.TRANSACTIONAL)
+    assert pickle.loads(pickle.dumps(factory)) == factory
+
+
 def test_closing_twice_is_fine() -> None:
     state = MemoryMapState.Factory().makeState()
     state.close()
