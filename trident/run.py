@@ -14,6 +14,7 @@ from trident.batch.progress import BatchProgress
 
 _REMEMBERED = 100
 
+
 class GroupRun(ABC):
     """One batch group of a run: what its clock implements and its user holds.
 

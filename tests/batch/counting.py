@@ -51,7 +51,7 @@ class Words(BatchWork):
         self,
         engine: CountingEngine,
         *attempts: str,
-        plans: Any = None,
+        plans: Mapping[str, Any] | None = None,
         interrupt: Callable[[ControlRecord], None] = lambda record: None,
     ) -> None:
         self.engine = engine

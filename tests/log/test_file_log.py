@@ -96,13 +96,20 @@ def test_a_writer_whose_file_was_swept_has_a_conflict(
 def test_the_file_is_synced_before_the_link_and_the_folder_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log, calls = FileLog(tmp_path), []
+    calls: list[str] = []
     fsync, link = os.fsync, os.link
-    monkeypatch.setattr(
-        os, "fsync", lambda file: (calls.append(os.readlink(f"/proc/self/fd/{file}")), fsync(file))
-    )
-    monkeypatch.setattr(os, "link", lambda a, b: (calls.append("link"), link(a, b)))
-    log.append(FIRST)
+
+    def synced(descriptor: int) -> None:
+        calls.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    def linked(source: Path, target: Path) -> None:
+        calls.append("link")
+        link(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "link", linked)
+    FileLog(tmp_path).append(FIRST)
     assert [Path(call).suffix or call for call in calls] == [".tmp", "link", str(tmp_path)]
 
 

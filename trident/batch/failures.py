@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from trident.batch.errors import FailurePolicyError
 from trident.batch.outcome import Outcome
@@ -81,7 +81,10 @@ class DroppedWork(BatchWork):
     def __init__(self, work: BatchWork) -> None:
         self._work = work
 
-    def emit(self, token: Token, metadata: Mapping[str, object]) -> bool:
+    def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return self._work.plan(txid, metadata)
+
+    def emit(self, token: Token, metadata: Mapping[str, Any]) -> bool:
         filled = self._work.emit(token, metadata)
         self.emitted_metadata = self._work.emitted_metadata
         return filled

@@ -43,6 +43,23 @@ class SpoutLoop(GroupRun):
     :meth:`processAllAvailable` or :meth:`stop` wakes it; a spout that can't notify, or that says
     it is ready and emits nothing, is asked again after 1 ms, then ever later, after 0.25 s at
     most.
+
+    Examples
+    --------
+    >>> from trident.batch.outcome import Outcome
+    >>> from trident.log.log import MemoryLog
+    >>> from trident.spouts.fixed import FixedBatchSpout
+    >>> class Engine:
+    ...     def run(self, record, emitted):
+    ...         return Outcome(tuples=len(emitted["words"]))
+    ...     def close(self):
+    ...         pass
+    >>> runner = BatchRunner(MemoryLog("words"), {}, group="words")
+    >>> runner.open(streams={"words": "word"})
+    >>> spouts = {"words": FixedBatchSpout("word", 2, ["the"], ["cow"], ["jumped"])}
+    >>> loop = SpoutLoop(spouts, Engine(), runner, trigger="available").start()
+    >>> loop.awaitTermination(), loop.lastProgress.txid, loop.lastProgress.tuples
+    (True, 2, 1)
     """
 
     def __init__(

@@ -31,6 +31,14 @@ class Checkpoint:
         When it isn't local or can't be written.
     CheckpointInUseError
         When another run holds it.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     checkpoint = Checkpoint(folder)
+    ...     checkpoint.folder("words").name
+    ...     checkpoint.release()
+    'words'
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

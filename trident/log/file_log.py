@@ -29,6 +29,16 @@ class FileLog(Log):
     number may be free only because a later writer has purged it; so an entry counts only where a
     listing afterwards shows no higher one, else it is removed again. Old entries are purged, the
     newest never: it holds everything.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from trident.states.values import Token
+    >>> with TemporaryDirectory() as folder:
+    ...     log = FileLog(folder)
+    ...     log.append(LogEntry(1, "me", "a1", begun=Token(1, 0), committed=0))
+    ...     FileLog(folder).newest().writer
+    'me'
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

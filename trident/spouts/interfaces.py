@@ -18,8 +18,20 @@ SpoutKind = Literal["opaque", "transactional", "non-transactional"]
 class IBatchSpout(ABC):
     """A spout without metadata: each batch is emitted from its txid alone.
 
-    Lives on the driver. All methods are called by the run's own thread, ``whenReady`` apart;
-    a spout belongs to one run at a time.
+    Lives on the driver. All methods are called by the run's own thread; a spout belongs to one
+    run at a time.
+
+    Examples
+    --------
+    >>> from trident import Fields
+    >>> class Squares(IBatchSpout):
+    ...     kind = "transactional"
+    ...     def emitBatch(self, batchId, collector):
+    ...         collector.emit([batchId, batchId**2])
+    ...     def getOutputFields(self):
+    ...         return Fields(n=int, square=int)
+    >>> Squares().isReady(1)
+    True
     """
 
     kind: ClassVar[SpoutKind] = "non-transactional"
@@ -145,9 +157,15 @@ class Emitter(ABC):
 
 
 class ITridentSpout(ABC):
-    """A spout whose batches are described by metadata that is kept in the log."""
+    """A spout whose batches are described by metadata that is kept in the log.
+
+    Its coordinator and its emitter live on the driver and are used by the run's own thread.
+    """
 
     kind: ClassVar[SpoutKind] = "opaque"
+    """``"transactional"`` where the metadata, made by the coordinator before a batch's first
+    attempt, says exactly what the batch holds; ``"opaque"`` where each attempt emits what there
+    is after the last committed batch, and returns how far it came."""
 
     @abstractmethod
     def getCoordinator(
