@@ -1,0 +1,49 @@
+"""Running the counting program, and reading what it counted."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.crash import counting
+from trident.drpc.service import LocalDRPC
+
+
+class Counted(NamedTuple):
+    """The two states of a group."""
+
+    words: dict[str, int]
+    total: int
+
+
+def run(folder: Path, how: str = "nowhere", number: float = 0) -> int:
+    """Run the program to its end, or until it is killed; its return code."""
+    command = [sys.executable, "-m", counting.__name__, str(folder), how, str(number)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode
+
+
+def committed(folder: Path, group: str) -> Counted:
+    """What a query finds in the states of a group."""
+    with LocalDRPC(counting.topology(folder).plan()) as drpc:
+        rows = json.loads(drpc.execute(group, ""))
+    totals = {total for *_, total in rows}
+    assert len(totals) <= 1
+    return Counted({word: count for word, count, _ in rows}, totals.pop() if totals else 0)
+
+
+def sentences(number: int) -> Counted:
+    """What the first so many sentences hold."""
+    words = Counter(" ".join(counting.SENTENCES[:number]).split())
+    return Counted(dict(words), words.total())
+
+
+def counted_once(folder: Path) -> bool:
+    """Whether both groups have counted every sentence exactly once."""
+    expected = sentences(len(counting.SENTENCES))
+    return committed(folder, "fixed") == committed(folder, "shifting") == expected
