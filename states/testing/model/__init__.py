@@ -14,8 +14,30 @@ True
 False
 """
 
-from trident.states.testing.model.rules import Rules, Setup
+from trident.states.testing.model.rules import Ability, Harm, Rules, Setup
 from trident.states.testing.model.search import Found, Trace, replay, search, shrink
 from trident.states.testing.model.world import Wrong
 
-__all__ = ["Found", "Rules", "Setup", "Trace", "Wrong", "replay", "search", "shrink"]
+    "Ability",
+    "Found",
+    "Harm",
+    "Rules",
+    "Setup",
+    "Trace",
+    "Wrong",
+    "replay",
+    "search",
+    "shrink",
+]
+__all__ = [
+    "Ability",
+    "Found",
+    "Harm",
+    "Rules",
+    "Setup",
+    "Trace",
+    "Wrong",
+    "replay",
+    "search",
+    "shrink",
+]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from trident.states.testing.model.shared import (
@@ -88,12 +87,15 @@ class Driver:
         if entry.number in self.log.entries and self.rules.exclusive:
             raise Stopped
         self.log.entries[entry.number] = entry
+        if entry is self.log.newest():
+            self.world.committed(self.log, entry)
         yield None
         if self.rules.listing and max(self.log.entries) > entry.number:
             self.log.entries.pop(entry.number, None)
             raise Stopped
         self.entry = entry
-        self.world.acknowledge(self.log, entry)
+        if self.log.newest() is not entry:
+            self.world.committed(self.log, entry)
         yield None
         self.log.purge()
 
@@ -135,7 +137,7 @@ class Driver:
         world, rules = self.world, self.rules
         given_up = world.gives_up and self.failures >= _RETRIES
         if given_up and not rules.dead_letter:
-            yield from self._commit(token, None, (0, 1))
+            yield from self._commit((token[0], token[1] - 1), None, ())
             return
         if world.setup.kind == "transactional" and rules.planned:
             if self.entry.planned is None:
@@ -196,10 +198,7 @@ class Driver:
     def _run(self, record: Record, emission: int) -> Steps:
         group = self.world.spawn(self, record, emission)
         tasks = self.world.tasks[group]
-        over: Callable[[], bool] = lambda: "failed" in tasks.values() or all(  # noqa: E731
-            outcome == "done" for outcome in tasks.values()
-        )
-        yield over
+        yield lambda: "failed" in tasks.values() or set(tasks.values()) == {"done"}
         if "failed" in tasks.values():
             raise Unavailable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trident.states.testing.model.shared import Cell, Record, Unavailable, Value
-from trident.states.testing.model.task import Steps
+from trident.states.testing.model.task import Steps, StepsOf
 
 if TYPE_CHECKING:
     from trident.states.testing.model.world import World
@@ -82,11 +82,3 @@ class Reader:
         if cell.txid > max(reach, cut + 1) and self.rules.restart:
             raise _Again
         return cell.prev
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-    from typing import TypeVar
-
-    _T = TypeVar("_T")
-    StepsOf = Generator[Callable[[], bool] | None, None, _T]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+Ability = Literal["fenced", "entry", "versioned", "none"]
+Harm = Literal["", "failover", "restore", "lose", "wipe", "forget"]
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -22,7 +25,7 @@ class Rules:
     own_entry: bool = True
     """A writer appends only directly after an entry of its own."""
     begin_first: bool = True
-    """A newcomer appends a begin of its own, with an attempt of its own, before it does anything."""
+    """A newcomer first appends a begin of its own, with an attempt of its own."""
     listing: bool = True
     """An append counts only if a listing after it shows no higher number."""
     look_up: bool = True
@@ -132,9 +135,9 @@ class Setup:
         write.  It may in life: this is what the guarantee of such a store leaves open.
     """
 
-    ability: Literal["fenced", "entry", "versioned", "none"]
+    ability: Ability
     kind: Literal["opaque", "transactional"] = "opaque"
     hosted: Literal["executor", "driver"] = "executor"
     cached: bool = False
-    harm: Literal["", "failover", "restore", "lose", "wipe", "forget"] = ""
+    harm: Harm = ""
     gap: bool = False

@@ -8,7 +8,7 @@ from random import Random
 from trident.states.testing.model.rules import Rules, Setup
 from trident.states.testing.model.world import World, Wrong
 
-_ACTIONS = 220
+_ACTIONS = 250
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _play(setup: Setup, rules: Rules, seed: int) -> Found | None:
 
 
 def _choose(world: World, random: Random) -> list[str]:
-    """The next few actions of the adversary."""
+    """The next few actions of the adversary, who lets every fifth process sleep a lot."""
     names = list(world.processes)
     ready = [name for name in names if world.processes[name].ready]
     dice = random.random()
@@ -110,8 +110,11 @@ def _choose(world: World, random: Random) -> list[str]:
         return [f"again:{name}"]
     if dice < 0.20:
         return ["read"]
-    if dice < 0.23 and world.setup.harm:
+    if dice < 0.25 and world.setup.harm:
         return [_harm(world.setup.harm, random)]
+    awake = [name for name in ready if int(name[1:]) % 5 != world.seed % 5]
+    if awake and random.random() < 0.9:
+        ready = awake
     return [random.choice(ready)] * random.choice((1, 2, 4, 8, 16))
 
 

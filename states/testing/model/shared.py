@@ -51,7 +51,9 @@ class Cell(NamedTuple):
 
 
 Stored = tuple[Cell | None, int]
-"""A cell and the version of its entry."""
+"""A cell, or None where there is none, and the version of its entry."""
+
+StoredCell = tuple[Cell, int]
 
 
 class Entry(NamedTuple):
@@ -90,7 +92,7 @@ class Store:
         self.setup = setup
         self.rules = rules
         self.control: Record | None = None
-        self.cells: dict[str, tuple[Cell, int]] = {}
+        self.cells: dict[str, StoredCell] = {}
         self.incarnation = 0
         self._versions = 0
         self._undo: list[Callable[[], None]] = []
@@ -145,14 +147,18 @@ class Store:
         self._undo.clear()
         self.incarnation += 1
 
+    def empty(self) -> None:
+        self.failover(0)
+        self.control, self.cells = None, {}
+
     def settle(self) -> None:
         """What is stored now survives a change of server."""
         self._undo.clear()
 
-    def _set(self, key: str, stored: tuple[Cell, int] | None) -> None:
+    def _set(self, key: str, stored: StoredCell | None) -> None:
         before = self.cells.get(key)
 
-        def put(value: tuple[Cell, int] | None) -> None:
+        def put(value: StoredCell | None) -> None:
             if value is None:
                 self.cells.pop(key, None)
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from trident.states.testing.model.rules import Rules, Setup
 from trident.states.testing.model.shared import (
@@ -17,7 +18,9 @@ from trident.states.testing.model.shared import (
     Value,
 )
 
-Steps = Generator[Callable[[], bool] | None, None, None]
+T = TypeVar("T")
+StepsOf = Generator[Callable[[], bool] | None, None, T]
+Steps = StepsOf[None]
 """A process: it stops before every access to what is shared, or until a condition holds."""
 
 
@@ -43,6 +46,7 @@ class Task:
     store: Store
     cache: dict[str, Stored]
     operations: Sequence[Operation]
+    partition: Sequence[str]
 
     def run(self) -> Steps:
         if self.setup.ability == "fenced" and self.setup.kind == "opaque":
@@ -80,29 +84,29 @@ class Task:
             cell = self._updated(read[0], operations)
             if cell is None:
                 return
+            if not self.rules.write_then_cache and self.setup.cached:
+                self.cache[key] = (cell, read[1])
             yield None
             if self.setup.ability == "none" and self.rules.checked:
                 if self.store.control != self.record:
                     raise Stale
                 if self.setup.gap:
                     yield None
-            if not self.rules.write_then_cache and self.setup.cached:
-                self.cache[key] = (cell, read[1])
+            written = self.store.write(key, cell, self.record, read[1])
+            if written and self.setup.cached:
+                self.cache[key] = self.store.get(key)
+            if written and not self.rules.tombstones and cell.curr is None:
+                self.store.drop(key)
             try:
-                written = self.store.write(key, cell, self.record, read[1])
-                stored = self.store.get(key)
-                if written and not self.rules.tombstones and cell.curr is None:
-                    self.store.drop(key)
                 yield None
             except Unavailable:
                 if self.rules.write_then_cache:
                     self.cache.pop(key, None)
                 raise
             if written:
-                if self.setup.cached:
-                    self.cache[key] = stored
                 return
-            self.cache.pop(key, None)
+            if self.rules.write_then_cache:
+                self.cache.pop(key, None)
             if self.setup.ability == "fenced":
                 raise Stale
             if not self.rules.recompute:
@@ -140,10 +144,10 @@ class Task:
         return stored.prev
 
     def _drop_tombstones(self) -> None:
-        """One atomic step: removes the committed tombstones of this task's own keys."""
+        """One atomic step: removes the committed tombstones of this task's partition."""
         if not self.store.admits(self.record):
             return
-        for key in {operation.key for operation in self.operations}:
+        for key in self.partition:
             cell, _ = self.store.get(key)
             if (
                 cell

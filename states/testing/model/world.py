@@ -10,18 +10,19 @@ from trident.states.testing.model.driver import Driver
 from trident.states.testing.model.reader import Answer, Reader
 from trident.states.testing.model.rules import Rules, Setup
 from trident.states.testing.model.shared import (
+    Cell,
     Entry,
     Log,
     Record,
     Stale,
     Store,
     Stored,
+    StoredCell,
     Unavailable,
     Value,
 )
 from trident.states.testing.model.task import Operation, Steps, Task
 
-Backup = tuple[Record | None, dict[str, tuple[object, int]]]
 _PATIENCE = 3000
 
 
@@ -63,6 +64,7 @@ class World:
     """
 
     keys = ("a", "b", "c")
+    partitions = (("a",), ("b", "c"))
 
     def __init__(self, setup: Setup, rules: Rules, seed: int) -> None:
         self.setup = setup
@@ -77,18 +79,18 @@ class World:
         self._work: dict[str, tuple[int, int, Task]] = {}
         self._readers: dict[str, Reader] = {}
         self._started = 0
-        self._backup: tuple[tuple[Record | None, dict[str, Stored]], ...] = ()
+        self.emitted: dict[int, int] = {}
+        self._backup: tuple[tuple[Record | None, dict[str, StoredCell]], ...] = ()
         self._lineages = 0
-        self._fresh()
+        self.stores = (Store(setup, rules), Store(setup, rules))
+        self._new_log()
 
-    def _fresh(self) -> None:
+    def _new_log(self) -> None:
         self._lineages += 1
         self.log = Log(self._lineages)
-        self.stores = (Store(self.setup, self.rules), Store(self.setup, self.rules))
         self.source_done = 0
         self.promised = 0
         self.workers: tuple[dict[int, dict[str, Stored]], ...] = ({0: {}, 1: {}}, {0: {}, 1: {}})
-        self.emitted: dict[int, int] = {}
         self.acknowledged: tuple[tuple[int, int | None], ...] = ()
 
     # What the source emits.
@@ -106,11 +108,11 @@ class World:
         dice = crc32(f"{self.seed}/{txid}/{emission}/{state}".encode())
         empty = crc32(f"{self.seed}/{txid}/{emission}".encode()) % 8 == 0
         found = []
-        for place in range(0 if empty else 4):
+        for place in range(0 if empty else 3):
             dice, choice = divmod(dice, 16)
-            if choice < 10:
+            if choice < 9:
                 update = (txid, emission, place)
-                found.append(Operation(self.keys[choice % 3], update, choice > 7))
+                found.append(Operation(self.keys[choice % 3], update, choice > 6))
         return found
 
     # What must come out.
@@ -124,8 +126,8 @@ class World:
                         state[s, operation.key] = operation.apply(state[s, operation.key])
         return state
 
-    def acknowledge(self, log: Log, entry: Entry) -> None:
-        """A writer takes its append for done."""
+    def committed(self, log: Log, entry: Entry) -> None:
+        """An entry has become the log's newest, or its writer takes it for that."""
         if log is not self.log:
             return
         known, history = self.acknowledged, entry.history
@@ -169,14 +171,13 @@ class World:
             if found != value:
                 raise Wrong(f"state {state} holds {key} = {found} instead of {value}: {cell}")
 
-    def _final(self, cell: object, newest: Entry) -> Value:
+    def _final(self, cell: Cell | None, newest: Entry) -> Value:
         if cell is None:
             return None
-        txid, attempt, curr, prev = cell  # type: ignore[misc]
         if self.setup.kind == "transactional" or not self.rules.attempts:
-            return curr  # type: ignore[no-any-return]
-        committed = txid <= newest.committed and dict(newest.exceptions).get(txid, 0) == attempt
-        return curr if committed else prev  # type: ignore[no-any-return]
+            return cell.curr
+        counts = dict(newest.exceptions).get(cell.txid, 0) == cell.attempt
+        return cell.curr if counts and cell.txid <= newest.committed else cell.prev
 
     # Who runs.
 
@@ -185,21 +186,21 @@ class World:
         group = len(self.tasks)
         self.tasks[group] = {}
         for state in (0, 1):
-            for index, part in enumerate(self._parts(record, emission, state)):
+            operations = self.operations(record.token[0], emission, state)
+            for index, keys in enumerate(self.partitions):
+                if self.rules.one_updater:
+                    part = [operation for operation in operations if operation.key in keys]
+                else:
+                    part = operations[index::2]
+                if not part:
+                    continue
                 turn = (record.token[0] + emission + index) % 2
                 caches = driver.caches if self.setup.hosted == "driver" else self.workers[turn]
                 store = self.stores[state]
-                task = Task(self.setup, self.rules, record, store, caches[state], part)
+                task = Task(self.setup, self.rules, record, store, caches[state], part, keys)
                 self.tasks[group][2 * state + index] = "running"
                 self._start_task(driver.name, group, 2 * state + index, task)
         return group
-
-    def _parts(self, record: Record, emission: int, state: int) -> list[list[Operation]]:
-        operations = self.operations(record.token[0], emission, state)
-        if not self.rules.one_updater:
-            return [part for part in (operations[::2], operations[1::2]) if part]
-        parts = ([o for o in operations if o.key == "a"], [o for o in operations if o.key != "a"])
-        return [part for part in parts if part]
 
     def _start_task(self, owner: str, group: int, part: int, task: Task) -> None:
         name = self._name("T")
@@ -284,6 +285,8 @@ class World:
             self.stores[state].failover(lost)
             records = [store.control for store in self.stores]
             self.promised = min(record.committed if record else 0 for record in records)
+            for reader in self._readers.values():
+                reader.floor = min(reader.floor, self.promised)
         elif harm == "restore" and self._backup:
             self.harmed = True
             for store, (control, cells) in zip(self.stores, self._backup, strict=True):
@@ -291,18 +294,16 @@ class World:
                 store.control, store.cells = control, dict(cells)
         elif harm == "lose":
             self.harmed = True
-            store = self.stores[int(detail)]
-            store.failover(0)
-            store.control, store.cells = None, {}
+            self.stores[int(detail)].empty()
         elif harm == "wipe":
+            for store in self.stores:
+                store.empty()
             self._end_drivers()
-            self._fresh()
+            self._new_log()
         elif harm == "forget":
-            self._end_drivers()
-            stores = self.stores
-            self._fresh()
-            self.stores = stores
             self.harmed = True
+            self._end_drivers()
+            self._new_log()
 
     def _end_drivers(self) -> None:
         for process in list(self.processes.values()):
@@ -313,14 +314,16 @@ class World:
 
     def end(self) -> None:
         """A driver works alone, whoever lives on comes late, another driver works alone."""
-        self._alone()
+        if not self.halted:
+            self._alone()
         for process in list(self.processes.values()):
             for _ in range(_PATIENCE):
                 self.step(process.name)
                 if process.name not in self.processes or not process.ready:
                     break
         self.processes.clear()
-        self._alone()
+        if not self.halted:
+            self._alone()
         if not self.halted:
             name = self.read()
             reader = self._readers[name]
@@ -331,8 +334,6 @@ class World:
             self.check_final()
 
     def _alone(self) -> None:
-        if self.halted:
-            return
         self.goal = max(self.goal, self.source_done) + 2
         name = self.start()
         before = set(self.processes) - {name}

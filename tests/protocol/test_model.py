@@ -1,0 +1,108 @@
+"""The model of the protocol: right with every rule, wrong without any one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+
+import pytest
+
+from tests.protocol.counterexamples import COUNTEREXAMPLES
+from trident.states.testing.model import (
+    Ability,
+    Found,
+    Harm,
+    Rules,
+    Setup,
+    Trace,
+    Wrong,
+    replay,
+    search,
+    shrink,
+)
+
+RUNS = 60
+"""Random runs of each setting; the search for a fault of one rule may take BUDGET."""
+BUDGET = 300
+
+RULES = [field.name for field in fields(Rules)]
+ABILITIES: tuple[Ability, ...] = ("fenced", "entry", "versioned", "none")
+# What only the fence guards against is asked only of stores that have one.
+HARMS: tuple[Harm, ...] = ("failover",)
+FENCED_HARMS: tuple[Harm, ...] = ("failover", "restore", "lose", "wipe", "forget")
+
+
+def _setups() -> Iterator[Setup]:
+    for ability in ABILITIES:
+        for plain in (Setup(ability), Setup(ability, "transactional")):
+            for hosted in (
+                plain,
+                replace(plain, cached=True),
+                replace(plain, hosted="driver", cached=True),
+            ):
+                yield hosted
+                for harm in FENCED_HARMS if ability == "fenced" else HARMS:
+                    yield replace(hosted, harm=harm)
+
+
+def _report(found: Found | None) -> str:
+    return f"{found.what}\n{shrink(found, Rules()).trace}" if found else ""
+
+
+@pytest.mark.parametrize("setup", _setups(), ids=str)
+def test_no_random_run_goes_wrong(setup: Setup) -> None:
+    found = search(setup, Rules(), RUNS)
+    assert found is None, _report(found)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_random_runs_go_wrong_without(rule: str) -> None:
+    trace = COUNTEREXAMPLES[rule]
+    # The search starts a little before the seed that is known to find something.
+    found = search(trace.setup, Rules().without(rule), BUDGET, max(0, trace.seed - BUDGET // 2))
+    assert found is not None, f"nothing went wrong without the rule {rule}"
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_counterexample_goes_wrong_without(rule: str) -> None:
+    with pytest.raises(Wrong):
+        replay(COUNTEREXAMPLES[rule], Rules().without(rule))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_counterexample_is_right_with(rule: str) -> None:
+    replay(COUNTEREXAMPLES[rule], Rules())
+
+
+def test_every_rule_has_a_counterexample() -> None:
+    assert set(COUNTEREXAMPLES) == set(RULES)
+
+
+def test_a_store_without_abilities_leaves_a_gap() -> None:
+    """What the guarantee of such a store has to say is not an idle warning."""
+    assert search(Setup("none", gap=True), Rules(), BUDGET) is not None
+
+
+def test_a_run_replays_as_it_was_found() -> None:
+    rules = Rules().without("attempts")
+    found = search(Setup("fenced"), rules, BUDGET)
+    assert found is not None
+    with pytest.raises(Wrong) as replayed:
+        replay(found.trace, rules)
+    assert str(replayed.value) == found.what
+
+
+def test_shrinking_keeps_the_fault() -> None:
+    rules = Rules().without("attempts")
+    found = search(Setup("fenced"), rules, BUDGET)
+    assert found is not None
+    small = shrink(found, rules)
+    assert len(small.trace.words()) < len(found.trace.words())
+    with pytest.raises(Wrong):
+        replay(small.trace, rules)
+
+
+def test_a_trace_is_written_in_words() -> None:
+    trace = Trace.of(Setup("none"), 1, ["start", "D1", "D1", "kill:D1"])
+    assert trace.actions == "start D1*2 kill:D1"
+    assert trace.words() == ["start", "D1", "D1", "kill:D1"]
