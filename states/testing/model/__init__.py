@@ -18,17 +18,6 @@ from trident.states.testing.model.rules import Ability, Harm, Rules, Setup
 from trident.states.testing.model.search import Found, Trace, replay, search, shrink
 from trident.states.testing.model.world import Wrong
 
-    "Ability",
-    "Found",
-    "Harm",
-    "Rules",
-    "Setup",
-    "Trace",
-    "Wrong",
-    "replay",
-    "search",
-    "shrink",
-]
 __all__ = [
     "Ability",
     "Found",
