@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from typing import Any
 
@@ -114,13 +115,14 @@ class Table:
 
     def values(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Return the values that `rows`, without their keys, keep; a row of nulls is absent."""
-        if not rows:
-            return []
-        columns = [restored(column, self.serializer) for column in zip(*rows, strict=True)]
+        columns = list(zip(*rows, strict=True))
+        if any(bytes in set(map(type, column)) for column in columns):
+            columns = [restored(column, self.serializer) for column in columns]
+            rows = list(zip(*columns, strict=True))
         if self.kind is StateType.NON_TRANSACTIONAL:
-            return list(columns[0])
+            return [value for (value,) in rows]
         value: type[Any] = OpaqueValue if self.kind is StateType.OPAQUE else TransactionalValue
-        made = map(value._make, zip(*columns, strict=True))
+        made = map(partial(tuple.__new__, value), rows)  # what value._make does, in C
         return [item if item[0] is not None else None for item in made]
 
     def _found(
@@ -164,6 +166,8 @@ def _as_texts(keys: Sequence[bytes]) -> str | None:
 
 def native(column: Sequence[Any], serializer: Serializer) -> Sequence[Any]:
     """Return `column` as SQLite stores it: what it has no type for as bytes of `serializer`."""
+    if set(map(type, column)) == {int} and min(column) in _LONGS and max(column) in _LONGS:
+        return column
     others = [value for value in column if not _is_native(value)]
     if not others:
         return column
@@ -189,10 +193,8 @@ def _encodes(text: str) -> bool:
     return True
 
 
-def restored(column: Sequence[Any], serializer: Serializer) -> Sequence[Any]:
+def restored(column: Sequence[Any], serializer: Serializer) -> tuple[Any, ...]:
     """Return the values that :func:`native` made `column` of."""
     dumped = [value for value in column if type(value) is bytes]
-    if not dumped:
-        return column
     loaded = iter(serializer.loads_plain(dumped))
-    return [next(loaded) if type(value) is bytes else value for value in column]
+    return tuple(next(loaded) if type(value) is bytes else value for value in column)

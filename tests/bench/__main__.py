@@ -1,0 +1,32 @@
+"""``python -m tests.bench [name …]``: measure, and print a table; the exit status is always 0."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.bench.report import HEADING, Figure, line
+
+NAMES = ("sqlite", "local", "drpc", "spark")
+
+
+def main(names: list[str]) -> None:
+    """Run the benchmarks called `names`, all by default."""
+    unknown = set(names) - set(NAMES)
+    if unknown:
+        sys.exit(
+            f"no benchmark is called {', '.join(sorted(unknown))}; there are: {' '.join(NAMES)}"
+        )
+    print(HEADING)
+    for name in names or NAMES:
+        figures: Callable[[Path], Iterator[Figure]] = import_module(f"tests.bench.{name}").figures
+        with TemporaryDirectory(prefix="trident-bench-") as folder:
+            for figure in figures(Path(folder)):
+                print(line(figure), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

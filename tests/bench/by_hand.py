@@ -1,0 +1,51 @@
+"""What one would write without the library: counts in SQLite, each batch in one transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+
+class Counts:
+    """Word counts in a SQLite file, applied once a batch.
+
+    Parameters
+    ----------
+    path : Path
+        The file, made anew.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._connection.executescript(
+            """
+            PRAGMA journal_mode = WAL;
+            CREATE TABLE counts (word TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
+            CREATE TABLE done (batch INTEGER NOT NULL);
+            INSERT INTO done VALUES (-1);
+            """
+        )
+
+    def add(self, batch: int, words: Iterable[str], amounts: Sequence[int]) -> None:
+        """Add `amounts`, unless `batch` was added before."""
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        [last] = connection.execute("SELECT batch FROM done").fetchone()
+        if last < batch:
+            connection.executemany(
+                "INSERT INTO counts VALUES (?, ?) "
+                "ON CONFLICT (word) DO UPDATE SET n = n + excluded.n",
+                zip(words, amounts, strict=True),
+            )
+            connection.execute("UPDATE done SET batch = ?", (batch,))
+        connection.execute("COMMIT")
+
+    def total(self) -> int:
+        """Return the sum of all counts."""
+        [total] = self._connection.execute("SELECT total(n) FROM counts").fetchone()
+        return int(total)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
