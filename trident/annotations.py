@@ -27,6 +27,8 @@ def callable_name(function: Callable[..., Any]) -> str:
 
 def return_annotation(function: Callable[..., Any]) -> object:
     """The annotation of what a callable returns; None where there is no usable one."""
+    if isinstance(function, type):
+        return function
     target = function if inspect.isroutine(function) else type(function).__call__
     try:
         return typing.get_type_hints(target).get("return")

@@ -150,9 +150,16 @@ def _adapted(
 ) -> Any:
     if isinstance(given, kind):
         return given
-    if isinstance(given, type | Operation | Native) or not callable(given):
+    if isinstance(given, Operation | Native) or not callable(given) or _lacks_instance(given):
         raise _mistaken(call, given, due, plain=True)
     return adapt(given)
+
+
+def _lacks_instance(given: object) -> bool:
+    """Whether a class was given where its instance was meant; ``int`` and the like convert."""
+    return isinstance(given, type) and (
+        issubclass(given, Operation) or any("__call__" in vars(kind) for kind in given.__mro__)
+    )
 
 
 def _mistaken(call: str, given: object, due: str, *, plain: bool) -> OperationTypeError:

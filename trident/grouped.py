@@ -51,13 +51,15 @@ class GroupedStream(Aggregatable):
 
     def stateQuery(self, state: Any, /, *arguments: Any) -> Stream:
         """``Stream.stateQuery``, with the tuples of a group in one partition."""
-        return self._moved().stateQuery(state, *arguments)
+        with self._builder.together():
+            return self._moved().stateQuery(state, *arguments)
 
     def partitionPersist(
         self, state: Any, /, *arguments: Any, name: str | None = None
     ) -> TridentState:
         """``Stream.partitionPersist``, with the tuples of a group in one partition."""
-        return self._moved().partitionPersist(state, *arguments, name=name)
+        with self._builder.together():
+            return self._moved().partitionPersist(state, *arguments, name=name)
 
     def _moved(self) -> Stream:
         return self.toStream().partitionBy(self._group)

@@ -111,5 +111,3 @@ class Frame:
         self.schema = self
         self.fields = list(columns)
         self.isStreaming = streaming
-
-

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -44,6 +45,16 @@ class Builder:
         _check_clocks(Plan((*self.nodes, node)), node)
         self.nodes.append(node)
         return node
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Keep all nodes that are added within, or none when one of them is wrong."""
+        before = len(self.nodes)
+        try:
+            yield
+        except PlanError:
+            del self.nodes[before:]
+            raise
 
     def state(
         self, call: str, given: object, name: str | None, outputs: Iterable[str]

@@ -55,7 +55,7 @@ def state_line(state: StateDeclaration) -> str:
     parts = [
         type(state.factory).__qualname__ + (f" over {type(store).__name__}" if store else ""),
         f"{kind.value} map" if kind else "kind not known",
-        f"hosted by the {hosted}" if hosted else "hosted by executors",
+        "hosted by the driver" if hosted == "driver" else "hosted by executors",
     ]
     return f'state "{state.name}": {", ".join(parts)}'
 
@@ -75,8 +75,9 @@ def _stages(plan: Plan, nodes: Iterable[Node], *, in_batch: bool) -> Iterator[st
     of_node = {node: stage for stage in found for node in stage.nodes}
     for stage in found:
         if stage.exchange:
-            parents = {of_node[p].number: None for p in stage.nodes[0].parents}
-            yield f"  exchange {stage.exchange}, from stage {' and '.join(map(str, parents))}"
+            parents = sorted({of_node[parent].number for parent in stage.nodes[0].parents})
+            numbers = f"stage{'s' * (len(parents) > 1)} {' and '.join(map(str, parents))}"
+            yield f"  exchange {stage.exchange}, from {numbers}"
         yield f"  stage {stage.number}, partitions: {stage.partitions or 'default'}"
         for position, node in enumerate(stage.nodes):
             yield _numbered(node, describe(node) + _after(stage, position))

@@ -16,10 +16,12 @@ from trident.plan.nodes import (
     StaticStateNode,
 )
 from trident.plan.plan import Plan, ancestors
+from trident.states.backing_map import IBackingMap
 from trident.states.values import StateType
 
 Level = Literal["exactly once", "at least once", "at most once", "best effort", "not known"]
 _OPERATIONS = ("function", "filter", "aggregator", "updater", "expression")
+_CONDITIONAL = ("multiPutFenced", "multiPutVersioned", "multiPutAt")
 _NOT_REPEATED = (None, StateType.NON_TRANSACTIONAL)
 _STRENGTH: tuple[Kind, ...] = ("non-transactional", "opaque", "transactional")
 
@@ -96,8 +98,9 @@ def guarantee(plan: Plan, update: StateUpdateNode) -> Guarantee:
         return Guarantee("not known", f"{maker} doesn't tell how it keeps values (its kind)")
     level, problem = _TABLE[stream, kept]
     source = f"{stream} stream{f' ({lowered})' if lowered else ''}"
-    why = f"{source}, {kept.value} map" + (f": {problem}" if problem else "")
-    return Guarantee(level, why, None if level == "exactly once" else _advice(stream))
+    problem = problem or _left_open(update.state)
+    why = f"{source}, {kept.value} map" + (f"; {problem}" if problem else "")
+    return Guarantee(level, why, None if level == "exactly once" else _advice(stream, kept))
 
 
 def kept_as(state: StateDeclaration) -> StateType | None:
@@ -134,7 +137,19 @@ def _varies(node: Node) -> str:
     return ""
 
 
-def _advice(stream: Kind) -> str:
-    if stream == "non-transactional":
-        return "Exact would be a source that replays what was not acknowledged, and an opaque map."
-    return "Exact would be an opaque map, such as MemoryMapState or a backend's opaque(…)."
+def _left_open(state: StateDeclaration) -> str:
+    """What a store without any condition on its writes can't rule out, where its class is known."""
+    store = getattr(state.factory, "store", None)
+    make = getattr(store, "make", None)
+    if not (isinstance(make, type) and issubclass(make, IBackingMap)):
+        return ""
+    if any(getattr(make, name) is not getattr(IBackingMap, name) for name in _CONDITIONAL):
+        return ""
+    return f"{make.__name__} can't refuse a late write, so a task must end before its retry writes"
+
+
+def _advice(stream: Kind, kept: StateType) -> str:
+    exact = ["a source that replays what was not acknowledged"] * (stream == "non-transactional")
+    if kept is not StateType.OPAQUE:
+        exact.append("an opaque map, such as MemoryMapState or a backend's opaque(…)")
+    return f"Exact would be {' and '.join(exact)}."

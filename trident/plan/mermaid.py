@@ -42,7 +42,8 @@ def to_mermaid(plan: Plan) -> str:
 def _part(title: str, id: str, nodes: Iterable[Node]) -> Iterator[str]:
     yield f"  subgraph {id} [{_text(title)}]"
     for stage in stages(nodes):
-        partitions = f", {stage.partitions} partitions" if stage.partitions else ""
+        many = "s" * (stage.partitions != 1)
+        partitions = f", {stage.partitions} partition{many}" if stage.partitions else ""
         yield f"    subgraph {id}s{stage.number} [{_text(f'stage {stage.number}{partitions}')}]"
         for node in stage.nodes:
             yield f"      n{node.id}[{_text(describe(node))}]"

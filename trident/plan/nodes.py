@@ -30,6 +30,7 @@ from trident.plan.origin import Origin
 from trident.plan.types import typed_outputs
 from trident.plan.validate import (
     check_aggregate_shape,
+    check_names,
     check_new_fields,
     check_parallelism,
     check_selection,
@@ -382,6 +383,7 @@ class MergeNode(Node):
     def check(self) -> None:
         for node in self.merged[1:]:
             check_width(self.origin.call, node.fields, self.merged[0].fields)
+        check_names(self.origin.call, self.outputs, self.merged[0].fields)
 
     @cached_property
     def fields(self) -> Fields:

@@ -31,6 +31,13 @@ def check_width(call: str, fields: Fields, first: Fields) -> None:
         raise FieldError(what, "", (), advice)
 
 
+def check_names(call: str, names: Fields | None, fields: Fields) -> None:
+    """There is a new name for each field, or none is given."""
+    if names is not None and len(names) != len(fields):
+        what = f"{call}: {len(names)} names for {len(fields)} fields"
+        raise FieldError(what, str(names), (), f"The streams have {fields}; name each of them.")
+
+
 def check_parallelism(call: str, parallelism: object) -> None:
     """A positive whole number."""
     if type(parallelism) is not int or parallelism < 1:

@@ -1,0 +1,366 @@
+"""Every wrong call fails where it is made, names what would be right, and adds nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.api.topologies import (
+    Column,
+    Everything,
+    Frame,
+    LogFactory,
+    Longest,
+    Same,
+    Tally,
+    Write,
+    sentences,
+    word_count,
+)
+from trident.builtin import Count, FilterNull, MapGet, Max, SnapshotGet, Split, Sum
+from trident.callables import native
+from trident.errors import DuplicateNameError, FieldError, OperationTypeError, PlanError
+from trident.states.memory import MemoryMapState
+from trident.states.opaque import OpaqueMap
+from trident.states.state import StateSpec
+from trident.stream import Stream
+from trident.topology import TridentTopology
+
+Call = Callable[[TridentTopology, Stream], Any]
+
+
+class Letters:
+    def __call__(self, id: int, sentence: str) -> list[str]:
+        return list(sentence)
+
+
+def memory() -> MemoryMapState.Factory:
+    return MemoryMapState.Factory()
+
+
+def fails(call: Call, error: type[PlanError], text: str) -> None:
+    topology = TridentTopology()
+    stream = sentences(topology)
+    before = topology.plan().nodes
+    with pytest.raises(error, match=text):
+        call(topology, stream)
+    assert topology.plan().nodes == before
+
+
+@pytest.mark.parametrize(
+    ("call", "method"),
+    [
+        (lambda t, s: s.each("sentense", Split(), "word"), "each"),
+        (lambda t, s: s.each("sentense", FilterNull()), "each"),
+        (lambda t, s: s.each("sentense", native("upper(sentence)"), "word"), "each"),
+        (lambda t, s: s.filter("sentense", FilterNull()), "filter"),
+        (lambda t, s: s.project("id, sentense"), "project"),
+        (lambda t, s: s.groupBy("sentense"), "groupBy"),
+        (lambda t, s: s.partitionBy("sentense"), "partitionBy"),
+        (lambda t, s: s.aggregate("sentense", Max(), "max"), "aggregate"),
+        (lambda t, s: s.groupBy("id").aggregate("sentense", Max(), "max"), "aggregate"),
+        (lambda t, s: s.partitionAggregate("sentense", Max(), "max"), "partitionAggregate"),
+        (lambda t, s: s.persistentAggregate(memory(), "sentense", Max(), "max"), "persistent"),
+        (lambda t, s: s.persistentAggregate(memory(), "sentense", Longest(), "m"), "persistent"),
+        (lambda t, s: s.partitionPersist(memory(), "sentense", Write()), "partitionPersist"),
+    ],
+)
+def test_an_unknown_field_is_named_with_the_nearest(call: Call, method: str) -> None:
+    text = rf"{method}\w*: unknown field 'sentense'.* id, sentence\. Did you mean 'sentence'\?"
+    fails(call, FieldError, text)
+
+
+def test_a_query_of_an_unknown_field_is_named() -> None:
+    topology = TridentTopology()
+    counts = word_count(sentences(topology))
+    with pytest.raises(FieldError, match=r"stateQuery: unknown field 'arg'.*Did you mean 'args'"):
+        topology.newDRPCStream("words").stateQuery(counts, "arg", MapGet(), "count")
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda t, s: s.each("sentence", Split(), "id"), "each: there is already a field 'id'"),
+        (lambda t, s: s.groupBy("id").aggregate(Count(), "id"), "already a field 'id'"),
+        (
+            lambda t, s: s.groupBy("id").persistentAggregate(memory(), "id", Longest(), "id"),
+            "already a field 'id'",
+        ),
+        (lambda t, s: s.each("sentence", Split(), "a, a"), "duplicate field 'a'"),
+        (lambda t, s: s.project("id, id"), "duplicate field 'id'"),
+        (lambda t, s: t.merge("a, a", s, s.project("id, sentence")), "duplicate field 'a'"),
+    ],
+)
+def test_a_field_is_there_once(call: Call, text: str) -> None:
+    topology = TridentTopology()
+    with pytest.raises(FieldError, match=text):
+        call(topology, sentences(topology))
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda t, s: s.each("sentence", Split, "w"),
+            r"the class Split'\. Pass an instance: Split",
+        ),
+        (lambda t, s: s.each("sentence", "upper(sentence)", "w"), r'native\("upper\(sentence\)"\)'),
+        (lambda t, s: s.filter("id > 3"), r'filter: a filter is due.*native\("id > 3"\)'),
+        (lambda t, s: s.each("sentence", FilterNull(), "w"), "belongs into each.inputs, filter"),
+        (lambda t, s: s.each("sentence", Split()), "Name the output fields"),
+        (lambda t, s: s.each("sentence", Count(), "n"), "belongs into aggregate"),
+        (lambda t, s: s.each("sentence", 7, "n"), "found 'int 7'. A plain callable will do"),
+        (lambda t, s: s.map(Split(), "n"), r"map: a function is due.*belongs into each"),
+        (lambda t, s: s.map(native("upper(word)")), r"go into each\(native"),
+        (lambda t, s: s.flatMap(Letters), "flatMap: a function is due, found 'the class Letters'"),
+        (lambda t, s: s.peek(Everything()), "peek: a consumer is due"),
+        (lambda t, s: s.aggregate(Count, "n"), "the class Count"),
+        (lambda t, s: s.aggregate(len, "n"), "a CombinerAggregator or a ReducerAggregator or"),
+        (lambda t, s: s.persistentAggregate(memory(), Tally(), "n"), "belongs into aggregate or p"),
+        (lambda t, s: s.partitionPersist(memory(), Count()), "partitionPersist: a StateUpdater"),
+        (lambda t, s: s.each(), "each: takes .inputs,. operation, outputs; found '0 arguments'"),
+        (lambda t, s: s.aggregate("id", Sum(), "n", "m"), "found '4 arguments'"),
+    ],
+)
+def test_what_is_no_operation_is_told_how_to_be_one(call: Call, text: str) -> None:
+    fails(call, OperationTypeError, text)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda t, s: s.aggregate(Sum(), "sum"), r"Sum\(\) takes 1 input field, found 'none'"),
+        (lambda t, s: s.aggregate("id, sentence", Max(), "m"), "found 'id, sentence'"),
+        (lambda t, s: s.aggregate(Count(), "n, m"), r"Count\(\) makes one value"),
+        (lambda t, s: s.persistentAggregate(memory(), "id", Longest(), "n, m"), "makes one value"),
+        (lambda t, s: s.aggregate("sentence", Sum(), "sum"), "adds numbers, not 'string'"),
+        (lambda t, s: s.each("id, sentence", Split(), "w"), "can't take the 2 input fields"),
+        (lambda t, s: s.each(Split(), "w"), "can't take the 0 input fields 'none'"),
+        (lambda t, s: s.each("id", lambda: [1], "w"), r"<lambda>\(\) can't take the 1"),
+        (lambda t, s: s.map(lambda a: a), r"map: <lambda>\(a\) can't take the 2 input fields"),
+        (lambda t, s: s.filter(lambda a: True), "can't take the 2 input fields"),
+    ],
+)
+def test_the_number_of_fields_fits_the_operation(call: Call, text: str) -> None:
+    fails(call, OperationTypeError, text)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda t, s: t.newStream("sentences", Frame()), "already a stream 'sentences'"),
+        (
+            lambda t, s: word_count(s) and word_count(s),
+            r"already a state 'count'\. Give one .* merge\(\) them first",
+        ),
+        (
+            lambda t, s: (
+                word_count(s, MemoryMapState.Factory("same"))
+                and word_count(s, MemoryMapState.Factory("same"), name="other")
+            ),
+            "state 'other' would be kept where 'count' already is: 'memory · same'",
+        ),
+        (lambda t, s: t.newDRPCStream("f") and t.newDRPCStream("f"), "already a DRPC function 'f'"),
+    ],
+)
+def test_names_and_places_are_unique(call: Call, text: str) -> None:
+    topology = TridentTopology()
+    with pytest.raises(DuplicateNameError, match=text):
+        call(topology, sentences(topology))
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda t, s: word_count(s, MemoryMapState), "the class MemoryMapState"),
+        (lambda t, s: word_count(s, MemoryMapState.Factory), "Pass an instance"),
+        (lambda t, s: word_count(s, "redis://host"), "a StateFactory or StateSpec is due"),
+        (lambda t, s: word_count(s, word_count(s)), r"merge\(\) the streams first"),
+        (lambda t, s: word_count(s, StateSpec(memory(), 0)), "requiredNumPartitions is 1 or more"),
+    ],
+)
+def test_a_state_comes_from_a_factory(call: Call, text: str) -> None:
+    topology = TridentTopology()
+    with pytest.raises(PlanError, match=text):
+        call(topology, sentences(topology))
+
+
+def test_a_state_is_named_after_its_output_its_spec_or_the_call() -> None:
+    topology = TridentTopology()
+    stream = sentences(topology)
+    assert word_count(stream).name == "count"
+    assert word_count(stream, StateSpec(memory(), name="spec")).name == "spec"
+    assert word_count(stream, StateSpec(memory(), name="x"), name="call").name == "call"
+    assert stream.partitionPersist(memory(), "sentence", Write()).name == "state"
+
+
+def test_drpc_streams_join_no_others() -> None:
+    topology = TridentTopology()
+    stream, query = sentences(topology), topology.newDRPCStream("words")
+    with pytest.raises(PlanError, match="Cannot join DRPC stream with streams originating from"):
+        topology.merge(stream.project("sentence"), query)
+    with pytest.raises(PlanError, match="Cannot join DRPC stream"):
+        topology.merge(topology.newDRPCStream("other"), query)
+
+
+def test_drpc_streams_update_nothing_and_need_no_spark() -> None:
+    query = TridentTopology().newDRPCStream("words")
+    with pytest.raises(PlanError, match="a DRPC stream can't update a state"):
+        query.partitionPersist(memory(), "args", Write())
+    with pytest.raises(PlanError, match="a DRPC stream can't use Spark expressions"):
+        query.each("args", native("upper(args)"), "upper")
+
+
+@pytest.mark.parametrize(
+    ("merged", "text"),
+    [
+        (lambda t, s: t.merge(s), "two streams or more are due, found '1'"),
+        (lambda t, s: t.merge(s, s.groupBy("id")), "a stream of this topology is due"),
+        (lambda t, s: t.merge(s, sentences(TridentTopology())), "a stream of this topology"),
+        (lambda t, s: t.merge("a, b, c", s, s.project("id, sentence")), "3 names for 2 fields"),
+    ],
+)
+def test_only_streams_of_one_shape_and_topology_merge(merged: Call, text: str) -> None:
+    topology = TridentTopology()
+    with pytest.raises(PlanError, match=text):
+        merged(topology, sentences(topology))
+
+
+def test_streams_of_other_width_do_not_merge() -> None:
+    topology = TridentTopology()
+    stream = sentences(topology)
+    with pytest.raises(FieldError, match="streams of 2 and 1 fields can't be merged"):
+        topology.merge(stream, stream.project("id"))
+
+
+def test_dataframes_and_spouts_share_no_batches() -> None:
+    topology = TridentTopology()
+    stream = sentences(topology)
+    frames = topology.newStream("frames", Frame(Column("id", "bigint"), Column("s", "string")))
+    with pytest.raises(PlanError, match=r"DataFrames \(frames\) and spouts \(sentences\)"):
+        topology.merge(stream, frames)
+    counts = word_count(stream)
+    with pytest.raises(PlanError, match="stateQuery: streaming DataFrames"):
+        frames.stateQuery(counts, "s", MapGet(), "count")
+    with pytest.raises(PlanError, match="stateQuery: streaming DataFrames"):
+        frames.groupBy("s").stateQuery(counts, "s", MapGet(), "count")
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        (lambda s, q: q.stateQuery(memory(), "args", MapGet(), "n"), "a state of this topology"),
+        (
+            lambda s, q: q.stateQuery(s, "args", SnapshotGet(), "n"),
+            "for each group in state 'count'",
+        ),
+        (lambda s, q: q.stateQuery(s, MapGet(), "n"), r"is \(word\), found '\(\)'"),
+        (lambda s, q: q.stateQuery(s, "args", MapGet, "n"), "the class MapGet"),
+        (lambda s, q: q.stateQuery(s, "args", len, "n"), "a QueryFunction is due"),
+        (lambda s, q: q.stateQuery(s, "args", MapGet(), "args"), "already a field 'args'"),
+    ],
+)
+def test_a_query_fits_its_state(query: Callable[[Any, Stream], Any], text: str) -> None:
+    topology = TridentTopology()
+    counts = word_count(sentences(topology))
+    with pytest.raises(PlanError, match=text):
+        query(counts, topology.newDRPCStream("words"))
+
+
+def test_a_wrong_query_of_groups_adds_no_exchange() -> None:
+    topology = TridentTopology()
+    counts = word_count(sentences(topology))
+    words = topology.newDRPCStream("words").groupBy("args")
+    before = topology.plan().nodes
+    with pytest.raises(FieldError, match="unknown field 'word'"):
+        words.stateQuery(counts, "word", MapGet(), "count")
+    assert topology.plan().nodes == before
+
+
+def test_a_single_value_is_not_looked_up_by_key() -> None:
+    topology = TridentTopology()
+    total = sentences(topology).persistentAggregate(memory(), Count(), "total")
+    with pytest.raises(OperationTypeError, match=r"one ungrouped value.*'total'\. Use SnapshotGet"):
+        topology.newDRPCStream("f").stateQuery(total, "args", MapGet(), "n")
+
+
+def test_what_is_no_map_is_not_looked_up_by_key() -> None:
+    topology = TridentTopology()
+    log = topology.newStaticState(LogFactory())
+    with pytest.raises(OperationTypeError, match=r"MapGet\(\) needs .* multiGet\(\).* 'Log'"):
+        topology.newDRPCStream("f").stateQuery(log, "args", MapGet(), "n")
+
+
+def test_new_values_need_an_update_with_outputs() -> None:
+    topology = TridentTopology()
+    with pytest.raises(PlanError, match="nothing updates the state 'state'"):
+        topology.newStaticState(memory()).newValuesStream()
+    silent = sentences(topology).partitionPersist(memory(), "id", Write(), name="silent")
+    with pytest.raises(PlanError, match="the updater has no output fields for 'silent'"):
+        silent.newValuesStream()
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda t, s: s.parallelismHint(0), "1 or more, found '0'"),
+        (lambda t, s: s.parallelismHint(True), "found 'True'"),
+        (lambda t, s: s.name(""), "name: no label"),
+        (lambda t, s: s.groupBy([]), "groupBy: no fields"),
+        (lambda t, s: t.newStream("a/b", Frame()), "no id of a stream is \"'a/b'\""),
+        (lambda t, s: t.newStream("x", Frame(streaming=False)), "isn't a stream"),
+        (lambda t, s: t.newStream("x", [1, 2]), "a streaming DataFrame or a spout is due"),
+        (lambda t, s: t.newStream("x", Frame), "the class Frame"),
+        (lambda t, s: t.newStream("x", Frame(), "opaqe"), "Did you mean 'opaque'"),
+        (lambda t, s: t.newDRPCStream(""), "no name of a function"),
+    ],
+)
+def test_other_arguments_are_checked(call: Call, text: str) -> None:
+    fails(call, PlanError, text)
+
+
+def test_a_dataframe_brings_its_fields_and_is_opaque() -> None:
+    topology = TridentTopology()
+    frame = Frame(Column("value", "string"), Column("n", "bigint"), Column("gap", "interval day"))
+    assert repr(topology.newStream("f", frame).getOutputFields()) == (
+        "Fields('value string, n long, gap')"
+    )
+    (node,) = topology.plan().nodes
+    assert (node.kind, node.clock) == ("opaque", "dataframe")  # type: ignore[attr-defined]
+
+
+def test_a_class_that_converts_is_a_function() -> None:
+    stream = sentences(TridentTopology()).project("sentence").map(int, "n")
+    assert repr(stream.getOutputFields()) == "Fields('n long')"
+
+
+def test_global_is_published_under_its_reserved_name() -> None:
+    stream = sentences(TridentTopology())
+    assert getattr(Stream, "global") is Stream.global_
+    assert getattr(stream, "global")().getOutputFields() == stream.getOutputFields()
+
+
+def test_a_step_remembers_the_line_that_declared_it() -> None:
+    topology = TridentTopology()
+    word_count(sentences(topology))
+    origins = [node.origin for node in topology.plan().nodes]
+    assert {origin.file for origin in origins} == {word_count.__code__.co_filename}
+    assert [origin.call for origin in origins] == [
+        *("newStream", "each", "persistentAggregate", "persistentAggregate"),
+    ]
+
+
+def test_a_stream_is_a_handle_that_branches() -> None:
+    stream = sentences(TridentTopology())
+    one, other = stream.each("sentence", Same(), "a"), stream.each("sentence", Same(), "b")
+    assert one.getOutputFields().names == ("id", "sentence", "a")
+    assert other.getOutputFields().names == ("id", "sentence", "b")
+    assert stream.getOutputFields().names == ("id", "sentence")
+
+
+def test_an_opaque_map_of_ones_own_has_no_clash() -> None:
+    topology = TridentTopology()
+    factory: Any = OpaqueMap.factory(memory().store.open)
+    assert word_count(sentences(topology), factory).name == "count"

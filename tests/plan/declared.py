@@ -1,0 +1,129 @@
+"""The topologies whose explanations are pinned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.api.topologies import (
+    Column,
+    Everything,
+    Frame,
+    LogFactory,
+    Longest,
+    Same,
+    Tally,
+    Write,
+    sentences,
+    word_count,
+)
+from trident.builtin import (
+    Count,
+    Debug,
+    FilterNull,
+    MapGet,
+    Max,
+    Negate,
+    SnapshotGet,
+    Split,
+    Sum,
+    TupleCollectionGet,
+)
+from trident.callables import native
+from trident.states.memory import LRUMemoryMapState, MemoryMapState
+from trident.states.nontransactional import NonTransactionalMap
+from trident.states.state import StateSpec
+from trident.states.transactional import TransactionalMap
+from trident.topology import TridentTopology
+
+memory = MemoryMapState.Factory
+
+
+def word_count_with_queries() -> TridentTopology:
+    topology = TridentTopology()
+    stream = sentences(topology).name("text").parallelismHint(4)
+    counts = word_count(stream).parallelismHint(2)
+    (
+        topology.newDRPCStream("words")
+        .each("args", Split(), "word")
+        .groupBy("word")
+        .stateQuery(counts, "word", MapGet(), "count")
+        .each("count", FilterNull())
+        .aggregate("count", Sum(), "sum")
+    )
+    (
+        topology.newDRPCStream("all")
+        .broadcast()
+        .stateQuery(counts, TupleCollectionGet(), "word, count")
+        .project("word, count")
+    )
+    return topology
+
+
+def native_word_count() -> TridentTopology:
+    topology = TridentTopology()
+    frame = Frame(Column("value", "string"), Column("time", "timestamp"))
+    (
+        topology.newStream("lines", frame, kind="transactional")
+        .each("value", native("explode(split(value, ' '))"), "word")
+        .filter(native("word <> ''"))
+        .groupBy("word")
+        .persistentAggregate(memory(), Count(), "count")
+    )
+    return topology
+
+
+def every_step() -> TridentTopology:
+    topology = TridentTopology()
+    stream = sentences(topology)
+    long = (
+        stream.each("sentence", Same(), "copy")
+        .each("copy", Negate(FilterNull()))
+        .filter(Everything())
+        .map(lambda id, sentence, copy: (id, sentence), "id, text string")
+        .flatMap(lambda id, text: [(id, text)])
+        .peek(print)
+        .each(Debug("seen"))
+        .shuffle()
+        .partitionAggregate("id", Tally(), "n long")
+    )
+    short = stream.batchGlobal().aggregate("id", Max(), "n")
+    merged = topology.merge(long, short)
+    total = merged.persistentAggregate(memory(), "n", Sum(), "total")
+    total.newValuesStream().each("total", Same(), "again").partitionPersist(
+        memory(), "again", Write(), name="totals"
+    )
+    stream.global_().stateQuery(total, SnapshotGet(), "before")
+    longest = stream.groupBy("id").persistentAggregate(
+        StateSpec(memory(), 3), "sentence", Longest(), "longest"
+    )
+    topology.newDRPCStream("longest").map(int, "id long").stateQuery(
+        longest, "id", MapGet(), "longest"
+    )
+    other = topology.newStaticState(LRUMemoryMapState.Factory(10), name="recent")
+    topology.newDRPCStream("recent").stateQuery(other, "args", MapGet(), "value")
+    return topology
+
+
+def weak_guarantees() -> TridentTopology:
+    topology = TridentTopology()
+    store: Any = memory().store
+    opaque = sentences(topology, "opaque")
+    word_count(opaque, TransactionalMap.factory(store.open, name="a"), name="transactional")
+    word_count(opaque, NonTransactionalMap.factory(store.open, name="b"), name="plain")
+    unsure = Same()
+    unsure.deterministic = False
+    (
+        topology.newStream("sure", Frame(Column("a", "string")), kind="transactional")
+        .each("a", unsure, "b string")
+        .groupBy("b")
+        .persistentAggregate(
+            TransactionalMap.factory(store.open, name="c"), Count(), "n", name="varying"
+        )
+    )
+    lost = topology.newStream("lost", Frame(Column("a", "string")), kind="non-transactional")
+    lost.groupBy("a").persistentAggregate(memory(), Count(), "m")
+    lost.partitionPersist(LogFactory(), "a", Write(), name="log")
+    return topology
+
+
+DECLARED = (word_count_with_queries, native_word_count, every_step, weak_guarantees)

@@ -1,0 +1,41 @@
+"""Explanations are pinned, so that a change of any plan is seen.
+
+After a change that is meant, write them anew: ``python -m tests.plan.test_explain``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.plan.declared import DECLARED
+from trident.topology import TridentTopology
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+
+def shown(declare: Callable[[], TridentTopology]) -> dict[Path, str]:
+    topology, name = declare(), declare.__name__
+    return {
+        SNAPSHOTS / f"{name}.txt": topology.explain() + "\n",
+        SNAPSHOTS / f"{name}.mmd": topology.to_mermaid() + "\n",
+    }
+
+
+@pytest.mark.parametrize("declare", DECLARED)
+def test_the_explanation_is_the_pinned_one(declare: Callable[[], TridentTopology]) -> None:
+    for path, text in shown(declare).items():
+        assert text == path.read_text(), path.name
+
+
+def test_an_explanation_is_the_same_every_time() -> None:
+    assert len({declare().explain() for declare in DECLARED for _ in range(5)}) == len(DECLARED)
+
+
+if __name__ == "__main__":
+    SNAPSHOTS.mkdir(exist_ok=True)
+    for declare in DECLARED:
+        for path, text in shown(declare).items():
+            path.write_text(text)

@@ -1,0 +1,161 @@
+"""What each state is worth, why, and which pairs warn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import pytest
+
+from tests.api.topologies import LogFactory, Same, Write, sentences, word_count
+from trident.builtin import Count, MapGet
+from trident.callables import native
+from trident.errors import GuaranteeWarning
+from trident.plan.guarantee import Guarantee, guarantee
+from trident.plan.nodes import Kind, StateUpdateNode
+from trident.plan.start import warn_inexact
+from trident.states.backing_map import IBackingMap
+from trident.states.memory import MemoryMapState
+from trident.states.nontransactional import NonTransactionalMap
+from trident.states.opaque import OpaqueMap
+from trident.states.transactional import TransactionalMap
+from trident.states.values import StateType
+from trident.stream import Stream
+from trident.topology import TridentTopology
+
+STORE: Any = MemoryMapState.Factory().store
+MAPS: Mapping[StateType, Any] = {
+    StateType.OPAQUE: OpaqueMap.factory(STORE.open, name="opaque"),
+    StateType.TRANSACTIONAL: TransactionalMap.factory(STORE.open, name="transactional"),
+    StateType.NON_TRANSACTIONAL: NonTransactionalMap.factory(STORE.open, name="plain"),
+}
+LEVELS = {
+    ("transactional", StateType.OPAQUE): "exactly once",
+    ("transactional", StateType.TRANSACTIONAL): "exactly once",
+    ("transactional", StateType.NON_TRANSACTIONAL): "at least once",
+    ("opaque", StateType.OPAQUE): "exactly once",
+    ("opaque", StateType.TRANSACTIONAL): "best effort",
+    ("opaque", StateType.NON_TRANSACTIONAL): "at least once",
+    ("non-transactional", StateType.OPAQUE): "at most once",
+    ("non-transactional", StateType.TRANSACTIONAL): "best effort",
+    ("non-transactional", StateType.NON_TRANSACTIONAL): "best effort",
+}
+
+
+def of(topology: TridentTopology, name: str) -> Guarantee:
+    plan = topology.plan()
+    (update,) = (
+        node for node in plan.nodes if isinstance(node, StateUpdateNode) and node.state.name == name
+    )
+    return guarantee(plan, update)
+
+
+def counted(stream: Stream, kept: StateType, name: str = "count") -> Any:
+    return stream.groupBy("sentence").persistentAggregate(MAPS[kept], Count(), "count", name=name)
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+@pytest.mark.parametrize("kept", list(StateType))
+def test_the_level_follows_from_both_kinds(kind: Kind, kept: StateType) -> None:
+    topology = TridentTopology()
+    counted(sentences(topology, kind), kept)
+    found = of(topology, "count")
+    assert found.level == LEVELS[kind, kept]
+    assert found.exact == (found.advice is None)
+    assert found.why.startswith(f"{kind} stream, {kept.value} map")
+
+
+def test_of_merged_streams_the_weakest_counts() -> None:
+    topology = TridentTopology()
+    one = sentences(topology, "transactional")
+    other = topology.newStream("other", topology.plan().nodes[0].source, "opaque")  # type: ignore[attr-defined]
+    counted(topology.merge(one, other), StateType.TRANSACTIONAL)
+    assert of(topology, "count").level == "best effort"
+
+
+def unsure(operation: Any) -> Any:
+    operation.deterministic = False
+    return operation
+
+
+def static(stream: Stream, topology: TridentTopology) -> Stream:
+    state = topology.newStaticState(MemoryMapState.Factory())
+    return stream.stateQuery(state, "sentence", MapGet(), "x")
+
+
+@pytest.mark.parametrize(
+    ("lower", "why"),
+    [
+        (lambda s, t: s.each("id", unsure(Same()), "x"), "each(id, Same(), x) is not determ"),
+        (lambda s, t: s.filter(unsure(lambda id, s: True)), "<lambda>) is not deterministic"),
+        (lambda s, t: s.filter(native("rand() < 0.5", deterministic=False)), "is not determ"),
+        (static, "reads a state that is static"),
+    ],
+)
+def test_what_varies_makes_a_transactional_stream_opaque(lower: Any, why: str) -> None:
+    topology = TridentTopology()
+    counted(lower(sentences(topology), topology), StateType.TRANSACTIONAL)
+    assert of(topology, "count").level == "best effort"
+    assert why in of(topology, "count").why
+
+
+@pytest.mark.parametrize(
+    ("kept", "level"),
+    [
+        (StateType.OPAQUE, "exactly once"),
+        (StateType.TRANSACTIONAL, "best effort"),
+        (StateType.NON_TRANSACTIONAL, "best effort"),
+    ],
+)
+def test_a_query_of_a_state_that_is_not_opaque_varies(kept: StateType, level: str) -> None:
+    topology = TridentTopology()
+    stream = sentences(topology)
+    read = counted(stream, kept, "read")
+    asked = stream.stateQuery(read, "sentence", MapGet(), "x")
+    asked.groupBy("x").persistentAggregate(
+        TransactionalMap.factory(STORE.open, name="other"), Count(), "count"
+    )
+    assert of(topology, "count").level == level
+
+
+def test_new_values_of_a_plain_map_vary() -> None:
+    topology = TridentTopology()
+    values = counted(sentences(topology), StateType.NON_TRANSACTIONAL, "plain").newValuesStream()
+    values.groupBy("count").persistentAggregate(MAPS[StateType.TRANSACTIONAL], Count(), "n")
+    assert "gives new values that a replay changes" in of(topology, "n").why
+
+
+def test_a_state_of_ones_own_is_not_known_and_does_not_warn() -> None:
+    topology = TridentTopology()
+    sentences(topology).partitionPersist(LogFactory(), "id", Write(), name="log")
+    found = of(topology, "log")
+    assert (found.level, found.exact) == ("not known", True)
+    warn_inexact(topology.plan())
+
+
+def test_a_map_of_two_methods_tells_what_is_left_open() -> None:
+    class Simple(IBackingMap):
+        def multiGet(self, keys: Any) -> Any:
+            return [None for _ in keys]
+
+        def multiPut(self, keys: Any, values: Any) -> None: ...
+
+    class Fenced(Simple):
+        def multiPutFenced(self, keys: Any, values: Any, fence: bytes) -> bool:
+            return True
+
+    topology = TridentTopology()
+    stream = sentences(topology)
+    word_count(stream, OpaqueMap.factory(Simple), name="simple")
+    word_count(stream, OpaqueMap.factory(Fenced), name="fenced")
+    assert "Simple can't refuse a late write" in of(topology, "simple").why
+    assert of(topology, "fenced").why == "transactional stream, opaque map"
+
+
+def test_an_inexact_pair_warns_with_one_that_would_be_exact() -> None:
+    topology = TridentTopology()
+    counted(sentences(topology, "opaque"), StateType.NON_TRANSACTIONAL)
+    text = "state 'count' is at least once: opaque stream, non-transactional map; a replayed"
+    with pytest.warns(GuaranteeWarning, match=text) as warned:
+        warn_inexact(topology.plan())
+    assert "Exact would be an opaque map" in str(warned[0].message)
