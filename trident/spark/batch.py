@@ -1,0 +1,254 @@
+"""One attempt of a batch on Spark: reads, updates and other ends, in the order that is right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from trident.batch.outcome import Outcome
+from trident.groups import StateNode
+from trident.plan.nodes import (
+    AggregateNode,
+    NewValuesNode,
+    Node,
+    PartitionNode,
+    StateQueryNode,
+    StateUpdateNode,
+)
+from trident.plan.types import field_type
+from trident.rows import Row
+from trident.spark.block import Block, block_of_table
+from trident.spark.compile import Compiler
+from trident.spark.flow import Flow
+from trident.spark.group import GroupPlan, is_on_driver
+from trident.spark.kernels import array_of, chained
+from trident.spark.natives import combines_in_python
+from trident.spark.queries import Lookup, QueryStep, answered
+from trident.spark.schemas import Schemas, quoted, selected
+from trident.spark.steps import Place, Step, Task
+from trident.spark.update import STATUS, Update, UpdateKernel, judged
+from trident.states.control import ControlRecord
+from trident.states.stack import MapStateFactory
+from trident.states.state import State
+from trident.states.values import StateType
+
+
+class SparkBatch:
+    """One attempt of one batch; made for it and used by the thread that runs it.
+
+    Parameters
+    ----------
+    group : GroupPlan
+        What stays the same from batch to batch.
+    record : ControlRecord
+        What every state of the group has begun.
+    frames : mapping of node to DataFrame
+        The tuples of the batch.
+    schemas : Schemas
+        Looks schemas up.
+    states : mapping of node to State
+        The group's states in this process.
+    small : bool
+        Whether one partition will do.
+    """
+
+    def __init__(
+        self,
+        group: GroupPlan,
+        record: ControlRecord,
+        frames: Mapping[Node, DataFrame],
+        schemas: Schemas,
+        states: Mapping[StateNode, State],
+        *,
+        small: bool,
+    ) -> None:
+        self._group = group
+        self._record = record
+        self._schemas = schemas
+        self._states = states
+        self._task = Task(record, 0, 1)
+        self._small = small
+        self._compiler = Compiler(
+            group, record, frames, schemas, small=small, special=self._special
+        )
+        self._session: SparkSession = next(iter(frames.values())).sparkSession
+        self._begun: list[State] = []
+        self._updated: dict[Node, Flow | None] = {}
+        self._outcome = Outcome()
+
+    def run(self) -> Outcome:
+        """Run all of it; return what updates in tasks have touched.
+
+        States are read before any is written. What lives on the driver is written last, so that
+        a step that fails has left nothing there.
+        """
+        for query in self._group.queries:
+            self._compiler.flow(query)
+        for update in self._group.group.updates:
+            self._update(update)
+        for end in self._group.ends:
+            self._compiler.settled(end).frame.write.format("noop").mode("overwrite").save()
+        for state in self._begun:
+            state.commit(self._record)
+        return self._outcome
+
+    def release(self) -> None:
+        """Let go of what the batch kept in the cluster."""
+        self._compiler.release()
+
+    def _special(self, node: Node) -> Flow:
+        if isinstance(node, StateQueryNode):
+            return self._query(node)
+        assert isinstance(node, NewValuesNode)
+        flow = self._update(node.parent)
+        assert flow is not None
+        return flow
+
+    # Updates.
+
+    def _update(self, node: StateUpdateNode) -> Flow | None:
+        """Update a state, once; return the new values where anything takes them."""
+        if node not in self._updated:
+            wanted = any(isinstance(c, NewValuesNode) for c in self._group.consumers(node))
+            update = Update(
+                self._group.place(node),
+                node.updater,
+                node.parent.fields.select(node.inputs),
+                len(node.outputs),
+                wanted,
+            )
+            run = self._update_here if is_on_driver(node.state) else self._update_in_tasks
+            self._updated[node] = run(node, update)
+        return self._updated[node]
+
+    def _update_here(self, node: StateUpdateNode, update: Update) -> Flow | None:
+        flow, steps = self._before(node)
+        block = block_of_table(flow.frame.toArrow())
+        if steps:
+            [block] = chained(steps, iter([block]), self._task)
+        state = self._states[node]
+        state.beginCommit(self._record)
+        self._begun.append(state)
+        rows = update.apply(state, block, self._task)
+        if not update.wanted:
+            return None
+        names = self._group.needed[node]
+        positions = [node.fields.index(name) for name in names]
+        picked = [tuple(row[position] for position in positions) for row in rows]
+        types = {name: field_type(node, name) for name in names}
+        return self._local(types, picked, update.place)
+
+    def _update_in_tasks(self, node: StateUpdateNode, update: Update) -> Flow | None:
+        flow, steps = self._before(node)
+        key = self._key(node)
+        count = self._count(node) if key else 1
+        if count > 1:
+            flow = self._compiler.routed(flow, key, count)
+        else:
+            flow = self._compiler.gathered(flow)
+        names = node.fields.names if update.wanted else ()
+        types = {name: field_type(node, name) for name in names}
+        schema = self._schemas.of({**types, STATUS: "binary"})
+        kernel = UpdateKernel(steps, update, node.state.factory, schema.arrow, self._record, count)
+        frame = flow.frame.mapInArrow(kernel, schema.struct)
+        if not update.wanted:
+            self._judge(frame)
+            return None
+        frame = frame.localCheckpoint(eager=True)
+        is_status = F.col(STATUS).isNotNull()
+        self._judge(frame.where(is_status).select(STATUS))
+        values = frame.where(~is_status)
+        return Flow(selected(values, names), dict(types), count)
+
+    def _judge(self, statuses: DataFrame) -> None:
+        self._outcome += judged(statuses.toArrow().column(0).to_pylist())
+
+    def _before(self, node: StateUpdateNode) -> tuple[Flow, tuple[Step, ...]]:
+        """What an update takes, and the steps that it runs itself before it."""
+        aggregate = self._group.aggregate_before(node)
+        if aggregate is not None and combines_in_python(aggregate):
+            names = (*(aggregate.group or ()), *aggregate.outputs)
+            partial = self._compiler.partial(aggregate)
+            flow = partial.settled(names, self._record, self._schemas)
+            return flow, (self._compiler.final_step(aggregate),)
+        return self._compiler.settled(node.parent, node.inputs.names), ()
+
+    def _key(self, node: StateUpdateNode) -> tuple[str, ...]:
+        """The fields whose values say which partition of the state a tuple belongs to."""
+        before = self._group.before_hints(node)
+        if isinstance(before, PartitionNode):
+            return before.by.names if before.by else ()
+        if isinstance(before, AggregateNode):
+            return before.group.names if before.group else ()
+        return node.group.names if node.group else ()
+
+    def _count(self, node: StateUpdateNode) -> int:
+        """How many partitions a state has; the same in every batch where that may matter."""
+        by_key = isinstance(node.state.factory, MapStateFactory)
+        if self._small and by_key and not node.state.required_partitions:
+            return 1
+        return self._group.hint(node) or self._group.partitions
+
+    # Queries.
+
+    def _query(self, node: StateQueryNode) -> Flow:
+        updated = isinstance(node.state, StateUpdateNode)
+        lookup = Lookup(
+            self._group.place(node),
+            node.function,
+            node.parent.fields.select(node.inputs),
+            node.outputs.names,
+            updated,
+        )
+        state = self._states[node.state]
+        if is_on_driver(node.state.state):
+            return self._joined(node, lookup, state)
+        needed = self._group.needed[node]
+        carried = tuple(name for name in needed if name in node.parent.fields)
+        step = QueryStep(lookup.place, lookup, node.state.state.factory, carried)
+        steady = updated and getattr(state, "kind", None) is StateType.OPAQUE
+        flow = self._compiler.flow(node.parent).then(
+            step, node, lookup.outputs, deterministic=steady
+        )
+        # What is read must be read before the update, which would otherwise come first.
+        return flow if steady or not updated else self._compiler.kept(node, flow)
+
+    def _joined(self, node: StateQueryNode, lookup: Lookup, state: State) -> Flow:
+        """Look distinct inputs up on the driver, and join the answers."""
+        flow = self._compiler.twice(node.parent)
+        inputs = lookup.inputs.names
+        if inputs:
+            asked = block_of_table(selected(flow.frame, inputs).distinct().toArrow())
+        else:
+            asked = Block({}, {}, 1)
+        rows = answered(lookup, state, asked, self._task)
+        needed = self._group.needed[node]
+        outputs = tuple(name for name in lookup.outputs if name in needed)
+        positions = [lookup.outputs.index(name) + len(inputs) for name in outputs]
+        keys = {f"__key{i}": kind for i, kind in enumerate(flow.typed(inputs).values())}
+        types = {**keys, **{name: field_type(node, name) for name in outputs}}
+        picked = [(*row[: len(inputs)], *(row[p] for p in positions)) for row in rows]
+        found = self._local(types, picked, lookup.place).frame
+        condition = F.lit(True)
+        for name, key in zip(inputs, keys, strict=True):
+            condition &= flow.frame[quoted(name)].eqNullSafe(found[key])
+        joined = flow.frame.join(found, condition, "inner")
+        kinds = {name: flow.types.get(name, types.get(name)) for name in needed}
+        return replace(flow, frame=selected(joined, needed), types=kinds)
+
+    def _local(self, types: Mapping[str, str], rows: Sequence[Row], place: Place) -> Flow:
+        """Rows of the driver as a flow."""
+        schema = self._schemas.of(types)
+        names = tuple(types)
+        columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+        arrays = [
+            array_of(list(values), field, place, self._task)
+            for values, field in zip(columns, schema.arrow, strict=True)
+        ]
+        table = pa.Table.from_arrays(arrays, schema=schema.arrow)
+        frame = self._session.createDataFrame(table, schema.struct).coalesce(1)
+        return Flow(frame, dict(types), 1)

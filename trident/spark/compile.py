@@ -1,0 +1,333 @@
+"""From the nodes of a batch group to DataFrames: one walk a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import singledispatchmethod
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from trident.errors import PlanError
+from trident.fields import Fields
+from trident.operations import CombinerAggregator, Operation, ReducerAggregator
+from trident.plan.nodes import (
+    AggregateNode,
+    EachNode,
+    FilterNode,
+    FlatMapNode,
+    HintNode,
+    MapNode,
+    MergeNode,
+    NameNode,
+    NativeNode,
+    NewValuesNode,
+    Node,
+    PartitionAggregateNode,
+    PartitionNode,
+    PeekNode,
+    ProjectNode,
+    SourceNode,
+    StateQueryNode,
+)
+from trident.spark.flow import Flow
+from trident.spark.folds import AggregateStep, CombineStep, ReduceStep
+from trident.spark.group import GroupPlan
+from trident.spark.natives import combines_in_python, is_native, native_aggregate, native_step
+from trident.spark.routing import BUCKET, by_key
+from trident.spark.schemas import Schemas, quoted, selected
+from trident.spark.steps import EachStep, FilterStep, FlatMapStep, MapStep, PeekStep, Step
+from trident.states.control import ControlRecord
+
+
+class Compiler:
+    """One batch of one group; made for each attempt, used by the thread that runs it.
+
+    Parameters
+    ----------
+    group : GroupPlan
+        What stays the same from batch to batch.
+    record : ControlRecord
+        What every state of the group has begun.
+    frames : mapping of node to DataFrame
+        The tuples of the batch: at the sources, or at the step up to which Spark's own clock has
+        run them already.
+    schemas : Schemas
+        Looks schemas up.
+    small : bool
+        Whether one partition will do, which saves every exchange.
+    special : callable
+        Gives the flow of a step that touches a state.
+    """
+
+    def __init__(
+        self,
+        group: GroupPlan,
+        record: ControlRecord,
+        frames: Mapping[Node, DataFrame],
+        schemas: Schemas,
+        *,
+        small: bool,
+        special: Callable[[Node], Flow],
+    ) -> None:
+        self.group = group
+        self.record = record
+        self.schemas = schemas
+        self._small = small
+        self._special = special
+        self._flows: dict[Node, Flow] = {}
+        self._persisted: list[DataFrame] = []
+        for node, frame in frames.items():
+            self._flows[node] = self._begun(node, frame)
+
+    def flow(self, node: Node) -> Flow:
+        """The output of a step; made once, so that several consumers see the same."""
+        if node not in self._flows:
+            made = self._flow(node)
+            if self.group.is_shared(node):
+                made = self.kept(node, made)
+            self._flows[node] = made
+        return self._flows[node]
+
+    def settled(self, node: Node, names: Iterable[str] | None = None) -> Flow:
+        """The output of a step as a DataFrame of these columns, by default all that are needed."""
+        wanted = self.group.needed[node] if names is None else tuple(names)
+        return self.flow(node).settled(wanted, self.record, self.schemas)
+
+    def kept(self, node: Node, flow: Flow) -> Flow:
+        """The flow materialised, so that what is read twice is made once.
+
+        What may come out differently when it is made again is checkpointed: a lost block then
+        fails the attempt.
+        """
+        flow = flow.settled(self.group.needed[node], self.record, self.schemas)
+        if self.group.is_deterministic(node):
+            self._persisted.append(flow.frame.persist())
+            return flow
+        return replace(flow, frame=flow.frame.localCheckpoint(eager=True))
+
+    def twice(self, node: Node) -> Flow:
+        """The output of a step for reading it twice."""
+        flow = self.settled(node)
+        if self.group.is_shared(node) or (isinstance(node, SourceNode) and node.clock == "spout"):
+            return flow
+        self._flows[node] = self.kept(node, flow)
+        return self._flows[node]
+
+    def release(self) -> None:
+        """Let go of what was persisted."""
+        for frame in self._persisted:
+            frame.unpersist()
+
+    def _begun(self, node: Node, frame: DataFrame) -> Flow:
+        names = self.group.needed[node]
+        types = {name: node.fields.types[name] for name in names}
+        if self._small:
+            flow = Flow(frame.coalesce(1), types, 1)
+        else:
+            hinted = self.group.hint(node)
+            frame = frame if hinted is None else frame.repartition(hinted)
+            flow = Flow(frame, types, hinted or self.group.partitions)
+        if isinstance(node, SourceNode) and node.clock == "spout":
+            return flow  # its tuples are on the driver, so that reading them twice costs nothing
+        return self.kept(node, flow) if self.group.is_shared(node) else flow
+
+    def _count(self, node: Node) -> int:
+        return 1 if self._small else self.group.hint(node) or self.group.partitions
+
+    @singledispatchmethod
+    def _flow(self, node: Node) -> Flow:
+        raise PlanError(f"{node.origin.call} at {node.origin}: Spark has no way to run", repr(node))
+
+    @_flow.register(StateQueryNode | NewValuesNode)
+    def _(self, node: StateQueryNode | NewValuesNode) -> Flow:
+        return self._special(node)
+
+    @_flow.register(HintNode | NameNode)
+    def _(self, node: HintNode | NameNode) -> Flow:
+        return self.flow(node.parent)
+
+    @_flow.register
+    def _(self, node: ProjectNode) -> Flow:
+        return self.flow(node.parent)
+
+    @_flow.register
+    def _(self, node: EachNode) -> Flow:
+        step = EachStep(
+            self.group.place(node),
+            node.function,
+            self._inputs(node, node.inputs),
+            self._carried(node, node.parent),
+            node.outputs.names,
+        )
+        return self._then(node, step, node.function, node.outputs.names)
+
+    @_flow.register
+    def _(self, node: FilterNode) -> Flow:
+        inputs, carried = self._inputs(node, node.inputs), self._carried(node, node.parent)
+        step = FilterStep(self.group.place(node), node.filter, inputs, carried)
+        return self._then(node, step, node.filter)
+
+    @_flow.register
+    def _(self, node: MapNode) -> Flow:
+        names = node.fields.names
+        step = MapStep(self.group.place(node), node.function, node.parent.fields, (), names)
+        return self._then(node, step, node.function, names)
+
+    @_flow.register
+    def _(self, node: FlatMapNode) -> Flow:
+        names = node.fields.names
+        step = FlatMapStep(self.group.place(node), node.function, node.parent.fields, (), names)
+        return self._then(node, step, node.function, names)
+
+    @_flow.register
+    def _(self, node: PeekNode) -> Flow:
+        step = PeekStep(self.group.place(node), node.consumer, node.parent.fields, ())
+        return self._then(node, step, node.consumer)
+
+    @_flow.register
+    def _(self, node: NativeNode) -> Flow:
+        flow = self.settled(node.parent)
+        kept = self._carried(node, node.parent)
+        types = {name: flow.types[name] for name in kept}
+        types |= dict.fromkeys(node.outputs.names)
+        return replace(flow, frame=native_step(flow.frame, node, kept), types=types)
+
+    @_flow.register
+    def _(self, node: MergeNode) -> Flow:
+        positions = [node.fields.index(name) for name in self.group.needed[node]]
+        names = self.group.needed[node]
+        flows = []
+        for parent in node.merged:
+            theirs = [parent.fields.names[position] for position in positions]
+            flows.append(self.settled(parent, theirs))
+        frame = flows[0].frame.toDF(*names) if names else flows[0].frame
+        for flow in flows[1:]:
+            frame = frame.union(flow.frame)
+        partitions = sum(flow.partitions for flow in flows)
+        types = dict.fromkeys(names)
+        if self._small:
+            return Flow(frame.coalesce(1), types, 1)
+        return Flow(frame, types, partitions)
+
+    @_flow.register
+    def _(self, node: PartitionNode) -> Flow:
+        count = self._count(node)
+        if self.group.is_routed_later(node):
+            return self.flow(node.parent)
+        flow = self.settled(node.parent, self.group.needed[node])
+        if node.how in ("global", "batchGlobal"):
+            return self.gathered(flow)
+        if count == 1 and flow.partitions == 1:
+            return flow
+        if node.how == "broadcast":
+            return _copied(flow, count)
+        columns = map(quoted, node.by or ())
+        return replace(flow, frame=flow.frame.repartition(count, *columns), partitions=count)
+
+    @_flow.register
+    def _(self, node: PartitionAggregateNode) -> Flow:
+        return self._aggregated(node, self.flow(node.parent))
+
+    @_flow.register
+    def _(self, node: AggregateNode) -> Flow:
+        if is_native(node.aggregator):
+            return self._native_aggregate(node)
+        if combines_in_python(node):
+            partial = self.partial(node)
+            names = self._aggregate_names(node)
+            flow = self._brought(partial.settled(names, self.record, self.schemas), node)
+            return self._then_on(flow, node, self.final_step(node))
+        names = self.group.needed[node.parent]
+        return self._aggregated(node, self._brought(self.settled(node.parent, names), node))
+
+    def partial(self, node: AggregateNode) -> Flow:
+        """The aggregates of each partition, for a combiner of the user's."""
+        return self._aggregated(node, self.flow(node.parent))
+
+    def final_step(self, node: AggregateNode) -> CombineStep:
+        """The step that combines the aggregates of several partitions."""
+        [output] = node.outputs.names
+        assert isinstance(node.aggregator, CombinerAggregator)
+        group = node.group.names if node.group else ()
+        inputs = Fields(output)
+        return CombineStep(
+            self.group.place(node), node.aggregator, group, inputs, output, partial=True
+        )
+
+    def gathered(self, flow: Flow) -> Flow:
+        """The flow in one partition."""
+        if flow.partitions == 1:
+            return flow
+        return replace(flow, frame=flow.frame.repartition(1), partitions=1)
+
+    def routed(self, flow: Flow, names: tuple[str, ...], count: int) -> Flow:
+        """The flow with each key in its own partition, and that partition in a column."""
+        types = flow.typed(tuple(flow.types))
+        frame = by_key(flow.frame, names, types, count, self.schemas)
+        return Flow(frame, {**types, BUCKET: "int"}, count)
+
+    def _brought(self, flow: Flow, node: AggregateNode) -> Flow:
+        """The flow with each group in one partition."""
+        count = self._count(node)
+        if not node.group or count == 1:
+            return self.gathered(flow)
+        columns = []
+        for name, kind in flow.typed(node.group.names).items():
+            column = F.col(quoted(name))
+            # -0.0 and 0.0 are one key, but have two hashes.
+            columns.append(column + F.lit(0.0) if kind in ("double", "float") else column)
+        return replace(flow, frame=flow.frame.repartition(count, *columns), partitions=count)
+
+    def _native_aggregate(self, node: AggregateNode) -> Flow:
+        flow = self.settled(node.parent)
+        frame = native_aggregate(flow.frame, node, self.group.place(node), self.record.token)
+        partitions = 1 if flow.partitions == 1 or not node.group else self.group.partitions
+        count = self._count(node)
+        if count < partitions:
+            frame, partitions = frame.coalesce(count), count
+        return Flow(frame, dict.fromkeys(self._aggregate_names(node)), partitions)
+
+    def _aggregate_names(self, node: AggregateNode | PartitionAggregateNode) -> tuple[str, ...]:
+        return (*(node.group or ()), *node.outputs)
+
+    def _aggregated(self, node: AggregateNode | PartitionAggregateNode, flow: Flow) -> Flow:
+        return self._then_on(flow, node, _fold(node, self._inputs(node, node.inputs), self.group))
+
+    def _then(
+        self, node: Any, step: Step, operation: Operation, outputs: tuple[str, ...] = ()
+    ) -> Flow:
+        flow = self.flow(node.parent)
+        return flow.then(step, node, outputs, deterministic=operation.deterministic)
+
+    def _then_on(
+        self, flow: Flow, node: AggregateNode | PartitionAggregateNode, step: Step
+    ) -> Flow:
+        deterministic = node.aggregator.deterministic
+        return flow.then(step, node, node.outputs.names, deterministic=deterministic)
+
+    def _inputs(self, node: Any, inputs: Fields) -> Fields:
+        return Fields.of(node.parent.fields.select(inputs))
+
+    def _carried(self, node: Node, parent: Node) -> tuple[str, ...]:
+        return tuple(name for name in self.group.needed[node] if name in parent.fields)
+
+
+def _fold(node: AggregateNode | PartitionAggregateNode, inputs: Fields, plan: GroupPlan) -> Step:
+    place, group = plan.place(node), node.group.names if node.group else ()
+    outputs = node.outputs.names
+    if isinstance(node.aggregator, CombinerAggregator):
+        return CombineStep(place, node.aggregator, group, inputs, outputs[0])
+    if isinstance(node.aggregator, ReducerAggregator):
+        return ReduceStep(place, node.aggregator, group, inputs, outputs[0])
+    return AggregateStep(place, node.aggregator, group, inputs, outputs)
+
+
+def _copied(flow: Flow, count: int) -> Flow:
+    """Every row once in each partition."""
+    copies = F.explode(F.sequence(F.lit(0), F.lit(count - 1))).alias(BUCKET)
+    names = tuple(flow.types)
+    frame = flow.frame.select(*map(quoted, names), copies).repartitionById(count, BUCKET)
+    return replace(flow, frame=selected(frame, names), partitions=count)

@@ -1,0 +1,159 @@
+"""What the Spark engine knows of a batch group before any batch."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from trident.local.steps import operation_of
+from trident.plan.describe import describe
+from trident.plan.nodes import (
+    AggregateNode,
+    HintNode,
+    NameNode,
+    NativeNode,
+    NewValuesNode,
+    Node,
+    PartitionNode,
+    ProjectNode,
+    SourceNode,
+    StateDeclaration,
+    StateQueryNode,
+    StateUpdateNode,
+    StaticStateNode,
+)
+from trident.plan.plan import BatchGroup, Plan, ancestors
+from trident.plan.rewrites.prune import needed_fields
+from trident.plan.stages import stages
+from trident.spark.steps import Place
+
+_PLAIN = (StateUpdateNode, StaticStateNode, NewValuesNode, SourceNode)
+
+
+class GroupPlan:
+    """One group of a plan, with what compiling its batches asks again and again.
+
+    Parameters
+    ----------
+    plan : Plan
+        The whole plan.
+    group : BatchGroup
+        The group.
+    partitions : int
+        How many partitions an exchange makes where nothing else is said.
+    """
+
+    def __init__(self, plan: Plan, group: BatchGroup, partitions: int) -> None:
+        self.group = group
+        self.nodes = group.nodes
+        self.needed = {node: fields.names for node, fields in needed_fields(plan).items()}
+        self._consumers = {
+            node: [c for c in plan.consumers(node) if c in group.nodes] for node in group.nodes
+        }
+        self._hints = {
+            node: stage.partitions for stage in stages(group.nodes) for node in stage.nodes
+        }
+        self._places = {node: Place(describe(node), str(node.origin)) for node in group.nodes}
+        self.partitions = max([partitions, *(n or 1 for n in self._hints.values())])
+
+    def place(self, node: Node) -> Place:
+        """A step as errors name it."""
+        return self._places[node]
+
+    def hint(self, node: Node) -> int | None:
+        """How many partitions a step was told to have."""
+        return self._hints[node]
+
+    def consumers(self, node: Node) -> list[Node]:
+        """The steps of the group that take a step's output."""
+        return self._consumers[node]
+
+    def is_shared(self, node: Node) -> bool:
+        """Whether a step's output is read more than once in a batch."""
+        return len(self.consumers(node)) > 1
+
+    def is_deterministic(self, node: Node) -> bool:
+        """Whether a step's output is the same when it is made again."""
+        for before in ancestors(node):
+            operation = operation_of(before)
+            if operation is not None and not operation.deterministic:
+                return False
+            if isinstance(before, SourceNode) and _may_differ(before):
+                return False
+        return True
+
+    def is_routed_later(self, node: PartitionNode) -> bool:
+        """Whether only a state update follows, which brings keys where they belong itself."""
+        after = self.consumers(node)
+        while len(after) == 1 and isinstance(after[0], HintNode | NameNode):
+            after = self.consumers(after[0])
+        return (
+            node.how in ("partitionBy", "global", "batchGlobal")
+            and len(after) == 1
+            and isinstance(after[0], StateUpdateNode)
+        )
+
+    @cached_property
+    def queries(self) -> tuple[StateQueryNode, ...]:
+        """The queries that don't follow from a state update of the same batch."""
+        return tuple(
+            node
+            for node in self.nodes
+            if isinstance(node, StateQueryNode)
+            and not any(isinstance(before, StateUpdateNode) for before in ancestors(node))
+        )
+
+    @cached_property
+    def ends(self) -> tuple[Node, ...]:
+        """The steps whose output nothing takes, where there is any work in making it."""
+        return tuple(
+            node
+            for node in self.nodes
+            if not self.consumers(node) and not isinstance(_unlabelled(node), _PLAIN)
+        )
+
+    def before_hints(self, update: StateUpdateNode) -> Node:
+        """The step before an update that isn't a hint or a label."""
+        return _unlabelled(update.parent)
+
+    def aggregate_before(self, update: StateUpdateNode) -> AggregateNode | None:
+        """The aggregate that only this update takes, if there is one directly before it."""
+        node: Node = update
+        while isinstance(node, StateUpdateNode | HintNode | NameNode):
+            node = node.parent
+            if self.is_shared(node):
+                return None
+        return node if isinstance(node, AggregateNode) else None
+
+    def chain(self, source: SourceNode, last: Node) -> list[Node]:
+        """The steps after a source up to `last`, each with one parent."""
+        found: list[Node] = []
+        while last is not source:
+            found.insert(0, last)
+            [last] = last.parents
+        return found
+
+    def native_prefix(self, source: SourceNode) -> Node:
+        """The last step of a source's stream that Spark's own clock can run before a batch."""
+        node: Node = source
+        while len(self.consumers(node)) == 1:
+            [after] = self.consumers(node)
+            if not isinstance(after, NativeNode | ProjectNode | NameNode):
+                break
+            node = after
+        return node
+
+
+def _unlabelled(node: Node) -> Node:
+    while isinstance(node, HintNode | NameNode):
+        node = node.parent
+    return node
+
+
+def _may_differ(source: SourceNode) -> bool:
+    """Whether reading a source twice may give different tuples; a spout's are on the driver."""
+    return source.clock == "dataframe" and source.kind != "transactional"
+
+
+def is_on_driver(state: StateDeclaration) -> bool:
+    """Whether a state is updated in the driver's process, and so can only be reached there."""
+    return getattr(state.factory, "hosted", "executor") == "driver"

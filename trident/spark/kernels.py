@@ -1,0 +1,108 @@
+"""What runs inside ``mapInArrow``: the fused steps of one stage over one partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from trident.errors import EmittedValueError, described
+from trident.spark.block import OUTPUT_ROWS, Block, blocks
+from trident.spark.failures import raised_in_stage
+from trident.spark.schemas import ROW
+from trident.spark.steps import Place, Step, Task
+from trident.states.control import ControlRecord
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A fused stage that feeds others; pickled to the executors, called once a task.
+
+    What it raises ends in a line that the driver restores the error from.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+        In order.
+    schema : pyarrow.Schema
+        The columns that leave the stage; the others are dropped.
+    makers : mapping of str to Place
+        Which step made a column, for values of a wrong type.
+    record : ControlRecord
+        What every state of the group has begun.
+    partitions : int
+        How many partitions the stage has.
+    """
+
+    steps: tuple[Step, ...]
+    schema: pa.Schema
+    makers: tuple[tuple[str, Place], ...]
+    record: ControlRecord
+    partitions: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        task = Task(self.record, context.partitionId() if context else 0, self.partitions)
+        try:
+            for block in chained(self.steps, blocks(batches), task):
+                yield from record_batches(block, self.schema, dict(self.makers), task)
+        except Exception as error:
+            raise raised_in_stage(error) from None
+
+
+def chained(steps: Iterable[Step], given: Iterator[Block], task: Task) -> Iterator[Block]:
+    """The blocks of a partition after all steps."""
+    for step in steps:
+        given = step.run(given, task)
+    return given
+
+
+def record_batches(
+    block: Block, schema: pa.Schema, makers: dict[str, Place], task: Task
+) -> Iterator[pa.RecordBatch]:
+    """A block as record batches of bounded size."""
+    if not block.length:
+        return
+    arrays = [_array(block, field, makers, task) for field in schema]
+    whole = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    for start in range(0, block.length, OUTPUT_ROWS):
+        yield whole.slice(start, OUTPUT_ROWS)
+
+
+def _array(block: Block, field: pa.Field, makers: dict[str, Place], task: Task) -> pa.Array:
+    if field.name == ROW:
+        return pa.nulls(block.length, field.type)
+    if field.name in makers:
+        return array_of(block.values(field.name), field, makers[field.name], task)
+    return block.array(field.name, field.type)
+
+
+def array_of(values: Sequence[Any], field: pa.Field, place: Place, task: Task) -> pa.Array:
+    """A column that a step made, as Arrow of its declared type.
+
+    Raises
+    ------
+    OperationError
+        For a value of another type, with the step that made it.
+    """
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowException, TypeError, OverflowError):
+        wrong = next(value for value in values if not _fits(value, field.type))
+        with task.at(place, [field.name], [wrong], iter(())):
+            problem = (
+                f"emitted {described(wrong)} for the field {field.name!r}, which is declared "
+                f"{field.type}: emit that type, or declare another"
+            )
+            raise EmittedValueError(place.step, problem) from None
+
+
+def _fits(value: object, kind: pa.DataType) -> bool:
+    try:
+        pa.array([value], kind)
+    except (pa.ArrowException, TypeError, OverflowError):
+        return False
+    return True

@@ -1,0 +1,65 @@
+"""Steps that Spark runs itself, without Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from trident.builtin import Count, Max, Min, Sum
+from trident.errors import LongOverflowError
+from trident.failures import operation_error
+from trident.operations import CombinerAggregator, Operation
+from trident.plan.nodes import AggregateNode, NativeNode
+from trident.spark.failures import marked
+from trident.spark.schemas import quoted, selected
+from trident.spark.steps import Place
+from trident.states.values import Token
+
+
+def is_native(aggregator: Operation) -> bool:
+    """Whether an aggregator is one that Spark has itself; subclasses are the user's own."""
+    return type(aggregator) in (Count, Sum, Min, Max)
+
+
+def combines_in_python(node: AggregateNode) -> bool:
+    """Whether partitions aggregate first, by a combiner of the user's."""
+    return isinstance(node.aggregator, CombinerAggregator) and not is_native(node.aggregator)
+
+
+def native_step(frame: DataFrame, node: NativeNode, kept: Sequence[str]) -> DataFrame:
+    """Add the expression's columns to the `kept` ones, or keep the rows where it is true."""
+    expression = node.expression.expression
+    column = F.expr(expression) if isinstance(expression, str) else expression()
+    if not node.outputs:
+        return selected(frame.where(column), kept)
+    return frame.select(*map(quoted, kept), column.alias(*node.outputs.names))
+
+
+def native_aggregate(
+    frame: DataFrame, node: AggregateNode, place: Place, token: Token
+) -> DataFrame:
+    """Aggregate each group, or everything, by Spark's own functions."""
+    [output] = node.outputs.names
+    value = _aggregate(node, place, token).alias(output)
+    return frame.groupBy(*map(quoted, node.group or ())).agg(value)
+
+
+def _aggregate(node: AggregateNode, place: Place, token: Token) -> Column:
+    if isinstance(node.aggregator, Count):
+        return F.count(F.lit(1))
+    column = F.col(quoted(node.inputs.names[0]))
+    if isinstance(node.aggregator, Sum):
+        return _sum(column, node, place, token)
+    # Max is a Min, so it comes first.
+    return F.max(column) if isinstance(node.aggregator, Max) else F.min(column)
+
+
+def _sum(column: Column, node: AggregateNode, place: Place, token: Token) -> Column:
+    """0 of nothing; ``try_sum`` is null for that and for a sum that is too large."""
+    error = operation_error(
+        LongOverflowError("Sum()", 2**63), step=place.step, declared=place.declared, token=token
+    )
+    overflow = F.when(F.count(column) > 0, F.raise_error(F.lit(marked(error))).cast("long"))
+    return F.coalesce(F.try_sum(column), overflow, F.lit(0))

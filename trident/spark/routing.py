@@ -1,0 +1,75 @@
+"""Which partition a key belongs to: the same on every engine, whatever Spark does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from zlib import crc32
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from trident.spark.schemas import Schemas, quoted
+from trident.states.keys import encode_key
+
+BUCKET = "__bucket"
+_WHOLE = ("long", "bigint", "int", "short", "smallint", "byte", "tinyint")
+
+
+def by_key(
+    frame: DataFrame, names: Sequence[str], types: dict[str, str], count: int, schemas: Schemas
+) -> DataFrame:
+    """Move every row to the partition ``crc32(encoded key) mod count``, kept in a column.
+
+    Spark's own hash would spread keys as well, but a state's partition needs a name that means
+    the same after a restart, in another version, and on the local engine.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows.
+    names : sequence of str
+        The key.
+    types : dict of str to str
+        The types of all columns of the frame.
+    count : int
+        How many partitions.
+    schemas : Schemas
+        Looks the types up.
+    """
+    bucket = _expression(names, types)
+    if bucket is not None:
+        frame = frame.withColumn(BUCKET, (bucket % count).cast("int"))
+    else:
+        schema = schemas.of({**types, BUCKET: "int"})
+        frame = frame.mapInArrow(Buckets(tuple(names), count, schema.arrow), schema.struct)
+    return frame.repartitionById(count, BUCKET)
+
+
+def _expression(names: Sequence[str], types: dict[str, str]) -> Column | None:
+    """crc32 of the encoded key where Spark can encode it: one field, a string or an integer."""
+    if len(names) != 1:
+        return None
+    column, kind = F.col(quoted(names[0])), types[names[0]]
+    null = F.lit(crc32(encode_key((None,))))
+    if kind in _WHOLE:
+        encoded = F.concat(F.lit("\0["), column.cast("string"), F.lit("]"))
+        return F.coalesce(F.crc32(encoded.cast("binary")), null)
+    return None
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """Adds the partition of each row's key; runs on executors."""
+
+    names: tuple[str, ...]
+    count: int
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            columns = [batch.column(name).to_pylist() for name in self.names]
+            buckets = [crc32(encode_key(key)) % self.count for key in zip(*columns, strict=True)]
+            arrays = [*batch.columns, pa.array(buckets, pa.int32())]
+            yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)

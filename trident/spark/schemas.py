@@ -1,0 +1,69 @@
+"""The types of what leaves a Python stage: Spark's, and the Arrow ones they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+ROW = "__row"
+"""The column of a stage that hands on nothing but how many rows there are."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Some columns, as Spark and as Arrow know them."""
+
+    struct: StructType
+    arrow: pa.Schema
+
+
+class Schemas:
+    """Looks schemas up, each once a session.
+
+    Parameters
+    ----------
+    session : SparkSession
+        Translates DDL types; one small job for each new schema, without tasks.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._known: dict[tuple[tuple[str, str], ...], Schema] = {}
+
+    def of(self, columns: Mapping[str, str]) -> Schema:
+        """The schema of columns with DDL types.
+
+        Parameters
+        ----------
+        columns : mapping of str to str
+            The types by name; without any the schema is that of :data:`ROW` alone.
+        """
+        key = tuple(columns.items()) or ((ROW, "boolean"),)
+        if key not in self._known:
+            ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in key)
+            empty = self._session.createDataFrame([], ddl)
+            self._known[key] = Schema(empty.schema, empty.toArrow().schema)
+        return self._known[key]
+
+
+def quoted(name: str) -> str:
+    """A column's name as SQL takes it.
+
+    Examples
+    --------
+    >>> quoted("a.b")
+    '`a.b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def selected(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """These columns only, in this order; without any :data:`ROW`, so that rows still count."""
+    if not names:
+        return frame.select(F.lit(None).cast("boolean").alias(ROW))
+    return frame.select(*map(quoted, names))

@@ -1,0 +1,143 @@
+"""Starting a plan on Spark."""
+
+from __future__ import annotations
+
+import logging
+import os
+from contextlib import ExitStack
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from trident.batch.adoption import Adopt
+from trident.batch.failures import OnFailure
+from trident.batch.loop import SpoutLoop
+from trident.batch.runner import BatchRunner
+from trident.batch.trigger import Trigger
+from trident.drpc.service import LocalDRPC
+from trident.errors import PlanError
+from trident.groups import batch_states, make_states, schemas, state_nodes
+from trident.log.checkpoint import Checkpoint, TemporaryCheckpoint, open_checkpoint
+from trident.plan.plan import BatchGroup, Plan
+from trident.run import Run
+from trident.spark.engine import SparkGroupEngine
+from trident.spark.errors import SparkSessionError
+from trident.spark.group import GroupPlan
+from trident.spark.streaming import StreamingRun
+from trident.spark.types import check_types
+
+_logger = logging.getLogger("trident")
+
+
+def start(
+    plan: Plan,
+    spark: SparkSession,
+    *,
+    checkpoint: str | os.PathLike[str] | None = None,
+    trigger: Trigger = None,
+    retries: int = 3,
+    on_failure: OnFailure = "stop",
+    adopt: Adopt | None = None,
+) -> Run:
+    """Run a plan on Spark: Structured Streaming or a thread for each group, queries here.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    spark : SparkSession
+        A classic session; left as it is, except that queries and jobs run on it.
+    checkpoint, trigger, retries, on_failure, adopt
+        See `TridentTopology.start`.
+
+    Raises
+    ------
+    SparkSessionError
+        For a Spark Connect session, or one that was stopped.
+    PlanError
+        For a group that Spark can't run, or a field whose type it needs to know.
+    """
+    _check_session(spark)
+    for group in plan.groups:
+        _check_clock(group)
+    with ExitStack() as undo:
+        drpc = LocalDRPC(plan)
+        undo.callback(drpc.close)
+        held = open_checkpoint(checkpoint)
+        undo.callback(held.release)
+        if checkpoint is None and plan.groups:
+            _logger.info("no checkpoint was given: this run's log is in memory, gone with it")
+        runs = []
+        for group in plan.groups:
+            runs.append(_open(plan, group, spark, held, trigger, retries, on_failure, adopt, undo))
+        for run in runs:
+            undo.callback(run.stop)
+            run.start()
+        undo.pop_all()
+    return Run(runs, drpc=drpc, on_end=held.release, on_close=drpc.close)
+
+
+def _open(
+    plan: Plan,
+    group: BatchGroup,
+    spark: SparkSession,
+    held: Checkpoint | TemporaryCheckpoint,
+    trigger: Trigger,
+    retries: int,
+    on_failure: OnFailure,
+    adopt: Adopt | None,
+    undo: ExitStack,
+) -> StreamingRun | SpoutLoop:
+    shuffles = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    prepared = GroupPlan(plan, group, min(shuffles, spark.sparkContext.defaultParallelism))
+    check_types(prepared)
+    session = spark if group.clock == "dataframe" else own_session(spark, prepared.partitions)
+    states = make_states(state_nodes(group.nodes))
+    engine = SparkGroupEngine(prepared, session, states)
+    undo.callback(engine.close)
+    runner = BatchRunner(
+        held.log(group.id),
+        batch_states(states),
+        group=group.id,
+        source=str(held.folder(group.id) / "spark"),
+        retries=retries,
+        on_failure=on_failure,
+    )
+    runner.open(streams=schemas(group), clock=group.clock, adopt=adopt)
+    if group.clock == "dataframe":
+        return StreamingRun(prepared, engine, runner, held.folder(group.id) / "spark", trigger)
+    spouts = {source.stream_id: source.source for source in group.sources}
+    return SpoutLoop(spouts, engine, runner, trigger=trigger)
+
+
+def own_session(spark: SparkSession, partitions: int) -> SparkSession:
+    """A session with the user's settings, in which those for small jobs can be made."""
+    session = spark.newSession()
+    ours: dict[str, Any] = dict(session.conf.getAll)
+    for name, value in spark.conf.getAll.items():
+        if ours.get(name) != value and session.conf.isModifiable(name):
+            session.conf.set(name, value)
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    session.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    return session
+
+
+def _check_session(spark: Any) -> None:
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise SparkSessionError(
+            "start() was given a Spark Connect session",
+            "Use a classic one, such as SparkSession.builder.master(…) or local_session() makes.",
+        )
+
+
+def _check_clock(group: BatchGroup) -> None:
+    clocks = {source.clock: source for source in group.sources}
+    if len(clocks) > 1:
+        spout = clocks["spout"]
+        raise PlanError(
+            f"{spout.origin.call} at {spout.origin}: a spout and a streaming DataFrame can't make "
+            "one batch, found with a DataFrame in one group the stream",
+            spout.stream_id,
+            (),
+            "Let each update a state of its own.",
+        )

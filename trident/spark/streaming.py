@@ -1,0 +1,332 @@
+"""Structured Streaming as the clock of a group: ``foreachBatch`` runs the batches."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import secrets
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, NoReturn, Self
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from trident.batch.errors import BatchInterruptedError
+from trident.batch.outcome import Outcome
+from trident.batch.progress import BatchProgress
+from trident.batch.runner import BatchRunner
+from trident.batch.trigger import Trigger
+from trident.batch.work import BatchWork
+from trident.plan.nodes import NativeNode, Node, SourceNode
+from trident.run import GroupRun
+from trident.spark.engine import SMALL, SparkGroupEngine
+from trident.spark.failures import of_spark
+from trident.spark.group import GroupPlan
+from trident.spark.natives import native_step
+from trident.spark.schemas import quoted, selected
+from trident.states.control import ControlRecord
+
+_STREAM = "__stream"
+_COMMIT_PATIENCE = 5.0
+
+
+class Parked(Exception):
+    """Ends a batch that must not be taken for done; nothing is wrong by itself."""
+
+
+class _WithoutParked(logging.Filter):
+    """Keeps py4j from printing what only ends a query."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], Parked))
+
+
+_WITHOUT_PARKED = _WithoutParked()
+
+
+class FrameWork(BatchWork):
+    """One batch of Spark's clock.
+
+    Parameters
+    ----------
+    engine : SparkGroupEngine
+        What processes the tuples.
+    frames : mapping of node to DataFrame
+        The tuples.
+    small : bool
+        Whether one partition will do.
+    """
+
+    def __init__(
+        self, engine: SparkGroupEngine, frames: Mapping[Node, DataFrame], small: bool
+    ) -> None:
+        self._engine = engine
+        self._frames = frames
+        self._small = small
+
+    def run(self, record: ControlRecord) -> Outcome:
+        return self._engine.run_frames(record, self._frames, small=self._small)
+
+
+class StreamingRun(GroupRun):
+    """A group whose batches Structured Streaming makes.
+
+    Parameters
+    ----------
+    group : GroupPlan
+        The group.
+    engine : SparkGroupEngine
+        What processes the tuples; closed at the end.
+    runner : BatchRunner
+        The group's runner, opened.
+    folder : Path
+        Spark's own checkpoint.
+    trigger : float, "available" or None
+        Seconds between batches, or all there is, then end, or as fast as there is something.
+
+    Notes
+    -----
+    The batch runs in the query's thread. Nothing interrupts it: who stops waits for its end, and
+    a batch that begins meanwhile parks until the query is told to stop, then raises, as returning
+    would commit it in Spark's log.
+    """
+
+    def __init__(
+        self,
+        group: GroupPlan,
+        engine: SparkGroupEngine,
+        runner: BatchRunner,
+        folder: Path,
+        trigger: Trigger = None,
+    ) -> None:
+        super().__init__(runner.group)
+        self._plan = group
+        self._engine = engine
+        self._runner = runner
+        self._folder = folder
+        self._trigger = trigger
+        self._gate = threading.Lock()
+        self._in_batch = False
+        self._stopper: threading.Thread | None = None
+        self._cause: BaseException | None = None
+        self._set_up = False
+        self._query: StreamingQuery | None = None
+        self._started = threading.Event()
+
+    def start(self) -> Self:
+        """Begin; once."""
+        logging.getLogger("py4j.clientserver").addFilter(_WITHOUT_PARKED)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        writer = (
+            self._stream()
+            .writeStream.queryName(f"trident {self.group} {secrets.token_hex(4)}")
+            .option("checkpointLocation", f"file://{self._folder}")
+            .foreachBatch(self._batch)
+        )
+        if self._trigger == "available":
+            writer = writer.trigger(availableNow=True)
+        elif self._trigger is not None:
+            milliseconds = int(float(self._trigger) * 1000)
+            writer = writer.trigger(processingTime=f"{milliseconds} milliseconds")
+        self._query = writer.start()
+        self._started.set()
+        threading.Thread(target=self._watch, name=f"trident-{self.group}", daemon=True).start()
+        return self
+
+    @property
+    def lastProgress(self) -> BatchProgress | None:
+        """The last finished batch; its number of tuples as soon as Spark tells it."""
+        self._tuples_of_last()
+        return super().lastProgress
+
+    def _tuples_of_last(self) -> int | None:
+        """How many tuples the last batch held, kept with its progress; None before Spark knows."""
+        told = self._query.lastProgress if self._query is not None else None
+        if told is None:
+            return None
+        tuples = int(told["numInputRows"])
+        if self._progress and self._progress[-1].txid == told["batchId"] + 1 + self._runner.base:
+            self._progress[-1] = replace(self._progress[-1], tuples=tuples)
+        return tuples
+
+    def request_stop(self) -> None:
+        self._runner.stopping.set()
+        with self._gate:
+            if not self._in_batch:
+                self._stop_query()
+
+    def processAllAvailable(self) -> None:
+        """Wait until every source has nothing more; raise what the group failed with."""
+        query = self._running_query()
+        try:
+            if self._trigger == "available":
+                query.awaitTermination()
+            else:
+                query.processAllAvailable()
+        except PySparkException:
+            self._ended.wait()
+        if not query.isActive:
+            self._ended.wait()
+        self._raise_failure()
+
+    def _running_query(self) -> StreamingQuery:
+        self._started.wait()
+        assert self._query is not None
+        return self._query
+
+    # The batch, in the query's thread.
+
+    def _batch(self, frame: DataFrame, batch_id: int) -> None:
+        with self._gate:
+            stopping = self._runner.stopping.is_set() or self._cause is not None
+            self._in_batch = not stopping
+        if stopping:
+            self._park()
+        try:
+            self.progressed(self._run_batch(frame, batch_id))
+        except BatchInterruptedError:
+            self._park()  # asked for by stop(); the batch is kept
+        except BaseException as error:
+            self._cause = error
+            self._park()
+        with self._gate:
+            self._in_batch = False
+            if self._runner.stopping.is_set():
+                self._stop_query(batch_id)
+
+    def _run_batch(self, frame: DataFrame, batch_id: int) -> BatchProgress:
+        if not self._set_up:
+            set_up(frame, self._plan.partitions)
+            self._set_up = True
+        before = self._tuples_of_last()
+        small = before is not None and before <= SMALL
+        work = FrameWork(self._engine, self._frames(frame), small)
+        return self._runner.run(
+            work,
+            batch_id + 1 + self._runner.base,
+            digest=self._digest(batch_id),
+            query_id=json.loads((self._folder / "metadata").read_text())["id"],
+        )
+
+    def _digest(self, batch_id: int) -> str:
+        """What Spark's log says that the batch covers, and made to last before our own commit."""
+        path = self._folder / "offsets" / str(batch_id)
+        with path.open("rb") as file:
+            digest = hashlib.sha256(file.read()).hexdigest()
+            os.fsync(file.fileno())
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return digest
+
+    # The end.
+
+    def _park(self) -> NoReturn:
+        """End the query with this batch not done; a return would commit it in Spark's log."""
+        query = self._running_query()
+        with self._gate:
+            self._in_batch = False
+            self._stop_query()
+        while query.isActive:
+            sleep(0.005)
+        raise Parked(self.group)
+
+    def _stop_query(self, finished: int | None = None) -> None:
+        """Stop from a thread of its own: the query's would wait for itself."""
+        if self._stopper is None:
+            self._stopper = threading.Thread(
+                target=self._stop_after, args=(finished,), name=f"trident-stop-{self.group}"
+            )
+            self._stopper.start()
+
+    def _stop_after(self, finished: int | None) -> None:
+        if finished is not None:
+            # Spark's commit of a finished batch only saves a replay, but an interrupted one is
+            # what it prints a stack trace for.
+            committed = self._folder / "commits" / str(finished)
+            patience = monotonic() + _COMMIT_PATIENCE
+            while not committed.exists() and monotonic() < patience:
+                sleep(0.005)
+        self._running_query().stop()
+
+    def _watch(self) -> None:
+        failure: BaseException | None = None
+        try:
+            self._running_query().awaitTermination()
+        except Exception as error:
+            failure = error
+        if self._cause is not None:
+            failure = self._cause
+        elif self._runner.stopping.is_set():
+            failure = None
+        elif failure is not None:
+            failure = of_spark(failure) if isinstance(failure, Exception) else failure
+        if self._stopper is not None:
+            self._stopper.join()
+        self._tuples_of_last()
+        try:
+            self._engine.close()
+        finally:
+            self.ended(failure)
+
+    # The streams.
+
+    def _stream(self) -> DataFrame:
+        """All streams as one: Spark's offsets are by position, so their order is that of ids."""
+        streams = [self._prefix(source) for source in self._plan.group.sources]
+        if len(streams) == 1:
+            return streams[0]
+        packed = [_packed(stream, f"s{index}") for index, stream in enumerate(streams)]
+        kinds = {frame.columns[0]: frame.schema[0].dataType for frame in packed}
+        tagged = []
+        for index, frame in enumerate(packed):
+            columns = [
+                F.col(name) if name in frame.columns else F.lit(None).cast(kind).alias(name)
+                for name, kind in kinds.items()
+            ]
+            tagged.append(frame.select(F.lit(index).alias(_STREAM), *columns))
+        return reduce(DataFrame.union, tagged)
+
+    def _prefix(self, source: SourceNode) -> DataFrame:
+        """A stream after the native steps that need no batch: there Spark still optimises."""
+        last = self._plan.native_prefix(source)
+        frame: DataFrame = source.source
+        for node in self._plan.chain(source, last):
+            if isinstance(node, NativeNode):
+                kept = [name for name in self._plan.needed[node] if name in node.parent.fields]
+                frame = native_step(frame, node, kept)
+        return selected(frame, self._plan.needed[last])
+
+    def _frames(self, frame: DataFrame) -> dict[Node, DataFrame]:
+        """The batch of each stream."""
+        sources = self._plan.group.sources
+        lasts = [self._plan.native_prefix(source) for source in sources]
+        if len(sources) == 1:
+            return {lasts[0]: frame}
+        kept = frame.localCheckpoint(eager=True)  # each stream reads all of it
+        return {
+            last: kept.where(F.col(_STREAM) == index).select(f"s{index}.*")
+            for index, last in enumerate(lasts)
+        }
+
+
+def set_up(frame: DataFrame, partitions: int) -> None:
+    """Settings for small jobs, on the batch's own session; AQE would make two jobs of one."""
+    conf: Any = frame.sparkSession.conf
+    conf.set("spark.sql.adaptive.enabled", "false")
+    conf.set("spark.sql.shuffle.partitions", str(partitions))
+
+
+def _packed(frame: DataFrame, name: str) -> DataFrame:
+    return frame.select(F.struct(*map(quoted, frame.columns)).alias(name))

@@ -1,0 +1,231 @@
+"""State updates: on the driver for states that live there, else as the tail of a Spark job."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trident.batch.outcome import Outcome
+from trident.fields import Fields
+from trident.groups import counted
+from trident.operations import StateUpdater
+from trident.rows import ListCollector, Row, operation_name
+from trident.spark.block import Block, block_of_table, blocks
+from trident.spark.failures import restored, shipped
+from trident.spark.kernels import chained, record_batches
+from trident.spark.routing import BUCKET
+from trident.spark.steps import Place, Step, Task, made_tuples
+from trident.state_updaters import MapCombinerAggStateUpdater
+from trident.states.control import ControlRecord
+from trident.states.errors import FailedException, StaleBatchError
+from trident.states.keys import encode_keys
+from trident.states.map_state import MapState
+from trident.states.state import State, StateFactory
+
+STATUS = "__status"
+"""The column in which a task that updates a state tells how that went."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """What one update does with the tuples of one partition.
+
+    Parameters
+    ----------
+    place : Place
+        The step.
+    updater : StateUpdater
+        Writes the tuples.
+    inputs : Fields
+        What it reads.
+    width : int
+        How many fields the new values have.
+    wanted : bool
+        Whether anything takes the new values.
+    """
+
+    place: Place
+    updater: StateUpdater[Any]
+    inputs: Fields
+    width: int
+    wanted: bool
+
+    def apply(self, state: State, block: Block, task: Task) -> list[Row]:
+        """Hand a partition's tuples to a begun state; return the new values."""
+        if not block.length:
+            return []
+        updater = self.updater
+        if type(updater) is MapCombinerAggStateUpdater and isinstance(state, MapState):
+            with task.at(self.place):
+                return self._combined(updater, state, block)
+        collector = ListCollector(operation_name(updater), self.width)
+        tuples = made_tuples(updater, self.inputs, block)
+        with task.prepared(self.place, updater), task.at(self.place):
+            updater.updateState(state, tuples, collector)
+        return collector.rows
+
+    def _combined(
+        self, updater: MapCombinerAggStateUpdater, state: MapState, block: Block
+    ) -> list[Row]:
+        group = updater.group.names
+        keys, partials = encoded_keys(block, group), block.values(updater.value)
+        if not self.wanted:
+            state.multiFold(keys, partials, updater.combiner)
+            return []
+        values = state.multiCombine(keys, partials, updater.combiner)
+        return [(*key, new) for key, new in zip(block.tuples(group), values, strict=True)]
+
+
+def encoded_keys(block: Block, group: Sequence[str]) -> list[bytes]:
+    """The encoded key of every row; a column of plain strings as a whole."""
+    if len(group) == 1 and (column := block.input_column(group[0])) is not None:
+        text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        if text and not column.null_count and not _any_marked(column):
+            keys: list[bytes] = column.cast(pa.binary()).to_pylist()
+            return keys
+    return encode_keys(block.tuples(group))
+
+
+def _any_marked(column: pa.Array) -> bool:
+    return bool(pc.any(pc.starts_with(column, "\0")).as_py())
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a task's update went.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        What it read and wrote.
+    error : bytes or None
+        What stopped it, as `shipped`.
+    """
+
+    outcome: Outcome
+    error: bytes | None = None
+
+
+@dataclass(frozen=True)
+class UpdateKernel:
+    """The end of a job that updates a state in its tasks; called once a task.
+
+    It drains its whole input before it writes, and ends with a status row instead of raising:
+    the driver decides what an error means, and Spark doesn't try the task again by itself.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+        Python steps before the update.
+    update : Update
+        The update.
+    factory : StateFactory
+        Makes the state, in the task.
+    schema : pyarrow.Schema
+        The new values and, last, the status.
+    record : ControlRecord
+        What the state has begun.
+    partitions : int
+        How many partitions the state has.
+    """
+
+    steps: tuple[Step, ...]
+    update: Update
+    factory: StateFactory
+    schema: pa.Schema
+    record: ControlRecord
+    partitions: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        made: list[Row] = []
+        try:
+            given = [batch for batch in batches if batch.num_rows]
+            partition = given[0].column(BUCKET)[0].as_py() if self._routed(given) else 0
+            task = Task(self.record, partition, self.partitions)
+            block = whole(self.steps, given, task)
+            made, outcome = self._written(block, task)
+            status = Status(outcome)
+            yield from self._new_values(made, task)
+        except Exception as error:
+            status = Status(Outcome(), shipped(error))
+        columns = [pa.nulls(1, field.type) for field in self.schema][:-1]
+        columns.append(pa.array([pickle.dumps(status)], pa.binary()))
+        yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _routed(self, given: list[pa.RecordBatch]) -> bool:
+        return bool(given) and BUCKET in given[0].schema.names
+
+    def _written(self, block: Block, task: Task) -> tuple[list[Row], Outcome]:
+        if not block.length:
+            return [], Outcome()
+        state = self.factory.makeState({}, None, task.partition, task.partitions)
+        try:
+            before = counted([state])
+            state.beginCommit(self.record)
+            made = self.update.apply(state, block, task)
+            state.commit(self.record)
+            read, written, hits = (
+                now - then for now, then in zip(counted([state]), before, strict=True)
+            )
+            return made, Outcome(0, read, written, hits)
+        finally:
+            state.close()
+
+    def _new_values(self, made: list[Row], task: Task) -> Iterator[pa.RecordBatch]:
+        names = self.schema.names[:-1]
+        if not made or not names:
+            return
+        block = Block({}, dict(zip(names, zip(*made, strict=True), strict=True)), len(made))
+        schema = pa.schema(list(self.schema)[:-1])
+        makers = dict.fromkeys(names, self.update.place)
+        for batch in record_batches(block, schema, makers, task):
+            nulls = pa.nulls(batch.num_rows, pa.binary())
+            yield pa.RecordBatch.from_arrays([*batch.columns, nulls], schema=self.schema)
+
+
+def whole(steps: Sequence[Step], batches: Sequence[pa.RecordBatch], task: Task) -> Block:
+    """A whole partition as one block, after the steps."""
+    if not steps:
+        return block_of_batches(batches)
+    done = list(chained(steps, blocks(batches), task))
+    names = done[0].made_names if done else ()
+    columns = {name: list(chain.from_iterable(b.values(name) for b in done)) for name in names}
+    return Block({}, columns, sum(block.length for block in done))
+
+
+def block_of_batches(batches: Sequence[pa.RecordBatch]) -> Block:
+    """Record batches as one block."""
+    if not batches:
+        return Block({}, {}, 0)
+    return block_of_table(pa.Table.from_batches(batches))
+
+
+def judged(statuses: Iterable[bytes]) -> Outcome:
+    """What the tasks of an update did together, or the error that weighs most.
+
+    Raises
+    ------
+    StaleBatchError
+        When any task was overtaken.
+    Exception
+        What stopped a task.
+    FailedException
+        When tasks failed the attempt and nothing worse happened.
+    """
+    found: list[Status] = [pickle.loads(status) for status in statuses]
+    errors = [restored(status.error) for status in found if status.error is not None]
+    if errors:
+        raise min(errors, key=_weight)
+    return sum((status.outcome for status in found), Outcome())
+
+
+def _weight(error: BaseException) -> int:
+    if isinstance(error, StaleBatchError):
+        return 0
+    return 2 if isinstance(error, FailedException) else 1
