@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from trident.states.errors import CorruptStateError, StateUnavailableError
@@ -120,11 +120,15 @@ class Connections:
         return f"{self._opened} {self._replaced}"
 
     def close(self) -> None:
-        """Close what is idle; the last connection to leave folds the log into the file."""
+        """Close what is idle, and fold the log into the file where no reader needs it."""
         while self._idle:
             self._idle.pop().close()
         with self._writing:
             if self._writer is not None:
+                # Only the last connection to leave would do it, and a reader that is last can't.
+                # What can't be folded now is as safe in the log.
+                with suppress(sqlite3.Error):
+                    self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 self._writer.close()
                 self._writer = None
 
