@@ -74,6 +74,16 @@ class Aggregatable(ABC):
         Stream
             Of the group fields, if grouped, and the outputs. Of an empty batch, a grouped stream
             gives nothing, another one a single tuple, the aggregate of nothing.
+
+        Examples
+        --------
+        >>> from trident import Count, FixedBatchSpout, Sum, TridentTopology
+        >>> spout = FixedBatchSpout("shop string, eur long", 9)
+        >>> sales = TridentTopology().newStream("sales", spout)
+        >>> sales.aggregate("eur", Sum(), "total").getOutputFields()
+        Fields('total long')
+        >>> sales.groupBy("shop").aggregate(Count(), "n").getOutputFields()
+        Fields('shop string, n long')
         """
         aggregator, parts = self._aggregate("aggregate", arguments)
         return self._stream(self._builder.add(AggregateNode, aggregator=aggregator, **parts))
@@ -138,6 +148,16 @@ class Aggregatable(ABC):
         -------
         TridentState
             To be queried; its new values are the group fields and the output.
+
+        Examples
+        --------
+        >>> from trident import FixedBatchSpout, MemoryMapState, Sum, TridentTopology
+        >>> spout = FixedBatchSpout("shop string, eur long", 9)
+        >>> sales = TridentTopology().newStream("sales", spout)
+        >>> shops = sales.groupBy("shop").persistentAggregate(
+        ...     MemoryMapState.Factory(), "eur", Sum(), "turnover")
+        >>> shops.name, shops.newValuesStream().getOutputFields()
+        ('turnover', Fields('shop string, turnover long'))
         """
         call = "persistentAggregate"
         inputs, given, outputs = split_arguments(call, arguments, most=2)

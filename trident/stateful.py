@@ -52,6 +52,15 @@ class Stateful(Aggregatable):
             Looks up all tuples of a partition at once.
         outputs : fields
             The fields it appends.
+
+        Examples
+        --------
+        >>> from trident import MapGet, MemoryMapState, TridentTopology
+        >>> topology = TridentTopology()
+        >>> known = topology.newStaticState(MemoryMapState.Factory("known"), name="known")
+        >>> asked = topology.newDRPCStream("ask").stateQuery(known, "args", MapGet(), "found long")
+        >>> asked.getOutputFields()
+        Fields('args string, found long')
         """
         call = "stateQuery"
         inputs, given, outputs = split_arguments(call, arguments, most=2)

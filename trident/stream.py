@@ -51,6 +51,9 @@ class Stream(Stateful):
     due, an instance or a plain callable will do; plain callables get the values of the input
     fields, one argument each, and what they return is told at each method.
 
+    Declaring computes nothing. Operations are pickled to where they run, and a batch may be tried
+    again, so an operation may see the same tuple more than once.
+
     Every method raises `PlanError` when the call is wrong, naming what would be right.
     """
 
@@ -135,6 +138,13 @@ class Stream(Stateful):
             A plain callable returns the new tuple; with one output field its value.
         outputs : fields, optional
             The new fields; without them names and types stay.
+
+        Examples
+        --------
+        >>> from trident import FixedBatchSpout, TridentTopology
+        >>> stream = TridentTopology().newStream("s", FixedBatchSpout("word string", 3))
+        >>> stream.map(str.upper).map(len, "length long").getOutputFields()
+        Fields('length long')
         """
         fields = None if outputs is None else Fields.of(outputs)
         before = self._node.fields
@@ -154,6 +164,15 @@ class Stream(Stateful):
             output field of their values.
         outputs : fields, optional
             The new fields; without them names and types stay.
+
+        Examples
+        --------
+        >>> from trident import FixedBatchSpout, TridentTopology
+        >>> stream = TridentTopology().newStream("s", FixedBatchSpout("id long, line string", 3))
+        >>> def words(id: int, line: str) -> list[tuple[int, str]]:
+        ...     return [(id, word) for word in line.split()]
+        >>> stream.flatMap(words, "id, word").getOutputFields()
+        Fields('id long, word string')
         """
         fields = None if outputs is None else Fields.of(outputs)
         before = self._node.fields

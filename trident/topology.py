@@ -10,6 +10,7 @@ from trident.errors import OperationTypeError, PlanError
 from trident.fields import Fields
 from trident.plan.builder import Builder
 from trident.plan.explain import explain
+from trident.plan.guarantee import STRENGTH
 from trident.plan.mermaid import to_mermaid
 from trident.plan.nodes import DRPCNode, MergeNode, SourceNode, StaticStateNode
 from trident.plan.plan import Plan
@@ -59,7 +60,8 @@ class TridentTopology:
             A *streaming* DataFrame, or a spout.
         kind : str, optional
             ``"opaque"``, ``"transactional"`` or ``"non-transactional"``: how a batch is replayed.
-            By default what the spout says, and ``"opaque"`` for a DataFrame.
+            By default what the spout says, which can only be made weaker, and ``"opaque"`` for a
+            DataFrame.
 
         Returns
         -------
@@ -80,7 +82,13 @@ class TridentTopology:
     def newDRPCStream(self, function: str) -> Stream:
         """Begin a query: ``run.drpc.execute(function, args)`` gives it one tuple, ``args``.
 
-        The answer is the output of the step that is declared last on this stream.
+        The answer is the output of the step that is declared last on this stream. A query runs in
+        one process, without Spark, and reads committed batches only.
+
+        Raises
+        ------
+        PlanError
+            For a name that is none or in use.
         """
         name = self._builder.check_function("newDRPCStream", function)
         return Stream(self._builder, self._builder.add(DRPCNode, function=name))
@@ -110,6 +118,15 @@ class TridentTopology:
         ----------
         *streams : Stream
             Two or more of this topology, or one list of them; fields may stand before.
+
+        Examples
+        --------
+        >>> from trident import FixedBatchSpout, TridentTopology
+        >>> topology = TridentTopology()
+        >>> one = topology.newStream("one", FixedBatchSpout("a string, b long", 3))
+        >>> other = topology.newStream("other", FixedBatchSpout("c string, d", 3))
+        >>> topology.merge(one, other).getOutputFields()
+        Fields('a string, b')
         """
         given = list(streams)
         outputs = Fields.of(given.pop(0)) if given and isinstance(given[0], Fields | str) else None
@@ -202,11 +219,11 @@ class TridentTopology:
 
 def source_parts(source: Any, kind: str | None) -> dict[str, Any]:
     """Fields, kind and clock of what a stream is made of."""
-    kinds = ("opaque", "transactional", "non-transactional")
-    if kind is not None and kind not in kinds:
-        raise PlanError("newStream: no kind of source is", str(kind), kinds)
+    if kind is not None and kind not in STRENGTH:
+        raise PlanError("newStream: no kind of source is", str(kind), STRENGTH)
     if isinstance(source, IBatchSpout | ITridentSpout):
         declared = Fields.of(source.getOutputFields())
+        _check_no_stronger(source, kind)
         parts = {"kind": kind or source.kind, "clock": "spout"}
     elif hasattr(source, "isStreaming") and hasattr(source, "schema"):
         if not source.isStreaming:
@@ -221,3 +238,10 @@ def source_parts(source: Any, kind: str | None) -> dict[str, Any]:
         advice = "Use spark.readStream…load(), FixedBatchSpout(…) or FeederBatchSpout(…)."
         raise OperationTypeError(what, found, (), advice)
     return {"source": source, "declared": declared, **parts}
+
+
+def _check_no_stronger(spout: IBatchSpout | ITridentSpout, kind: str | None) -> None:
+    if kind is not None and STRENGTH.index(kind) > STRENGTH.index(spout.kind):
+        what = f"newStream: {type(spout).__name__} is {spout.kind}, it can't be declared"
+        advice = "If it does replay so, set the attribute kind of its class."
+        raise PlanError(what, kind, (), advice)

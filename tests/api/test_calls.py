@@ -22,6 +22,7 @@ from tests.api.topologies import (
 from trident.builtin import Count, FilterNull, MapGet, Max, SnapshotGet, Split, Sum
 from trident.callables import native
 from trident.errors import DuplicateNameError, FieldError, OperationTypeError, PlanError
+from trident.spouts.fixed import FixedBatchSpout
 from trident.states.memory import MemoryMapState
 from trident.states.opaque import OpaqueMap
 from trident.states.state import StateSpec
@@ -29,6 +30,13 @@ from trident.stream import Stream
 from trident.topology import TridentTopology
 
 Call = Callable[[TridentTopology, Stream], Any]
+
+
+class Unsure(FixedBatchSpout):
+    kind = "opaque"
+
+    def __init__(self) -> None:
+        super().__init__("a", 1)
 
 
 class Letters:
@@ -315,6 +323,7 @@ def test_new_values_need_an_update_with_outputs() -> None:
         (lambda t, s: t.newStream("x", Frame), "the class Frame"),
         (lambda t, s: t.newStream("x", Frame(), "opaqe"), "Did you mean 'opaque'"),
         (lambda t, s: t.newDRPCStream(""), "no name of a function"),
+        (lambda t, s: t.newStream("x", Unsure(), "transactional"), "Unsure is opaque, it can't be"),
     ],
 )
 def test_other_arguments_are_checked(call: Call, text: str) -> None:

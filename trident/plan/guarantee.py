@@ -23,7 +23,7 @@ Level = Literal["exactly once", "at least once", "at most once", "best effort", 
 _OPERATIONS = ("function", "filter", "aggregator", "updater", "expression")
 _CONDITIONAL = ("multiPutFenced", "multiPutVersioned", "multiPutAt")
 _NOT_REPEATED = (None, StateType.NON_TRANSACTIONAL)
-_STRENGTH: tuple[Kind, ...] = ("non-transactional", "opaque", "transactional")
+STRENGTH: tuple[Kind, ...] = ("non-transactional", "opaque", "transactional")
 
 _TABLE: dict[tuple[Kind, StateType], tuple[Level, str]] = {
     ("transactional", StateType.OPAQUE): ("exactly once", ""),
@@ -113,7 +113,7 @@ def stream_kind(update: StateUpdateNode) -> tuple[Kind, str]:
     """How the stream into a state replays a batch, and what lowered it, if anything did."""
     before = [node for node in ancestors(update) if node is not update]
     kinds = [node.kind for node in before if isinstance(node, SourceNode)]
-    weakest: Kind = min(kinds, key=_STRENGTH.index)
+    weakest: Kind = min(kinds, key=STRENGTH.index)
     if weakest != "transactional":
         return weakest, ""
     for node in before:
