@@ -3,13 +3,49 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 from trident.backends.sqlite_tables import Table, native, restored
 from trident.states.errors import LongOverflowError, StaleBatchError
 from trident.states.keys import decode_key
 from trident.states.values import Token
+
+# The cases are the opaque read table; `excluded` is the row that was to be inserted. SQLite would
+# turn an overflow into a float and a text into 0, so it adds numbers (which sort before '') that
+# stay small by itself, and leaves everything else to Python.
+_STATEMENT = """
+    INSERT INTO {table} AS stored VALUES (?, ?, ?, ?, NULL)
+    ON CONFLICT (key) DO UPDATE SET
+        txid = excluded.txid,
+        attempt = excluded.attempt,
+        (curr, prev) = (
+            SELECT
+                CASE
+                    WHEN before < '' AND excluded.curr < ''
+                        AND before + excluded.curr > -9223372036854775808
+                        AND before + excluded.curr < 9223372036854775807
+                    THEN before + excluded.curr
+                    WHEN before IS NULL THEN excluded.curr
+                    ELSE trident_add(stored.key, before, excluded.curr)
+                END,
+                before
+            FROM (
+                SELECT CASE
+                    WHEN stored.txid < excluded.txid THEN
+                        CASE coalesce(
+                            (SELECT e.attempt FROM temp.exceptions AS e
+                             WHERE e.txid = stored.txid), 0)
+                        WHEN stored.attempt THEN stored.curr
+                        ELSE stored.prev
+                        END
+                    WHEN stored.txid = excluded.txid AND stored.attempt <= excluded.attempt
+                    THEN stored.prev
+                    ELSE trident_stale(stored.txid, stored.attempt)
+                END AS before
+            )
+        )"""
 
 
 class Adding:
@@ -26,6 +62,8 @@ class Adding:
     def __init__(self, connection: sqlite3.Connection, table: Table) -> None:
         self._connection = connection
         self._table = table
+        self._statement = _STATEMENT.format(table=table.quoted)
+        self._filled = False
         self._own = Token(0, 0)
         self._refusal: Exception | None = None
         connection.execute(
@@ -36,7 +74,7 @@ class Adding:
 
     def add(
         self,
-        keys: Iterable[bytes],
+        keys: Sequence[bytes],
         amounts: Sequence[Any],
         token: Token,
         exceptions: Mapping[int, int],
@@ -61,55 +99,21 @@ class Adding:
         """
         self._own = token
         self._refusal = None
-        # Filled anew each time: what is in it is undone with the transaction.
-        self._connection.execute("DELETE FROM temp.exceptions")
-        self._connection.executemany(
-            "INSERT INTO temp.exceptions VALUES (?, ?)", exceptions.items()
-        )
-        rows = zip(keys, native(amounts, self._table.serializer), strict=True)
+        if exceptions or self._filled:
+            # Filled anew each time: what is in it is undone with the transaction.
+            self._filled = True
+            self._connection.execute("DELETE FROM temp.exceptions")
+            self._connection.executemany(
+                "INSERT INTO temp.exceptions VALUES (?, ?)", exceptions.items()
+            )
+        tokens = repeat(token.txid, len(keys)), repeat(token.attempt, len(keys))
+        rows = zip(keys, *tokens, native(amounts, self._table.serializer), strict=True)
         try:
-            self._connection.executemany(self._statement(token), rows)
+            self._connection.executemany(self._statement, rows)
         except sqlite3.OperationalError:
             if self._refusal is not None:
                 raise self._refusal from None
             raise
-
-    def _statement(self, token: Token) -> str:
-        # The cases are the opaque read table. SQLite would turn an overflow into a float and a
-        # text into 0, so it adds numbers (which sort before '') that stay small by itself, and
-        # leaves everything else to Python.
-        txid, attempt = (int(part) for part in token)
-        return f"""
-            INSERT INTO {self._table.quoted} AS stored VALUES (?, {txid}, {attempt}, ?, NULL)
-            ON CONFLICT (key) DO UPDATE SET
-                txid = excluded.txid,
-                attempt = excluded.attempt,
-                (curr, prev) = (
-                    SELECT
-                        CASE
-                            WHEN before < '' AND excluded.curr < ''
-                                AND before + excluded.curr > -9223372036854775808
-                                AND before + excluded.curr < 9223372036854775807
-                            THEN before + excluded.curr
-                            WHEN before IS NULL THEN excluded.curr
-                            ELSE trident_add(stored.key, before, excluded.curr)
-                        END,
-                        before
-                    FROM (
-                        SELECT CASE
-                            WHEN stored.txid < {txid} THEN
-                                CASE coalesce(
-                                    (SELECT e.attempt FROM temp.exceptions AS e
-                                     WHERE e.txid = stored.txid), 0)
-                                WHEN stored.attempt THEN stored.curr
-                                ELSE stored.prev
-                                END
-                            WHEN stored.txid = {txid} AND stored.attempt <= {attempt}
-                            THEN stored.prev
-                            ELSE trident_stale(stored.txid, stored.attempt)
-                        END AS before
-                    )
-                )"""
 
     def _sum(self, key: bytes, before: Any, amount: Any) -> Any:
         try:
