@@ -49,7 +49,7 @@ def _report(found: Found | None) -> str:
     return f"{found.what}\n{shrink(found, Rules()).trace}" if found else ""
 
 
-@pytest.mark.parametrize("setup", _setups(), ids=str)
+@pytest.mark.parametrize("setup", list(_setups()), ids=str)
 def test_no_random_run_goes_wrong(setup: Setup) -> None:
     found = search(setup, Rules(), RUNS)
     assert found is None, _report(found)

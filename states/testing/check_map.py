@@ -1,0 +1,251 @@
+"""Checks of the two methods that every backing map has."""
+
+from __future__ import annotations
+
+import pickle
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from trident.states.backing_map import Codec, IBackingMap, abilities
+from trident.states.testing.checks import (
+    ODD_BYTES,
+    ODD_KEYS,
+    ODD_VALUES,
+    Checks,
+    key_of,
+    only_if,
+    value_of,
+)
+from trident.states.values import OpaqueValue
+
+
+class MapChecks(Checks):
+    """``multiGet``, ``multiPut``, ``close``, and reaching the same entries elsewhere."""
+
+    def test_the_declared_abilities_are_those_of_the_class(self, backing: IBackingMap) -> None:
+        found = abilities(backing)
+        assert found == self.abilities, (
+            f"the tests declare {sorted(a.name for a in self.abilities)}, the class overrides the "
+            f"methods of {sorted(a.name for a in found)}: declare what the map can do, and spell "
+            "the methods as IBackingMap does"
+        )
+
+    def test_two_new_maps_are_independent(self, backing: IBackingMap) -> None:
+        other = self.make_map()
+        other.multiPut([key_of(other, "key")], [value_of(other, 1)])
+        found = backing.multiGet([key_of(backing, "key")])
+        other.close()
+        assert found == [None], "make_map() has to give each test a store of its own"
+
+    def test_an_absent_key_is_none(self, backing: IBackingMap) -> None:
+        found = backing.multiGet([key_of(backing, "nobody"), key_of(backing, "nothing")])
+        assert found == [None, None], "multiGet answers None for a key that is absent"
+
+    def test_a_list_is_returned(self, backing: IBackingMap) -> None:
+        found = backing.multiGet([key_of(backing, "nobody")])
+        assert isinstance(found, list), f"multiGet returns a list, not {type(found).__name__}"
+
+    def test_values_come_back(self, backing: IBackingMap) -> None:
+        backing.multiPut([key_of(backing, "key")], [value_of(backing, 1)])
+        assert backing.multiGet([key_of(backing, "key")]) == [value_of(backing, 1)], (
+            "multiGet returns what multiPut stored"
+        )
+
+    def test_answers_are_in_the_order_of_the_keys(self, backing: IBackingMap) -> None:
+        names = ["one", "two", "three", "four", "five"]
+        self._store(backing, names)
+        asked = ["four", "one", "five", "three", "two"]
+        found = backing.multiGet([key_of(backing, name) for name in asked])
+        assert found == [value_of(backing, names.index(name)) for name in asked], (
+            "multiGet answers in the order of the keys it was given, not the store's"
+        )
+
+    def test_absent_keys_keep_their_place(self, backing: IBackingMap) -> None:
+        self._store(backing, ["b", "d"])
+        found = backing.multiGet([key_of(backing, name) for name in "abcde"])
+        assert found == [None, value_of(backing, 0), None, value_of(backing, 1), None], (
+            "multiGet answers each key at its place, also where others are absent"
+        )
+
+    def test_a_repeated_key_is_answered_each_time(self, backing: IBackingMap) -> None:
+        self._store(backing, ["a"])
+        asked = [key_of(backing, name) for name in "abaa"]
+        found = backing.multiGet(asked)
+        one = value_of(backing, 0)
+        assert found == [one, None, one, one], "multiGet answers a repeated key each time"
+
+    def test_no_keys_give_no_answers(self, backing: IBackingMap) -> None:
+        assert backing.multiGet([]) == [], "multiGet of no keys returns an empty list"
+
+    def test_no_keys_store_nothing(self, backing: IBackingMap) -> None:
+        self._store(backing, ["a"])
+        backing.multiPut([], [])
+        assert backing.multiGet([key_of(backing, "a")]) == [value_of(backing, 0)], (
+            "multiPut of no keys changes nothing"
+        )
+
+    def test_a_value_is_replaced(self, backing: IBackingMap) -> None:
+        key = key_of(backing, "key")
+        backing.multiPut([key], [value_of(backing, 1)])
+        backing.multiPut([key], [value_of(backing, 2)])
+        assert backing.multiGet([key]) == [value_of(backing, 2)], "multiPut replaces a value"
+
+    def test_other_keys_stay(self, backing: IBackingMap) -> None:
+        self._store(backing, ["a", "b"])
+        backing.multiPut([key_of(backing, "b")], [value_of(backing, 9)])
+        assert backing.multiGet([key_of(backing, "a")]) == [value_of(backing, 0)], (
+            "multiPut leaves the keys alone that it was not given"
+        )
+
+    def test_tuples_are_taken_too(self, backing: IBackingMap) -> None:
+        backing.multiPut((key_of(backing, "key"),), (value_of(backing, 1),))
+        assert backing.multiGet((key_of(backing, "key"),)) == [value_of(backing, 1)], (
+            "keys and values come as any sequence, not only as lists"
+        )
+
+    def test_arguments_are_left_as_they_were(self, backing: IBackingMap) -> None:
+        keys, values = [key_of(backing, "b"), key_of(backing, "a")], [value_of(backing, 1)] * 2
+        expected = list(keys), list(values)
+        backing.multiPut(keys, values)
+        backing.multiGet(keys)
+        assert (keys, values) == expected, "the lists belong to the caller: do not change them"
+
+    def test_arguments_are_not_kept(self, backing: IBackingMap) -> None:
+        keys, values = [key_of(backing, "a")], [value_of(backing, 1)]
+        backing.multiPut(keys, values)
+        keys[0], values[0] = key_of(backing, "b"), value_of(backing, 2)
+        found = backing.multiGet([key_of(backing, "a"), key_of(backing, "b")])
+        assert found == [value_of(backing, 1), None], (
+            "the caller may use its lists again: copy what is needed later"
+        )
+
+    def test_an_answer_belongs_to_the_caller(self, backing: IBackingMap) -> None:
+        self._store(backing, ["a"])
+        keys = [key_of(backing, "a")]
+        backing.multiGet(keys).clear()
+        assert backing.multiGet(keys) == [value_of(backing, 0)], (
+            "the caller may change the list it got: return a new one each time"
+        )
+
+    @pytest.mark.parametrize("fields", ODD_KEYS, ids=lambda fields: ascii(fields)[:40])
+    def test_a_key_may_be(self, backing: IBackingMap, fields: tuple[Any, ...]) -> None:
+        key = key_of(backing, *fields)
+        assert backing.multiGet([key]) == [None]
+        backing.multiPut([key], [value_of(backing, 1)])
+        assert backing.multiGet([key]) == [value_of(backing, 1)], (
+            f"every key works as it is: {ascii(fields)[:40]} did not come back; do not trim, "
+            "shorten, fold or normalise keys"
+        )
+
+    def test_odd_keys_are_different_keys(self, backing: IBackingMap) -> None:
+        keys = [key_of(backing, *fields) for fields in ODD_KEYS]
+        values = [value_of(backing, number) for number in range(len(keys))]
+        backing.multiPut(keys, values)
+        for fields, found, value in zip(ODD_KEYS, backing.multiGet(keys), values, strict=True):
+            assert found == value, (
+                f"{ascii(fields)[:40]} was mixed up with another key: compare keys byte for byte"
+                ", and where they come as tuples, by type too (1, 1.0 and True are three keys)"
+            )
+
+    @pytest.mark.parametrize("number", range(len(ODD_VALUES)))
+    def test_a_value_may_be(self, backing: IBackingMap, number: int) -> None:
+        if backing.codec is Codec.BYTES:
+            value: Any = ODD_BYTES[number % len(ODD_BYTES)]
+        else:
+            value = OpaqueValue(7, 1, ODD_VALUES[number], ODD_VALUES[-number])
+        key = key_of(backing, "key")
+        backing.multiPut([key], [value])
+        [found] = backing.multiGet([key])
+        assert found == value, f"every value comes back equal: {value!r:.60} became {found!r:.60}"
+        assert repr(found) == repr(value), f"{value!r:.60} came back as another type: {found!r:.60}"
+
+    def test_many_keys_at_once(self, backing: IBackingMap) -> None:
+        keys = [key_of(backing, f"key {number}") for number in range(3000)]
+        values = [value_of(backing, number) for number in range(3000)]
+        backing.multiPut(keys, values)
+        assert backing.multiGet(keys[::-1]) == values[::-1], (
+            "a call may have any number of keys: split it where the store has a limit"
+        )
+
+    def test_another_thread_may_use_it(self, backing: IBackingMap) -> None:
+        found: list[Any] = []
+
+        def use() -> None:
+            backing.multiPut([key_of(backing, "key")], [value_of(backing, 1)])
+            found.extend(backing.multiGet([key_of(backing, "key")]))
+
+        thread = Thread(target=use)
+        thread.start()
+        thread.join()
+        assert found == [value_of(backing, 1)], (
+            "a map is used by one thread at a time, but not always by the one that made it"
+        )
+
+    def test_another_map_finds_the_entries(self, backing: IBackingMap) -> None:
+        self._store(backing, ["a", "b"])
+        other = self.reopen(backing)
+        found = other.multiGet([key_of(other, name) for name in "abc"])
+        other.close()
+        assert found == [value_of(backing, 0), value_of(backing, 1), None], (
+            "what multiPut stored is there for another process as soon as it returns"
+        )
+
+    @only_if("shared")
+    def test_what_another_map_stores_is_found(self, backing: IBackingMap) -> None:
+        self._store(backing, ["a"])
+        other = self.reopen(backing)
+        other.multiPut([key_of(other, "a")], [value_of(other, 5)])
+        other.close()
+        assert backing.multiGet([key_of(backing, "a")]) == [value_of(backing, 5)], (
+            "multiGet asks the store each time: somebody else may have written"
+        )
+
+    def test_the_entries_outlive_the_map(self) -> None:
+        backing = self.make_map()
+        self._store(backing, ["a"])
+        backing.persist()
+        other = self.reopen(backing)
+        backing.close()
+        found = other.multiGet([key_of(other, "a")])
+        other.close()
+        assert found == [value_of(other, 0)], "close() lets go of connections, not of entries"
+
+    @only_if("pickles")
+    def test_a_pickled_map_reaches_the_same_entries(self, backing: IBackingMap) -> None:
+        self._store(backing, ["a"])
+        other: IBackingMap = pickle.loads(pickle.dumps(backing))
+        found = other.multiGet([key_of(other, "a")])
+        other.close()
+        assert found == [value_of(backing, 0)], (
+            "a pickled map has to reach the same store: pickle its configuration, not its "
+            "connection; or set `pickles = False` and let the factory open it"
+        )
+
+    def test_it_may_be_closed_twice(self) -> None:
+        backing = self.make_map()
+        self._store(backing, ["a"])
+        backing.close()
+        backing.close()
+
+    def test_it_may_be_closed_unused(self) -> None:
+        self.make_map().close()
+
+    def test_persist_may_be_called_at_any_time(self, backing: IBackingMap) -> None:
+        backing.persist()
+        self._store(backing, ["a"])
+        backing.persist()
+        backing.persist()
+        assert backing.multiGet([key_of(backing, "a")]) == [value_of(backing, 0)]
+
+    def test_the_incarnation_stays(self, backing: IBackingMap) -> None:
+        before = backing.incarnation()
+        self._store(backing, ["a"])
+        assert backing.incarnation() == before, (
+            "incarnation() changes only when the server restarts or another takes over"
+        )
+
+    def _store(self, backing: IBackingMap, names: list[str]) -> None:
+        keys = [key_of(backing, name) for name in names]
+        backing.multiPut(keys, [value_of(backing, number) for number in range(len(names))])

@@ -1,0 +1,402 @@
+"""Checks of the map states over a backing map: the protocol, seen from above."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from trident.states.backing_map import Ability, IBackingMap
+from trident.states.committed import read_committed
+from trident.states.control import ControlRecord
+from trident.states.errors import LongOverflowError, StaleBatchError, StateError
+from trident.states.nontransactional import NonTransactionalMap
+from trident.states.opaque import OpaqueMap
+from trident.states.snapshottable import SnapshottableMap
+from trident.states.stored_map import StoredMap
+from trident.states.testing.checks import ODD_KEYS, ODD_VALUES, Checks, needs, only_if, record
+from trident.states.transactional import TransactionalMap
+from trident.states.updaters import PutUpdater, ValueUpdater
+from trident.states.values import StateType
+
+
+class Plus(ValueUpdater):
+    """Adds to a number."""
+
+    def __init__(self, amount: int) -> None:
+        self.amount = amount
+
+    def update(self, stored: Any) -> Any:
+        return (stored or 0) + self.amount
+
+
+class Added:
+    """A combiner, as ``trident.Sum`` is one."""
+
+    adds = True
+
+    def combine(self, left: Any, right: Any) -> Any:
+        return left + right
+
+
+def plus(state: StoredMap, **amounts: int) -> list[Any]:
+    return state.multiUpdate([(key,) for key in amounts], [Plus(n) for n in amounts.values()])
+
+
+def get(state: StoredMap, *keys: Any) -> list[Any]:
+    return state.multiGet([(key,) for key in keys])
+
+
+def batch(state: StoredMap, own: ControlRecord, **amounts: int) -> None:
+    """Begin, update, write and announce one attempt, as a topology does."""
+    state.control.begin(own)
+    state.beginCommit(own)
+    plus(state, **amounts)
+    state.commit(own)
+    state.control.ready(own)
+    state.control.announce(own)
+
+
+class OpaqueChecks(Checks):
+    """An opaque state over the map: exact whatever fails and whatever a replay brings."""
+
+    @pytest.fixture
+    def state(self, backing: IBackingMap) -> StoredMap:
+        return OpaqueMap(backing)
+
+    def test_updates_are_seen_inside_the_batch(self, state: StoredMap) -> None:
+        state.beginCommit(1)
+        assert get(state, "a") == [None]
+        assert plus(state, a=1) == [1]
+        assert plus(state, a=2, b=5) == [3, 5]
+        assert get(state, "b", "a", "c") == [5, 3, None]
+        state.commit(1)
+        assert get(state, "a", "b") == [3, 5]
+
+    def test_a_repeated_key_is_updated_in_order(self, state: StoredMap) -> None:
+        state.beginCommit(1)
+        assert state.multiUpdate([("a",), ("a",)], [Plus(1), Plus(2)]) == [1, 3]
+        state.commit(1)
+        assert get(state, "a") == [3]
+
+    def test_keys_and_updaters_may_be_read_once(self, state: StoredMap) -> None:
+        def once(items: Sequence[Any]) -> Iterator[Any]:
+            yield from items
+
+        state.beginCommit(1)
+        assert state.multiUpdate(once([("a",), ("b",)]), once([Plus(1), Plus(2)])) == [1, 2]
+        state.multiPut(once([("c",)]), once([3]))
+        assert state.multiGet(once([("c",), ("a",)])) == [3, 1]
+        state.multiRemove(once([("b",)]))
+        state.commit(1)
+        assert state.multiGet(once([("a",), ("b",), ("c",)])) == [1, None, 3]
+
+    def test_nothing_is_updated(self, state: StoredMap) -> None:
+        state.beginCommit(1)
+        assert state.multiUpdate([], []) == []
+        state.multiPut([], [])
+        state.commit(1)
+        assert state.multiGet([]) == []
+
+    def test_a_replay_starts_from_what_was_committed(self, state: StoredMap) -> None:
+        batch(state, record(1), a=1)
+        batch(state, record(2), a=10)
+        state.beginCommit(self._begin(state, record(3)))
+        plus(state, a=100)
+        state.commit(record(3))
+        batch(state, record(3, 1), a=1000)
+        assert get(state, "a") == [1011]
+
+    def test_a_replay_with_other_keys_leaves_nothing(self, state: StoredMap) -> None:
+        batch(state, record(1), dog=1)
+        state.beginCommit(self._begin(state, record(2)))
+        plus(state, the=1, dog=1)
+        state.commit(record(2))
+        batch(state, record(2, 1), the=1)
+        batch(state, record(3, t2=1), dog=1)
+        assert get(state, "the", "dog") == [1, 2], (
+            "an attempt that was replayed with other keys must not count"
+        )
+
+    def test_a_batch_that_is_under_way_does_not_show(self, state: StoredMap) -> None:
+        batch(state, record(1), a=1)
+        state.beginCommit(self._begin(state, record(2)))
+        plus(state, a=1, b=1)
+        state.commit(record(2))
+        assert self._committed(state, "a", "b") == [1, None], "readers see committed batches only"
+        state.control.announce(record(2))
+        assert self._committed(state, "a", "b") == [2, 1]
+
+    @only_if("shared")
+    def test_another_reader_sees_committed_batches_only(self, state: StoredMap) -> None:
+        reader = OpaqueMap(self.reopen(state.backing))
+        batch(state, record(1), a=1)
+        assert self._committed(reader, "a") == [1]
+        state.beginCommit(self._begin(state, record(2)))
+        plus(state, a=1)
+        state.commit(record(2))
+        assert self._committed(reader, "a") == [1]
+        state.control.announce(record(2))
+        assert self._committed(reader, "a") == [2]
+        reader.close()
+
+    def test_an_overtaken_attempt_writes_nothing(self, state: StoredMap) -> None:
+        batch(state, record(1), a=1)
+        state.beginCommit(self._begin(state, record(2)))
+        plus(state, a=10)
+        state.control.begin(record(2, 1))
+        with pytest.raises(StaleBatchError):
+            state.commit(record(2))
+        batch(state, record(2, 1), b=1)
+        assert get(state, "a", "b") == [1, 1]
+
+    def test_an_attempt_that_was_overtaken_cannot_begin(self, state: StoredMap) -> None:
+        batch(state, record(2), a=1)
+        with pytest.raises(StaleBatchError):
+            state.control.begin(record(1, 5))
+        with pytest.raises(StaleBatchError):
+            state.beginCommit(record(1).token)
+
+    def test_a_later_value_stops_an_earlier_attempt(self, state: StoredMap) -> None:
+        batch(state, record(5), a=1)
+        state.beginCommit(record(4))
+        with pytest.raises(StaleBatchError):
+            plus(state, a=1)
+
+    @needs(Ability.FENCED)
+    def test_a_duplicate_task_comes_too_late(self, state: StoredMap) -> None:
+        own = self._begin(state, record(1))
+        late = OpaqueMap(self.reopen(state.backing))
+        late.beginCommit(own)
+        plus(late, a=1)
+        state.beginCommit(own)
+        plus(state, a=1)
+        state.commit(own)
+        state.control.announce(own)
+        batch(state, record(2), a=1)
+        with pytest.raises(StaleBatchError):
+            late.commit(own)
+        late.close()
+        assert get(state, "a") == [2]
+
+    @only_if("shared")
+    def test_a_duplicate_task_writes_the_same(self, state: StoredMap) -> None:
+        batch(state, record(1), a=1)
+        own = self._begin(state, record(2))
+        for task in (state, OpaqueMap(self.reopen(state.backing))):
+            task.beginCommit(own)
+            assert plus(task, a=1) == [2]
+            task.commit(own)
+        state.control.announce(own)
+        assert get(state, "a") == [2]
+
+    @only_if("shared")
+    def test_another_process_goes_on(self, state: StoredMap) -> None:
+        batch(state, record(1), a=1)
+        other = OpaqueMap(self.reopen(state.backing))
+        batch(other, record(2), a=1)
+        other.close()
+        batch(state, record(3), b=1)
+        assert get(state, "a", "b") == [2, 1]
+
+    def test_a_key_is_removed(self, state: StoredMap) -> None:
+        state.beginCommit(1)
+        state.multiPut([("a",), ("b",)], [1, 2])
+        state.commit(1)
+        state.beginCommit(2)
+        state.multiRemove([("a",)])
+        assert get(state, "a", "b") == [None, 2]
+        state.commit(2)
+        assert get(state, "a", "b") == [None, 2]
+
+    def test_a_removal_that_fails_leaves_the_key(self, state: StoredMap) -> None:
+        batch(state, record(1), a=1)
+        state.beginCommit(self._begin(state, record(2)))
+        state.multiRemove([("a",)])
+        state.commit(record(2))
+        batch(state, record(2, 1), b=1)
+        assert get(state, "a") == [1]
+
+    def test_a_removed_key_comes_back(self, state: StoredMap) -> None:
+        batch(state, record(1), a=1)
+        state.beginCommit(self._begin(state, record(2)))
+        state.multiRemove([("a",)])
+        state.commit(record(2))
+        state.control.announce(record(2))
+        batch(state, record(3), a=5)
+        assert get(state, "a") == [5]
+
+    @needs(Ability.REMOVE)
+    def test_a_removed_key_leaves_the_store(self, state: StoredMap) -> None:
+        batch(state, record(1), a=1, b=1)
+        state.beginCommit(self._begin(state, record(2)))
+        state.multiRemove([("a",)])
+        state.commit(record(2))
+        state.control.announce(record(2))
+        batch(state, record(3), b=1)
+        batch(state, record(4), b=1)
+        assert get(state, "a", "b") == [None, 3]
+
+    @pytest.mark.parametrize("fields", ODD_KEYS, ids=lambda fields: ascii(fields)[:40])
+    def test_a_state_keeps_the_key(self, state: StoredMap, fields: tuple[Any, ...]) -> None:
+        state.beginCommit(1)
+        state.multiPut([fields], [1])
+        state.commit(1)
+        assert state.multiGet([fields]) == [1]
+
+    @pytest.mark.parametrize("number", range(len(ODD_VALUES)))
+    def test_a_state_keeps_the_value(self, state: StoredMap, number: int) -> None:
+        for txid in (1, 2):
+            state.beginCommit(txid)
+            state.multiPut([("a",)], [ODD_VALUES[number]])
+            state.commit(txid)
+            [found] = get(state, "a")
+            assert repr(found) == repr(ODD_VALUES[number])
+
+    def test_a_number_over_64_bits_is_an_error(self, state: StoredMap) -> None:
+        state.beginCommit(1)
+        plus(state, a=2**63 - 1)
+        with pytest.raises(LongOverflowError):
+            plus(state, a=1)
+
+    def test_many_keys_are_written(self, state: StoredMap) -> None:
+        amounts = {f"key {number}": number for number in range(2000)}
+        batch(state, record(1), **amounts)
+        batch(state, record(2), **amounts)
+        assert get(state, "key 7", "key 1999") == [14, 3998]
+
+    def test_partial_results_are_combined(self, state: StoredMap) -> None:
+        for txid, expected in ((1, [1, 2]), (2, [2, 5])):
+            state.beginCommit(txid)
+            assert state.multiCombine([b"a", b"b"], [1, 2], Added()) == expected
+            state.multiFold([b"c", b"b"], [1, 1], Added())
+            state.multiFold([b"c"], [1], Added())
+            state.commit(txid)
+        assert get(state, "a", "b", "c") == [2, 6, 4]
+
+    def test_a_failed_fold_does_not_count(self, state: StoredMap) -> None:
+        batch(state, record(1), a=1)
+        for own in (record(2), record(2, 1)):
+            state.beginCommit(self._begin(state, own))
+            state.multiFold([b"a", b"b"], [10, 1], Added())
+            state.commit(own)
+        state.control.announce(record(2, 1))
+        assert get(state, "a", "b") == [11, 1]
+
+    def test_a_commit_needs_a_begin(self, state: StoredMap) -> None:
+        with pytest.raises(StateError):
+            state.commit(1)
+        state.beginCommit(1)
+        with pytest.raises(StateError):
+            state.commit(2)
+
+    def test_two_states_are_read_as_of_one_batch(self, state: StoredMap) -> None:
+        second = OpaqueMap(self.make_map())
+        for own in (record(1), record(2)):
+            for each in (state, second):
+                each.control.begin(own)
+                each.beginCommit(own)
+                plus(each, a=1)
+                each.commit(own)
+            state.control.announce(own)
+            if own.token.txid == 1:
+                second.control.announce(own)
+        both = [("group", state), ("group", second)]
+        found = read_committed(both, lambda views: [view.multiGet([("a",)]) for view in views])
+        second.close()
+        assert found == [[1], [1]], "until all states know a batch, a query sees it in none"
+
+    def test_a_single_value_is_kept(self, state: StoredMap) -> None:
+        total = SnapshottableMap(state)
+        assert total.get() is None
+        total.beginCommit(1)
+        assert total.update(Plus(2)) == 2
+        total.commit(1)
+        total.beginCommit(2)
+        assert total.get() == 2
+        total.set(7)
+        total.multiUpdate([("a",)], [PutUpdater(1)])
+        total.commit(2)
+        assert (total.get(), get(state, "a")) == (7, [1])
+
+    def _begin(self, state: StoredMap, own: ControlRecord) -> ControlRecord:
+        state.control.begin(own)
+        return own
+
+    def _committed(self, state: StoredMap, *keys: str) -> Any:
+        asked = [(key,) for key in keys]
+        return read_committed([("group", state)], lambda views: views[0].multiGet(asked))
+
+
+class OtherStateChecks(Checks):
+    """The other two kinds of state over the map."""
+
+    @pytest.fixture
+    def transactional(self) -> Iterator[StoredMap]:
+        state = TransactionalMap(self.make_map_of(StateType.TRANSACTIONAL))
+        yield state
+        state.close()
+
+    @pytest.fixture
+    def plain(self) -> Iterator[StoredMap]:
+        state = NonTransactionalMap(self.make_map_of(StateType.NON_TRANSACTIONAL))
+        yield state
+        state.close()
+
+    def test_a_transactional_replay_counts_once(self, transactional: StoredMap) -> None:
+        batch(transactional, record(1), a=1, b=1)
+        transactional.control.begin(record(2))
+        transactional.beginCommit(record(2))
+        plus(transactional, a=1)
+        transactional.commit(record(2))
+        batch(transactional, record(2, 1), a=1, b=1)
+        assert get(transactional, "a", "b") == [2, 2]
+
+    def test_a_transactional_state_refuses_an_earlier_batch(self, transactional: StoredMap) -> None:
+        batch(transactional, record(5), a=1)
+        transactional.beginCommit(record(4))
+        with pytest.raises(StaleBatchError):
+            plus(transactional, a=1)
+
+    def test_an_overtaken_transactional_attempt_writes_nothing(
+        self, transactional: StoredMap
+    ) -> None:
+        transactional.control.begin(record(1))
+        transactional.beginCommit(record(1))
+        plus(transactional, a=1)
+        transactional.control.begin(record(1, 1))
+        with pytest.raises(StaleBatchError):
+            transactional.commit(record(1))
+        assert get(transactional, "a") == [None]
+
+    def test_a_transactional_key_is_removed(self, transactional: StoredMap) -> None:
+        batch(transactional, record(1), a=1)
+        transactional.beginCommit(record(1))
+        transactional.control.begin(record(2))
+        transactional.beginCommit(record(2))
+        transactional.multiRemove([("a",)])
+        transactional.commit(record(2))
+        batch(transactional, record(3), b=1)
+        assert get(transactional, "a", "b") == [None, 1]
+
+    @pytest.mark.parametrize("number", range(len(ODD_VALUES)))
+    def test_a_transactional_state_keeps(self, transactional: StoredMap, number: int) -> None:
+        transactional.beginCommit(1)
+        transactional.multiPut([("a",)], [ODD_VALUES[number]])
+        transactional.commit(1)
+        [found] = get(transactional, "a")
+        assert repr(found) == repr(ODD_VALUES[number])
+
+    def test_a_plain_state_counts_a_replay_twice(self, plain: StoredMap) -> None:
+        batch(plain, record(1), a=2)
+        batch(plain, record(1, 1), a=2)
+        assert get(plain, "a") == [4]
+
+    @pytest.mark.parametrize("number", range(len(ODD_VALUES)))
+    def test_a_plain_state_keeps(self, plain: StoredMap, number: int) -> None:
+        plain.beginCommit(1)
+        plain.multiPut([("a",)], [ODD_VALUES[number]])
+        plain.commit(1)
+        [found] = get(plain, "a")
+        assert repr(found) == repr(ODD_VALUES[number])

@@ -1,0 +1,169 @@
+"""What all checks of a backing map share: how to make one, and what to put into it."""
+
+from __future__ import annotations
+
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, TypeVar
+
+import pytest
+
+from trident.states.backing_map import Ability, Codec, IBackingMap
+from trident.states.control import ControlRecord
+from trident.states.keys import encode_key
+from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
+
+F = TypeVar("F", bound=Callable[..., None])
+
+ODD_KEYS: list[tuple[Any, ...]] = [
+    ("",),
+    (" ",),
+    ("key ",),
+    ("Key",),
+    ("key",),
+    ("k\u0000",),
+    ("\u0000",),
+    ("\u0000[1]",),
+    ("line\nbreak",),
+    ("'; --",),
+    ("%s{}\\",),
+    ("caf\u00e9",),
+    ("cafe\u0301",),
+    ("\U0001f44d\U0001f3fd",),
+    ("\U0010ffff",),
+    ("k" * 10_000,),
+    (None,),
+    (1,),
+    (True,),
+    (1.0,),
+    ("1",),
+    (0,),
+    (False,),
+    (-0.0,),
+    ("a", "b"),
+    ("ab",),
+    ("a", None, 2**63 - 1, -(2**63)),
+    (),
+]
+"""Keys as users write them, no two of which are the same key."""
+
+ODD_VALUES: list[Any] = [
+    0,
+    -1,
+    2**63 - 1,
+    -(2**63),
+    2**53 + 1,
+    0.1,
+    -1.5e300,
+    True,
+    False,
+    "",
+    "0",
+    "caf\u00e9 \U0001f44d \u0000",
+    "v" * 100_000,
+    [],
+    [1, [2, None], "3"],
+    {"a": {"b": [1.5]}},
+]
+"""Values of a state, each of which has to come back equal and of the same type."""
+
+ODD_BYTES = [b"", b"\0", b"\xff\xfe", b"null", b"\r\n", bytes(range(256)), b"v" * 1_000_000]
+"""Values of a map that exchanges bytes."""
+
+
+def needs(*abilities: Ability) -> Callable[[F], F]:
+    """Mark a check as one for maps with all of these abilities."""
+
+    def mark(check: F) -> F:
+        check.needs = frozenset(abilities)  # type: ignore[attr-defined]
+        return check
+
+    return mark
+
+
+def only_if(attribute: str) -> Callable[[F], F]:
+    """Mark a check as one for maps whose tests say True for `attribute`."""
+
+    def mark(check: F) -> F:
+        check.only_if = attribute  # type: ignore[attr-defined]
+        return check
+
+    return mark
+
+
+class Checks(ABC):
+    """What the author of a map says about it; see :class:`BackingMapConformance`."""
+
+    abilities: ClassVar[frozenset[Ability]] = frozenset()
+    shared: ClassVar[bool] = True
+    pickles: ClassVar[bool] = True
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name in dir(cls):
+            if name.startswith("test_"):
+                defined = [vars(base).get(name) for base in cls.__mro__]
+                check = next(filter(None, defined))
+                # pytest collects no check of a name that is None.
+                setattr(cls, name, check if cls._applies(check) else None)
+
+    @classmethod
+    def _applies(cls, check: object) -> bool:
+        if cls.make_map is Checks.make_map:
+            return True
+        needed: frozenset[Ability] = getattr(check, "needs", frozenset())
+        return needed <= cls.abilities and bool(getattr(cls, getattr(check, "only_if", "make_map")))
+
+    @abstractmethod
+    def make_map(self) -> IBackingMap:
+        """Return a map over a store of its own, which is empty."""
+
+    def make_map_of(self, kind: StateType) -> IBackingMap:
+        """Return such a map for values of `kind`, where the store has to know it."""
+        return self.make_map()
+
+    def reopen(self, backing: IBackingMap) -> IBackingMap:
+        """Return another map over the same entries, as another process would open it."""
+        reached: IBackingMap = pickle.loads(pickle.dumps(backing))
+        return reached
+
+    @pytest.fixture
+    def backing(self) -> Iterator[IBackingMap]:
+        made = self.make_map()
+        yield made
+        made.close()
+
+
+def key_of(backing: IBackingMap, *fields: Any) -> Any:
+    """Return a key in the form that the map exchanges."""
+    return encode_key(fields) if backing.codec else fields
+
+
+def value_of(backing: IBackingMap, number: int, kind: StateType = StateType.OPAQUE) -> Any:
+    """Return the value called `number` in the form that the map exchanges."""
+    if backing.codec is Codec.BYTES:
+        return b"value %d" % number
+    match kind:
+        case StateType.OPAQUE:
+            return OpaqueValue(7, 0, number, number - 1)
+        case StateType.TRANSACTIONAL:
+            return TransactionalValue(7, number)
+        case StateType.NON_TRANSACTIONAL:
+            return number
+
+
+def record(txid: int, attempt: int = 0, lineage: str = "log", **exceptions: int) -> ControlRecord:
+    """Return the control record of an attempt; exceptions are written ``t3=1``."""
+    known = {int(name[1:]): excepted for name, excepted in exceptions.items()}
+    return ControlRecord(lineage, Token(txid, attempt), txid - 1, known)
+
+
+def begun(backing: IBackingMap, of: ControlRecord) -> bytes:
+    """Begin `of` in the map, whatever was there, and return the fence."""
+    fence = of.encode()
+    assert backing.putControl(fence, backing.getControl()), (
+        "putControl(new, expected) must replace the record where it still is what getControl() "
+        "returned a moment ago, and then return True"
+    )
+    return fence

@@ -1,0 +1,55 @@
+"""The tests that every backing map, and every layer over one, has to pass."""
+
+from __future__ import annotations
+
+from trident.states.testing.check_abilities import (
+    AddChecks,
+    EntryChecks,
+    FenceChecks,
+    ListChecks,
+    VersionChecks,
+)
+from trident.states.testing.check_control import ControlChecks
+from trident.states.testing.check_map import MapChecks
+from trident.states.testing.check_states import OpaqueChecks, OtherStateChecks
+
+
+class BackingMapConformance(
+    MapChecks,
+    ControlChecks,
+    FenceChecks,
+    EntryChecks,
+    VersionChecks,
+    AddChecks,
+    ListChecks,
+    OpaqueChecks,
+    OtherStateChecks,
+):
+    """Subclass it in a test module, say how a map is made, and run pytest.
+
+    Attributes
+    ----------
+    abilities : frozenset of Ability
+        What the map can do; its checks run, and a map that can do more or less than is declared
+        fails, so that a misspelt method does not go unnoticed.
+    shared : bool
+        Whether several maps may write the same entries; False for a layer that has to be the only
+        writer, such as a cache.
+    pickles : bool
+        Whether the map itself pickles, and its copy reaches the same store.
+
+    Notes
+    -----
+    ``make_map()`` returns a map over an empty store of its own; ``reopen(map)`` another map over
+    the same entries, by default a pickled copy; ``make_map_of(kind)`` is for stores that have to
+    know the kind of the values beforehand.
+
+    Examples
+    --------
+    >>> from trident.states import Ability
+    >>> from trident.states.testing.stores import FencedMap
+    >>> class TestFencedMap(BackingMapConformance):
+    ...     abilities = frozenset({Ability.FENCED, Ability.REMOVE})
+    ...     def make_map(self):
+    ...         return FencedMap()
+    """

@@ -1,0 +1,131 @@
+"""The stores in memory, a user's own, and the memory state pass the conformance suite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, ClassVar
+
+import pytest
+
+from trident.states import Ability, Codec, IBackingMap, MemoryMap
+from trident.states.testing.stores import EntryMap, FencedMap, PlainMap, VersionedMap
+from trident.states.testing.suite import BackingMapConformance
+
+_NUMBERS = count()
+
+
+class TestPlainMap(BackingMapConformance):
+    def make_map(self) -> IBackingMap:
+        return PlainMap()
+
+
+class TestFencedMap(BackingMapConformance):
+    abilities = frozenset({Ability.FENCED, Ability.REMOVE})
+
+    def make_map(self) -> IBackingMap:
+        return FencedMap()
+
+
+class TestEntryMap(BackingMapConformance):
+    abilities = frozenset({Ability.ENTRY})
+
+    def make_map(self) -> IBackingMap:
+        return EntryMap()
+
+
+class TestVersionedMap(BackingMapConformance):
+    abilities = frozenset({Ability.VERSIONED})
+
+    def make_map(self) -> IBackingMap:
+        return VersionedMap()
+
+
+class TestMemoryMap(BackingMapConformance):
+    abilities = frozenset({Ability.FENCED, Ability.REMOVE, Ability.LIST})
+
+    def make_map(self) -> IBackingMap:
+        return MemoryMap(f"conformance {next(_NUMBERS)}")
+
+
+class TestLRUMemoryMap(BackingMapConformance):
+    abilities = frozenset({Ability.FENCED, Ability.REMOVE, Ability.LIST})
+
+    def make_map(self) -> IBackingMap:
+        return MemoryMap(f"conformance {next(_NUMBERS)}", size=5000)
+
+
+class DictMap(IBackingMap):
+    """What a user writes first: two methods over a dict."""
+
+    def __init__(self, entries: dict[Any, Any]) -> None:
+        self.entries_by_key = entries
+
+    def multiGet(self, keys: Sequence[Any]) -> list[Any]:
+        return [self.entries_by_key.get(self._name(key)) for key in keys]
+
+    def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
+        self.entries_by_key.update(zip(map(self._name, keys), values, strict=True))
+
+    def _name(self, key: Any) -> Any:
+        return key
+
+
+class ObjectMap(DictMap):
+    """The same of value objects."""
+
+    codec = Codec.VALUES
+
+
+class FieldsMap(DictMap):
+    """The same of key fields and value objects, which tells 1 from True."""
+
+    codec = None
+
+    def _name(self, key: Any) -> Any:
+        return repr(key)
+
+
+class DictConformance(BackingMapConformance):
+    pickles = False
+    kind: ClassVar[type[DictMap]]
+
+    def make_map(self) -> IBackingMap:
+        return self.kind({})
+
+    def reopen(self, backing: IBackingMap) -> IBackingMap:
+        assert isinstance(backing, DictMap)
+        return type(backing)(backing.entries_by_key)
+
+
+class TestDictMap(DictConformance):
+    kind = DictMap
+
+
+class TestObjectMap(DictConformance):
+    kind = ObjectMap
+
+
+class TestFieldsMap(DictConformance):
+    kind = FieldsMap
+
+
+class TestSuite:
+    """The suite itself."""
+
+    def test_it_has_more_than_sixty_checks(self) -> None:
+        names = [name for name in dir(BackingMapConformance) if name.startswith("test_")]
+        assert len(names) > 60
+
+    def test_checks_of_other_abilities_are_left_out(self) -> None:
+        assert callable(TestFencedMap.test_a_late_write_is_refused)
+        assert TestPlainMap.test_a_late_write_is_refused is None
+
+    def test_an_undeclared_ability_fails(self) -> None:
+        class Undeclared(BackingMapConformance):
+            def make_map(self) -> IBackingMap:
+                return FencedMap()
+
+        suite = Undeclared()
+        with pytest.raises(AssertionError, match="declare what the map can do"):
+            suite.test_the_declared_abilities_are_those_of_the_class(suite.make_map())
