@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trident.batch.adoption import Adoption
     from trident.builtin import (
         Count,
         Debug,
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from trident.tuples import TridentTuple
 
 _HOMES = {
+    "batch.adoption": "Adoption",
     "builtin": (
         "Count Debug Equals FilterNull MapGet Max Min Negate SnapshotGet Split Sum "
         "TupleCollectionGet"
@@ -111,6 +113,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
+    "Adoption",
     "Aggregator",
     "BatchCoordinator",
     "CombinerAggregator",

@@ -21,6 +21,8 @@ from trident.stream import Stream
 from trident.trident_state import TridentState
 
 if TYPE_CHECKING:
+    from trident.batch.adoption import Adopt
+    from trident.batch.failures import OnFailure
     from trident.run import Run
 
 Kind = Literal["opaque", "transactional", "non-transactional"]
@@ -161,8 +163,8 @@ class TridentTopology:
         *,
         trigger: float | Literal["available"] | None = None,
         retries: int = 3,
-        on_failure: Literal["stop", "dead-letter"] = "stop",
-        adopt: Any = None,
+        on_failure: OnFailure = "stop",
+        adopt: Adopt | None = None,
     ) -> Run:
         """Run the topology.
 
@@ -180,8 +182,10 @@ class TridentTopology:
         on_failure : str
             What follows then: ``"stop"`` keeps the batch for the next start, ``"dead-letter"``
             commits it without any update.
-        adopt : str or path, optional
-            An old checkpoint whose state this one takes over, once.
+        adopt : path, mapping or Adoption, optional
+            An old checkpoint whose state this one takes over, once; where that is gone, the
+            ``lineage`` of the state, and whether the batch ``in_flight`` is ``"committed"`` or to
+            ``"burn"``.
 
         Returns
         -------

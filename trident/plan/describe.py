@@ -134,7 +134,7 @@ def _(node: StateQueryNode) -> str:
 
 @describe.register
 def _(node: MergeNode) -> str:
-    return f"merge({', '.join(f'#{parent.id}' for parent in node.parents)})"
+    return f"merge({', '.join(str(parent.id) for parent in node.parents)})"
 
 
 @describe.register

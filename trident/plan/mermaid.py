@@ -62,6 +62,6 @@ def _arrows(node: Node) -> Iterator[str]:
 
 def _text(text: str) -> str:
     """Quoted, with what Mermaid would read as markup written as entities."""
-    for mark, entity in (("&", "#amp;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;")):
+    for mark, entity in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;")):
         text = text.replace(mark, entity)
     return f'"{text}"'
