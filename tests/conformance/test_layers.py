@@ -1,0 +1,128 @@
+"""Every layer over a backing map passes the suite that the map below it passes."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import ClassVar
+
+from trident.states import Ability, CachedMap, CountedMap, IBackingMap, MemoryMap, MicroBatchMap
+from trident.states.backing_map import WrappedMap
+from trident.states.testing.stores import EntryMap, FencedMap, PlainMap, VersionedMap
+from trident.states.testing.suite import BackingMapConformance
+
+_NUMBERS = count()
+FENCED = frozenset({Ability.FENCED, Ability.REMOVE})
+
+
+class LayerConformance(BackingMapConformance):
+    """Layers over a store: another process puts layers of its own over the same store."""
+
+    store: ClassVar[type[PlainMap]] = FencedMap
+
+    def layers(self, inner: IBackingMap) -> IBackingMap:
+        raise NotImplementedError
+
+    def make_map(self) -> IBackingMap:
+        return self.layers(self.store())
+
+    def reopen(self, backing: IBackingMap) -> IBackingMap:
+        while isinstance(backing, WrappedMap):
+            backing = backing.inner
+        return self.layers(super().reopen(backing))
+
+
+class TestWrappedFencedMap(LayerConformance):
+    abilities = FENCED
+
+    def layers(self, inner: IBackingMap) -> IBackingMap:
+        return WrappedMap(inner)
+
+
+class CountedConformance(LayerConformance):
+    def layers(self, inner: IBackingMap) -> IBackingMap:
+        return CountedMap(inner)
+
+
+class TestCountedFencedMap(CountedConformance):
+    abilities = FENCED
+
+
+class TestCountedEntryMap(CountedConformance):
+    store = EntryMap
+    abilities = frozenset({Ability.ENTRY})
+
+
+class TestCountedVersionedMap(CountedConformance):
+    store = VersionedMap
+    abilities = frozenset({Ability.VERSIONED})
+
+
+class TestCountedMemoryMap(CountedConformance):
+    abilities = FENCED | {Ability.LIST}
+
+    def make_map(self) -> IBackingMap:
+        return CountedMap(MemoryMap(f"counted {next(_NUMBERS)}"))
+
+
+class MicroBatchConformance(LayerConformance):
+    def layers(self, inner: IBackingMap) -> IBackingMap:
+        return MicroBatchMap(inner, max_get=2, max_put=3)
+
+
+class TestMicroBatchedPlainMap(MicroBatchConformance):
+    store = PlainMap
+
+
+class TestMicroBatchedFencedMap(MicroBatchConformance):
+    abilities = FENCED
+
+
+class TestMicroBatchedEntryMap(MicroBatchConformance):
+    store = EntryMap
+    abilities = frozenset({Ability.ENTRY})
+
+
+class TestMicroBatchedVersionedMap(MicroBatchConformance):
+    store = VersionedMap
+    abilities = frozenset({Ability.VERSIONED})
+
+
+class CachedConformance(LayerConformance):
+    """A cache has to be the only writer."""
+
+    shared = False
+
+    def layers(self, inner: IBackingMap) -> IBackingMap:
+        return CachedMap(inner, 100)
+
+
+class TestCachedPlainMap(CachedConformance):
+    store = PlainMap
+
+
+class TestCachedFencedMap(CachedConformance):
+    abilities = FENCED
+
+
+class TestCachedEntryMap(CachedConformance):
+    store = EntryMap
+    abilities = frozenset({Ability.ENTRY})
+
+
+class TestCachedVersionedMap(CachedConformance):
+    store = VersionedMap
+    abilities = frozenset({Ability.VERSIONED})
+
+
+class TestTinyCache(CachedConformance):
+    abilities = FENCED
+
+    def layers(self, inner: IBackingMap) -> IBackingMap:
+        return CachedMap(inner, 1)
+
+
+class TestAllLayers(CachedConformance):
+    abilities = FENCED
+
+    def layers(self, inner: IBackingMap) -> IBackingMap:
+        return CountedMap(CachedMap(MicroBatchMap(inner, 3, 2), 50))
