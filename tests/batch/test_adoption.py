@@ -25,6 +25,7 @@ from trident.states.memory import MemoryMap
 from trident.states.opaque import OpaqueMap
 from trident.states.transactional import TransactionalMap
 from trident.states.values import Token
+from trident.testing import fail_at
 
 
 @pytest.fixture
@@ -81,6 +82,35 @@ def test_a_new_log_continues_where_the_old_one_was(
     runner.run(work)
     assert work.called("run") == [("run", Token(3, 1))]
     assert counts(state, "a b c") == [2, 1, 1]
+
+
+def test_committed_retries_and_planned_batches_are_taken_over(
+    tmp_path: Path, state: OpaqueMap, engine: CountingEngine
+) -> None:
+    checkpoint = Checkpoint(tmp_path / "old")
+    runner = open_runner(checkpoint.log("words"), state)
+    with fail_at("after write"):
+        runner.run(Words(engine, "a b", "a", plans={"words": 1}))
+    with pytest.raises(ZeroDivisionError):
+        runner.run(Words(engine, "c", plans={"words": 2}, interrupt=crash))
+    checkpoint.release()
+    work = Words(engine, "a b c", plans={"words": 3})
+    open_runner(MemoryLog("new"), state, adopt=tmp_path / "old").run(work)
+    assert work.calls[0] == ("emit", Token(2, 1), {"words": 2})
+    assert counts(state, "a b c") == [2, 1, 1]
+
+
+def test_what_the_old_spouts_had_stored_is_taken_over(
+    tmp_path: Path, state: OpaqueMap, engine: CountingEngine
+) -> None:
+    checkpoint = Checkpoint(tmp_path / "old")
+    work = Words(engine, "a")
+    work.emitted_metadata = {"words": {"offset": 5}}
+    open_runner(checkpoint.log("words"), state).run(work)
+    checkpoint.release()
+    following = Words(engine, "a")
+    open_runner(MemoryLog("new"), state, adopt=tmp_path / "old").run(following)
+    assert following.calls[1] == ("emit", Token(2, 1), {"words": {"offset": 5}})
 
 
 def test_adopting_again_at_the_next_start_changes_nothing(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -134,10 +135,50 @@ def test_an_idle_loop_sleeps(start: Start, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(spout, "isReady", counted)
     loop = start(spout)
+    spout.feed([["a"]], 60)
     loop.processAllAvailable()
     before = asked[0]
     assert not loop.awaitTermination(0.1)
     assert asked[0] == before
+
+
+def test_all_available_counts_what_came_after_the_last_look(state: OpaqueMap, log: Log) -> None:
+    class Late(Pulled):
+        looks = 0
+
+        def whenReady(self, listener: Callable[[], None]) -> bool:
+            self.listener = listener
+            return True
+
+        def isReady(self, batchId: int) -> bool:
+            self.looks += 1
+            if self.looks == 1:
+                asker.start()
+                while loop._asked == 0:
+                    threading.Event().wait(0.001)
+                self.batches.append("a")
+                self.listener()
+                return False
+            return bool(self.batches)
+
+    def ask() -> None:
+        loop.processAllAvailable()
+        found.append(counts(state, "a"))
+        answered.set()
+
+    found: list[list[int | None]] = []
+    answered = threading.Event()
+    asker = threading.Thread(target=ask)
+    runner = make_runner(log, state)
+    runner.open(streams={})
+    loop = SpoutLoop({"s1": Late()}, CountingEngine(state), runner)
+    with hold_at("before write") as hold:
+        loop.start()
+        hold.wait_reached()
+        assert not answered.wait(0.05)
+    assert answered.wait(60)
+    loop.stop()
+    assert found == [[1]]
 
 
 def test_stop_lets_the_batch_under_way_finish(start: Start, state: OpaqueMap) -> None:

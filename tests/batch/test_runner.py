@@ -165,6 +165,21 @@ def test_a_replay_is_skipped_but_acknowledged_and_announced(
     assert counts(state, "a b") == [1, None]
 
 
+def test_a_replay_announces_what_the_states_have_not_heard(
+    log: Log, state: OpaqueMap, engine: CountingEngine
+) -> None:
+    begun = []
+    with watching(lambda point, token: begun.append(state.backing.getControl())):
+        open_runner(log, state).run(Words(engine, "a"), 1)
+    runner = open_runner(log, state)
+    unannounced = begun[-2]
+    assert unannounced is not None
+    state.backing.putControl(unannounced, state.backing.getControl())
+    assert counts(state, "a") == [None]
+    runner.run(Words(engine, "a"), 1)
+    assert counts(state, "a") == [1]
+
+
 def test_a_replay_with_another_digest_is_an_error(
     log: Log, state: OpaqueMap, engine: CountingEngine
 ) -> None:

@@ -77,9 +77,10 @@ class FileLog(Log):
         names = os.listdir(self.folder)
         numbers = _numbers(names)
         if max(numbers) > entry.number:
-            path.unlink()
+            path.unlink(missing_ok=True)
             raise LogConflictError(self.place, entry.number)
-        old = [self._path(number) for number in numbers if number <= entry.number - _KEPT]
+        # Oldest first: whoever can still read an entry has seen all later ones in its listing.
+        old = [self._path(number) for number in sorted(numbers) if number <= entry.number - _KEPT]
         left_by_the_dead = [self.folder / name for name in names if name.endswith(".tmp")]
         for useless in old + left_by_the_dead:
             useless.unlink(missing_ok=True)
