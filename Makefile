@@ -7,6 +7,7 @@ PYTHON_IN_ENV := $(ENV)/bin/python
 INPUT  ?=
 DATA   ?=
 PYTEST_ARGS ?=
+BENCH  ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help wordcount test bench lint typecheck lock environment java clean
@@ -20,8 +21,8 @@ wordcount: $(STAMP) java ## count words on Spark, exactly once: Python's own doc
 test: $(STAMP) java ## run every test (PYTEST_ARGS="-k word" for some of them)
 	@$(PYTHON_IN_ENV) -m pytest $(PYTEST_ARGS)
 
-bench: $(STAMP) java ## measure, as ratios to the hand-written job of the same run
-	@$(PYTHON_IN_ENV) -m pytest tests/bench -s $(PYTEST_ARGS)
+bench: $(STAMP) java ## measure, as ratios to the hand-written job of the same run (BENCH="sqlite drpc" for some)
+	@$(PYTHON_IN_ENV) -m tests.bench $(BENCH)
 
 lint: $(STAMP) ## check the style
 	@$(ENV)/bin/ruff check .

@@ -27,7 +27,7 @@ def say_what_starts(text: Text, known: int) -> None:
 def follow(run: Run) -> float:
     """Show how far the run is until it ends, and return the seconds it took; raise its failure."""
     started = time.monotonic()
-    shown = None
+    shown = 0
     ended = False
     while not ended:
         ended = run.awaitTermination(0.1)
@@ -35,9 +35,9 @@ def follow(run: Run) -> float:
         if sys.stdout.isatty():
             line = f"{_line(progress)} ({time.monotonic() - started:.0f} s)"
             print(f"\r{line:<78}", end="\n" if ended else "", flush=True)
-        elif progress is not shown:
+        elif progress is not None and progress.txid != shown:
             print(_line(progress), flush=True)
-            shown = progress
+            shown = progress.txid
     return time.monotonic() - started
 
 
