@@ -132,7 +132,7 @@ def adopted_already(log: Log, successor: str) -> AdoptionError:
     return AdoptionError(
         log.place,
         f"its state was taken over by {successor}",
-        "Start with that checkpoint, or let a new one adopt it.",
+        "Start with that checkpoint.",
     )
 
 
