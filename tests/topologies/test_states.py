@@ -233,7 +233,8 @@ def test_a_users_exception_is_shown_first(engine: Engine) -> None:
     assert "each(n, half, half)" in lines[3]
     assert f"{Path(__file__).name}:" in lines[3]
     assert "batch 2" in lines[4]
-    assert "n=0, text='zzz" in lines[5]
+    # Spark has dropped the field that nobody reads.
+    assert lines[5].startswith("  with the tuple n=0")
     assert contents(counts) == {(1.0,): 1}
 
 

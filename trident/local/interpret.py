@@ -8,7 +8,7 @@ from typing import Any
 from trident.local.aggregates import gathered, whole_batch
 from trident.local.batch import Batch, Partitions, Rows
 from trident.local.keys import partition_by
-from trident.local.parallelism import gathers, keyed, partition_counts
+from trident.local.parallelism import partition_counts
 from trident.local.steps import Step, operation_of, step
 from trident.local.updates import update_step
 from trident.operations import TridentOperationContext
@@ -130,7 +130,7 @@ class Program:
                 aggregate = whole_batch(node, count)
                 return lambda parents, batch: aggregate(parents[0], batch)
             case StateUpdateNode():
-                return _update(node, new_values=bool(consumers[node]))
+                return _update(node, count, new_values=bool(consumers[node]))
             case _:
                 return _fused([made for each in chain if (made := step(each)) is not None])
 
@@ -207,7 +207,7 @@ def _merged(parents: Sequence[Partitions], count: int) -> Partitions:
 
 
 def _exchange(node: PartitionNode, count: int) -> Stage:
-    if gathers(node) or count == 1:
+    if count == 1:
         return lambda parents, _: gathered(parents[0])
     if node.how == "broadcast":
         return lambda parents, _: gathered(parents[0]) * count
@@ -217,12 +217,11 @@ def _exchange(node: PartitionNode, count: int) -> Stage:
     return lambda parents, _: move(parents[0])
 
 
-def _update(node: StateUpdateNode, *, new_values: bool) -> Stage:
+def _update(node: StateUpdateNode, count: int, *, new_values: bool) -> Stage:
     run = update_step(node, new_values=new_values)
-    by_key = keyed(node)
 
     def stage(parents: Sequence[Partitions], batch: Batch) -> Partitions:
-        partitions = parents[0] if by_key else gathered(parents[0])
+        partitions = gathered(parents[0]) if count == 1 else parents[0]
         return [run(rows, index, batch) for index, rows in enumerate(partitions)]
 
     return stage
