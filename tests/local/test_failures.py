@@ -1,0 +1,120 @@
+"""How a user's exception is shown."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trident.builtin import Count, Sum
+from trident.errors import FailedException, OperationError, StaleBatchError
+from trident.failures import describe, operation_error
+from trident.spouts.fixed import FixedBatchSpout
+from trident.states.memory import MemoryMapState
+from trident.states.values import Token
+from trident.stream import Stream
+from trident.topology import TridentTopology
+
+
+def inner(depth: int) -> int:
+    return 1 // depth if depth == 0 else inner(depth - 1)
+
+
+def deep(n: int) -> list[int]:
+    return [inner(n)]
+
+
+def failure(rows: list[Any], fields: str, step: Any) -> OperationError:
+    """What a run over one batch stops with."""
+    topology = TridentTopology()
+    stream: Stream = topology.newStream("s", FixedBatchSpout(fields, len(rows), *rows))
+    step(stream)
+    with topology.start(trigger="available") as run, pytest.raises(OperationError) as caught:
+        run.awaitTermination(30)
+    return caught.value
+
+
+def test_the_first_and_the_innermost_frames_of_the_user_are_shown() -> None:
+    error = failure([(50,)], "n long", lambda s: s.each("n", deep, "made long"))
+    lines = str(error).splitlines()
+    assert lines[0] == "ZeroDivisionError: integer division or modulo by zero"
+    assert lines[1].endswith("in deep")
+    assert len([line for line in lines if "in inner" in line]) == 2
+    assert len(lines) <= 15
+    assert "50" in str(error.row)
+    assert error.details.startswith("Traceback")
+    assert isinstance(error.cause, ZeroDivisionError)
+
+
+def test_long_values_and_messages_are_shortened() -> None:
+    def shout(text: str, n: int) -> list[str]:
+        raise ValueError("\n".join([text] * 50))
+
+    error = failure(
+        [("z" * 10_000, 1)],
+        "text string, n long",
+        lambda s: s.each("text, n", shout, "made string"),
+    )
+    assert len(str(error)) < 2000
+    assert len(str(error).splitlines()) <= 15
+    assert str(error.row).endswith("n=1")
+
+
+def test_a_built_in_operation_is_blamed_with_the_users_line() -> None:
+    error = failure([("x",), (1,)], "n", lambda s: s.groupBy("n").aggregate("n", Sum(), "sum"))
+    assert error.error.startswith("trident.errors.ValueTypeError: Sum() needs numbers")
+    assert f"{Path(__file__).name}:" in error.declared
+    assert error.step == "groupBy(n).aggregate(n, Sum(), sum)"
+    assert error.row == "n='x'"
+
+
+def test_a_key_that_cannot_be_stored_is_blamed_on_its_step() -> None:
+    error = failure(
+        [(float("nan"),)],
+        "n double",
+        lambda s: s.groupBy("n").persistentAggregate(MemoryMapState.Factory(), Count(), "count"),
+    )
+    assert "float nan" in error.error
+    assert "groupBy(n).aggregate(Count(), count)" in error.step
+
+
+def test_it_pickles_and_is_plain_json_values() -> None:
+    error = failure([(0,)], "n long", lambda s: s.each("n", deep, "made long"))
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error)
+    assert again.cause is None
+    assert str(OperationError(*json.loads(json.dumps(error.args)))) == str(error)
+
+
+def test_batch_attempt_and_partition_are_named() -> None:
+    shown = operation_error(
+        KeyError("x"), step="each(f)", declared="job.py:3", token=Token(7, 2), partition=4
+    )
+    assert "batch 7, attempt 2, partition 4" in str(shown)
+    assert "with the tuple" not in str(shown)
+
+
+def test_a_value_that_cannot_show_itself_does_no_harm() -> None:
+    class Odd:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    assert describe(["a", "b"], [Odd(), 1]).endswith("b=1")
+
+
+@pytest.mark.parametrize("error", [FailedException("later"), StaleBatchError(None)])
+def test_what_the_protocol_acts_upon_passes_as_it_is(error: Exception) -> None:
+    def fails(n: int) -> list[int]:
+        raise error
+
+    topology = TridentTopology()
+    topology.newStream("s", FixedBatchSpout("n long", 1, (1,))).each("n", fails, "m long")
+    with (
+        topology.start(trigger="available", retries=0) as run,
+        pytest.raises(Exception, match=str(error)) as caught,
+    ):
+        run.awaitTermination(30)
+    assert not isinstance(caught.value, OperationError)

@@ -1,0 +1,182 @@
+"""What is the local engine's own business; what both engines share is in tests/topologies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from trident.builtin import Count, MapGet, Split
+from trident.callables import native
+from trident.errors import EmittedValueError, OperationError, PlanError
+from trident.fields import Fields
+from trident.local.batch import Batch
+from trident.local.interpret import Program
+from trident.local.keys import grouper, partition_by
+from trident.local.parallelism import partition_counts
+from trident.operations import (
+    Filter,
+    QueryFunction,
+    TridentCollector,
+    TridentOperationContext,
+)
+from trident.plan.nodes import SourceNode
+from trident.spouts.feeder import FeederBatchSpout
+from trident.spouts.fixed import FixedBatchSpout
+from trident.states.memory import MemoryMapState
+from trident.topology import TridentTopology
+from trident.tuples import TridentTuple
+
+
+class Watched(Filter):
+    """Writes down what is called."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
+        self.calls.append(("prepare", context.getPartitionIndex(), context.numPartitions()))
+
+    def isKeep(self, tuple: TridentTuple) -> bool:
+        self.calls.append(tuple["word"])
+        return True
+
+    def cleanup(self) -> None:
+        self.calls.append("cleanup")
+
+
+def test_operations_are_prepared_once_and_cleaned_up_at_the_end() -> None:
+    watched = Watched()
+    topology = TridentTopology()
+    spout = FixedBatchSpout("word string", 1, ("a",), ("b",))
+    topology.newStream("words", spout).filter(watched).parallelismHint(2)
+    with topology.start(trigger="available") as run:
+        assert run.awaitTermination(30)
+    assert watched.calls == [("prepare", 0, 2), "a", "b", "cleanup"]
+
+
+def test_operations_of_queries_are_prepared_too() -> None:
+    watched = Watched()
+    topology = TridentTopology()
+    topology.newDRPCStream("f").each("args", Split(), "word").filter("word", watched)
+    with topology.start() as run:
+        run.drpc.execute("f", "x")
+    assert watched.calls == [("prepare", 0, 1), "x", "cleanup"]
+
+
+class Short(QueryFunction[Any, Any]):
+    """Answers too little."""
+
+    def batchRetrieve(self, state: Any, tuples: Sequence[TridentTuple]) -> Sequence[Any]:
+        return [1] * (len(tuples) - 1)
+
+    def execute(self, tuple: TridentTuple, result: Any, collector: TridentCollector) -> None:
+        collector.emit([result])
+
+
+def test_a_query_that_retrieves_another_number_of_results_is_an_error() -> None:
+    topology = TridentTopology()
+    static = topology.newStaticState(MemoryMapState.Factory())
+    spout = FixedBatchSpout("word string", 2, ("a",), ("b",))
+    topology.newStream("words", spout).stateQuery(static, "word", Short(), "found long")
+    with (
+        topology.start(trigger="available") as run,
+        pytest.raises(OperationError, match="retrieved 1 results for 2 tuples") as caught,
+    ):
+        run.awaitTermination(30)
+    assert isinstance(caught.value.cause, EmittedValueError)
+
+
+class Calls(MapGet):
+    """Writes down how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def batchRetrieve(self, state: Any, tuples: Sequence[Sequence[Any]]) -> Sequence[Any]:
+        self.asked.append(len(tuples))
+        return super().batchRetrieve(state, tuples)
+
+
+def test_a_query_asks_once_a_batch_and_never_for_nothing() -> None:
+    calls = Calls()
+    topology = TridentTopology()
+    spout = FixedBatchSpout("word string", 3, *[(word,) for word in "abcabx"])
+    stream = topology.newStream("words", spout).filter("word", lambda word: word in "abc")
+    static = topology.newStaticState(MemoryMapState.Factory())
+    stream.filter("word", lambda word: word == "c").stateQuery(static, "word", calls, "n")
+    with topology.start(trigger="available") as run:
+        assert run.awaitTermination(30)
+    assert calls.asked == [1]
+
+
+def test_native_steps_run_on_spark_only() -> None:
+    topology = TridentTopology()
+    spout = FixedBatchSpout("word string", 1, ("a",))
+    topology.newStream("words", spout).each(native("upper(word)"), "up string")
+    with pytest.raises(PlanError, match="native"):
+        topology.start()
+    with pytest.raises(PlanError, match="only Spark can run the step"):
+        Program(topology.plan().groups[0].nodes)
+
+
+def test_a_program_returns_what_its_result_made() -> None:
+    topology = TridentTopology()
+    stream = topology.newStream("s", FeederBatchSpout("sentence string"))
+    stream.each("sentence", Split(), "word").groupBy("word").aggregate(Count(), "count")
+    [group] = topology.plan().groups
+    [source] = [node for node in group.nodes if isinstance(node, SourceNode)]
+    program = Program(group.nodes, group.nodes[-1])
+    batch = Batch(1, sources={source: [("a b a",), ("b c",)]})
+    assert sorted(program.run(batch)) == [("a", 2), ("b", 2), ("c", 1)]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [(1,), (True,), (1.0,), ("1",), (None,)],
+        [("a",), ("a\0",), ("",), (None,)],
+        [(2,), (3,), (None,)],
+    ],
+)
+def test_different_keys_are_different_groups(keys: list[tuple[Any, ...]]) -> None:
+    for fields in (Fields("k"), Fields("k", "other")):
+        rows = [(*key, 0)[: len(fields)] for key in keys * 2]
+        found, fields_of = grouper(fields, fields)(rows)
+        assert len(set(found)) == len(keys)
+        assert [fields_of(key) for key in found] == rows
+        assert [list(map(type, fields_of(key))) for key in found] == [
+            list(map(type, row)) for row in rows
+        ]
+
+
+def test_zero_has_one_key() -> None:
+    found, fields_of = grouper(Fields("x"), Fields("x"))([(0.0,), (-0.0,)])
+    assert found[0] == found[1]
+    assert str(fields_of(found[1])) == "(0.0,)"
+
+
+def test_equal_keys_meet_in_one_partition() -> None:
+    fields = Fields("k", "n")
+    rows = [(f"key {number % 20}", number) for number in range(200)]
+    moved = partition_by(fields, Fields("k"), 4)([rows[:50], rows[50:]])
+    places = [{key for key, _ in part} for part in moved]
+    assert sum(len(part) for part in moved) == 200
+    assert sum(len(keys) for keys in places) == 20
+    assert all(places)
+
+
+def test_hints_count_from_one_exchange_to_the_next() -> None:
+    topology = TridentTopology()
+    one = topology.newStream("one", FeederBatchSpout("w string")).parallelismHint(4)
+    other = topology.newStream("other", FeederBatchSpout("w string"))
+    merged = topology.merge(one, other)
+    gathered = merged.shuffle().parallelismHint(3).global_().name("all").parallelismHint(9)
+    state = gathered.groupBy("w").persistentAggregate(MemoryMapState.Factory(), Count(), "count")
+    state.parallelismHint(2)
+    counts = partition_counts(topology.plan().groups[0].nodes)
+    by_step = {type(node).__name__ + str(node.id): count for node, count in counts.items()}
+    assert list(by_step.values())[:5] == [4, 4, 1, 4, 3]
+    assert by_step[f"NameNode{gathered._node.id - 1}"] == 1
+    assert counts[state._node] == 2
