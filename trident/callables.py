@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from trident.annotations import callable_name, item_annotation, return_annotation, row_types
@@ -90,7 +91,7 @@ class _Adapted:
         deterministic = getattr(self.function, "deterministic", True)
         object.__setattr__(self, "deterministic", bool(deterministic))
 
-    @property
+    @cached_property
     def label(self) -> str:
         """The callable's name for plans and errors."""
         return callable_name(self.function)

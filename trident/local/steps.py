@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import singledispatch
+from itertools import repeat
 from typing import Any
 
 from trident.errors import EmittedValueError, PlanError, described
 from trident.local.batch import Batch, Rows, blame
 from trident.local.selection import picker, tuple_maker
-from trident.operations import FlatMapFunction, MapFunction, Operation
+from trident.operations import FlatMapFunction, MapFunction, Operation, PlainFunction
 from trident.plan.describe import describe
 from trident.plan.nodes import (
     EachNode,
@@ -24,7 +25,14 @@ from trident.plan.nodes import (
     ProjectNode,
     StateQueryNode,
 )
-from trident.rows import ListCollector, Row, checked_row, expander, operation_name
+from trident.rows import (
+    ListCollector,
+    Row,
+    checked_row,
+    checked_values,
+    expander,
+    operation_name,
+)
 
 Step = Callable[[Rows, int, Batch], Rows]
 """From a partition's tuples, its index and the run to the tuples after the step."""
@@ -54,6 +62,8 @@ def _passes(node: Node) -> None:
 
 @step.register
 def _each(node: EachNode) -> Step:
+    if isinstance(node.function, PlainFunction) and len(node.outputs) == 1:
+        return _each_value(node, node.function)
     fields = node.parent.fields
     pick = picker(fields, node.inputs)
     expand = expander(node.function, fields.select(node.inputs), node.outputs)
@@ -69,6 +79,40 @@ def _each(node: EachNode) -> Step:
         return out
 
     return run
+
+
+def _each_value(node: EachNode, function: PlainFunction) -> Step:
+    """The same for plain values; they are checked by the column, which saves most of the time."""
+    name, expand = operation_name(function), function.expand
+    pick = picker(node.parent.fields, node.inputs)
+
+    def run(rows: Rows, partition: int, batch: Batch) -> Rows:
+        heads: Rows = []
+        values: list[Any] = []
+        row: Row = ()
+        try:
+            for row in rows:
+                made = list(expand(*pick(row)))
+                values += made
+                heads += repeat(row, len(made))
+            values = checked_values(name, values)
+        except Exception as error:
+            if isinstance(error, EmittedValueError):
+                row = _wrong(heads, values, row)
+            blame(error, node, batch, partition, row)
+        return [(*head, value) for head, value in zip(heads, values, strict=True)]
+
+    return run
+
+
+def _wrong(heads: Rows, values: list[Any], last: Row) -> Row:
+    """The tuple of the first value that is no value; else the last one at hand."""
+    wrong = (
+        head
+        for head, value in zip(heads, values, strict=True)
+        if isinstance(value, tuple) and len(value) != 1
+    )
+    return next(wrong, last)
 
 
 @step.register
