@@ -90,12 +90,29 @@ class CachedMap(WrappedMap):
         self._forget(keys)
         return self.inner.multiRemoveFenced(keys, fence)
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+
     def _keep(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
         self._entries.update(zip(keys, values, strict=True))
 
     def _forget(self, keys: Sequence[Any]) -> None:
         for key in keys:
             self._entries.pop(key, None)
+
+
+def forget(backing: IBackingMap) -> None:
+    """Empty the caches of `backing`.
+
+    For a batch that is retried: the server may have lost what its earlier attempt wrote, and an
+    entry kept here would say that the batch was applied already.
+    """
+    layer = backing
+    while isinstance(layer, WrappedMap):
+        if isinstance(layer, CachedMap):
+            layer.clear()
+        layer = layer.inner
 
 
 def uncached(backing: IBackingMap) -> IBackingMap:

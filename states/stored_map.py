@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from trident.states.attempt import Attempt
 from trident.states.backing_map import Ability, IBackingMap, abilities
-from trident.states.cached import uncached
+from trident.states.cached import forget, uncached
 from trident.states.coded import coded
 from trident.states.committed import CommittedReads, read_committed
 from trident.states.control import Control, ControlRecord
@@ -109,7 +109,10 @@ class StoredMap(CommittedReads, MapState, RemovableMapState):
         """
         self._attempt = None
         self._stand_alone = type(batch) is int
-        self._attempt = Attempt(self._record_of(batch), self._store, self.rules)
+        record = self._record_of(batch)
+        if record.token.attempt:
+            forget(self.backing)
+        self._attempt = Attempt(record, self._store, self.rules)
 
     def _record_of(self, batch: Batch) -> ControlRecord:
         if isinstance(batch, ControlRecord):
