@@ -80,6 +80,10 @@ class Server:
         """The next write stays on its way, until :meth:`release`; its writer hears nothing."""
         self._misfortune = lambda changes: self.held.append(lambda: self._apply(changes()))
 
+    def calm(self) -> None:
+        """No misfortune befalls the next write after all."""
+        self._misfortune = None
+
     def release(self) -> None:
         """The writes that were held arrive now, late."""
         held, self.held = self.held, []

@@ -1,0 +1,357 @@
+"""A state machine that plays the protocol's misfortunes on the library's own classes.
+
+It stands in for the log and the driver, and lets Hypothesis decide what happens next: attempts
+that crash, replays with other content, tasks that run twice or late, drivers that were taken over
+and go on, servers that lose what they had acknowledged, readers in the middle of all this. What
+the states hold is compared with what the committed batches make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from trident.states.backing_map import IBackingMap
+from trident.states.cached import CachedMap
+from trident.states.committed import read_committed
+from trident.states.control import Control, ControlRecord
+from trident.states.errors import FailedException, StaleBatchError
+from trident.states.opaque import OpaqueMap
+from trident.states.stored_map import StoredMap
+from trident.states.testing.stores import FencedMap, PlainMap, Server
+from trident.states.updaters import ValueUpdater
+from trident.states.values import StateType, Token
+
+KEYS = ("a", "b", "c")
+Content = dict[str, bool]
+"""The keys that a batch updates in one state: True adds to the value, False removes it."""
+Values = tuple[dict[str, str], dict[str, str]]
+
+CONTENTS = st.tuples(
+    *[st.dictionaries(st.sampled_from(KEYS), st.sampled_from([True, True, False]))] * 2
+)
+MISFORTUNES = st.sampled_from(["", "", "", "", "refuse", "crash", "lose_answer", "hold"])
+REACHED = st.sampled_from([2, 2, 2, 1, 0])
+
+
+@dataclass(frozen=True)
+class Appended(ValueUpdater):
+    """Notes in the value which emission it was; None removes."""
+
+    emission: int
+    adds: bool
+
+    def update(self, stored: str | None) -> str | None:
+        return f"{stored or ''}{self.emission};" if self.adds else None
+
+
+@dataclass(eq=False)
+class Attempt:
+    """One attempt of a batch, and the driver that runs it."""
+
+    driver: int
+    record: ControlRecord
+    emission: int
+    content: Sequence[Content]
+    controls: Sequence[Control]
+    caches: Sequence[IBackingMap]
+    done: set[int] = field(default_factory=set)
+    begun: int = 0
+
+
+@dataclass(eq=False)
+class Task:
+    """One state's updates of an attempt, read and computed but perhaps not yet written."""
+
+    attempt: Attempt
+    state: int
+    map: StoredMap
+
+
+class StatesMachine(RuleBasedStateMachine):
+    """Two states under one log; subclasses choose the store, the kind, and the classes used.
+
+    Examples
+    --------
+    >>> from hypothesis import settings
+    >>> from hypothesis.stateful import run_state_machine_as_test
+    >>> run_state_machine_as_test(
+    ...     StatesMachine, settings=settings(max_examples=2, database=None, derandomize=True)
+    ... )
+    """
+
+    store: ClassVar[type[PlainMap]] = FencedMap
+    state: ClassVar[type[StoredMap]] = OpaqueMap
+    control: ClassVar[type[Control]] = Control
+    cache_size: ClassVar[int] = 0
+    """How many entries a driver that alone writes the states caches; 0 for no cache."""
+    read: ClassVar[Callable[..., Any]] = staticmethod(read_committed)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.servers = Server(), Server()
+        self.history: list[Values] = [({}, {})]
+        self.exceptions: dict[int, int] = {}
+        self.listed: list[Token | None] = [None, None]
+        self.emissions: list[Sequence[Content]] = []
+        self.driver = 0
+        self.next_attempt = 0
+        self.floor = 0
+        self.attempts: list[Attempt] = []
+        self.tasks: list[Task] = []
+        self.unannounced: list[tuple[Control, ControlRecord]] = []
+        self.caches = self._caches()
+
+    @property
+    def committed(self) -> int:
+        return len(self.history) - 1
+
+    @property
+    def transactional(self) -> bool:
+        return self.state.rules.kind is StateType.TRANSACTIONAL
+
+    def _caches(self) -> Sequence[IBackingMap]:
+        maps: list[IBackingMap] = [self.store(server) for server in self.servers]
+        return [CachedMap(each, self.cache_size) for each in maps] if self.cache_size else maps
+
+    # What drivers do.
+
+    @rule(content=CONTENTS, begun=REACHED)
+    def begin(self, content: Sequence[Content], begun: int) -> None:
+        """The driver begins the next attempt; it may stop before it has begun both states."""
+        self._begin(content, begun)
+
+    def _begin(self, content: Sequence[Content], begun: int) -> None:
+        txid = self.committed + 1
+        same = [one for one in self.attempts if one.record.token.txid == txid]
+        if self.transactional and same:
+            content, emission = same[0].content, same[0].emission
+        else:
+            self.emissions.append(content)
+            emission = len(self.emissions)
+        token = Token(txid, self.next_attempt)
+        self.next_attempt += 1
+        record = ControlRecord("log", token, self.committed, dict(self.exceptions))
+        controls = [self.control(self.store(server)) for server in self.servers]
+        attempt = Attempt(self.driver, record, emission, content, controls, self.caches)
+        self.attempts.append(attempt)
+        self._go_on(attempt, begun)
+
+    def _go_on(self, attempt: Attempt, begun: int) -> None:
+        try:
+            for state in range(attempt.begun, begun):
+                attempt.controls[state].begin(attempt.record, listed=self.listed[state])
+                attempt.begun = state + 1
+        except (FailedException, StaleBatchError):
+            return
+        if attempt.begun == 2:
+            for state in (0, 1):
+                self._start_task(attempt, state)
+
+    @rule(
+        content=CONTENTS,
+        replay=CONTENTS,
+        misfortune=MISFORTUNES | st.just("fail_over"),
+        announced=REACHED,
+    )
+    def process(
+        self, content: Sequence[Content], replay: Sequence[Content], misfortune: str, announced: int
+    ) -> None:
+        """A driver processes a batch; where that fails, it replays the batch, with luck."""
+        before = self.committed
+        self._begin(content, 2)
+        self._finish(announced, misfortune)
+        if self.committed == before:
+            self._begin(replay, 2)
+            self._finish(announced)
+
+    @precondition(lambda self: self.attempts)
+    @rule(data=st.data())
+    def go_on_late(self, data: st.DataObject) -> None:
+        """A driver that stopped in the middle of begin goes on."""
+        attempt = data.draw(st.sampled_from(self.attempts))
+        if attempt.begun < 2 and attempt.record.committed <= self.committed:
+            self._go_on(attempt, 2)
+
+    def _start_task(self, attempt: Attempt, state: int) -> None:
+        task = Task(attempt, state, self.state(attempt.caches[state]))
+        try:
+            task.map.beginCommit(attempt.record)
+            content = attempt.content[state]
+            updaters = [Appended(attempt.emission, adds) for adds in content.values()]
+            task.map.multiUpdate([(key,) for key in content], updaters)
+        except (FailedException, StaleBatchError):
+            return
+        self.tasks.append(task)
+
+    @precondition(lambda self: self.tasks)
+    @rule(data=st.data(), misfortune=MISFORTUNES, again=st.booleans())
+    def write(self, data: st.DataObject, misfortune: str, again: bool) -> None:
+        """A task writes, in time or late; before that a duplicate of it may have started."""
+        task = data.draw(st.sampled_from(self.tasks))
+        if again and (not self.cache_size or task.attempt is self.attempts[-1]):
+            self._start_task(task.attempt, task.state)
+        server = self.servers[task.state]
+        if misfortune:
+            self._meet(misfortune, server)
+        self._write(task)
+        server.calm()
+
+    def _meet(self, misfortune: str, server: Server) -> None:
+        match misfortune:
+            case "refuse":
+                server.refuse()
+            case "crash":
+                server.crash(after=1)
+            case "lose_answer":
+                server.lose_answer()
+            # What a write without a condition does when it arrives late is left open.
+            case "hold" if self.store is not PlainMap:
+                server.hold()
+
+    def _write(self, task: Task) -> None:
+        self.tasks.remove(task)
+        try:
+            task.map.commit(task.attempt.record)
+        except (FailedException, StaleBatchError):
+            return
+        task.attempt.done.add(task.state)
+
+    @precondition(lambda self: self.attempts)
+    @rule(data=st.data(), announced=REACHED)
+    def commit(self, data: st.DataObject, announced: int) -> None:
+        """A driver whose tasks are done asks both states, commits, and announces."""
+        self._commit(data.draw(st.sampled_from(self.attempts[-3:])), announced)
+
+    def _commit(self, attempt: Attempt, announced: int) -> None:
+        record = attempt.record
+        if attempt.done != {0, 1} or record.token.txid != self.committed + 1:
+            return
+        try:
+            for control in attempt.controls:
+                control.ready(record)
+        except (FailedException, StaleBatchError):
+            return
+        # The log lets only its newest attempt commit, of the driver that began it.
+        if attempt.driver != self.driver or record.token.attempt != self.next_attempt - 1:
+            return
+        if record.token.attempt:
+            self.exceptions[record.token.txid] = record.token.attempt
+        self.history.append(self._after(attempt))
+        self.listed = [record.token, record.token]
+        self.next_attempt = 0
+        waiting = [(control, record) for control in attempt.controls]
+        for control, _ in waiting[:announced]:
+            control.announce(record)
+        self.unannounced += waiting[announced:]
+        if announced == 2:
+            self.floor = self.committed
+
+    def _after(self, attempt: Attempt) -> Values:
+        before = self.history[-1]
+        after = dict(before[0]), dict(before[1])
+        for values, content in zip(after, attempt.content, strict=True):
+            for key, adds in content.items():
+                value = Appended(attempt.emission, adds).update(values.pop(key, None))
+                if value is not None:
+                    values[key] = value
+        return after
+
+    @precondition(lambda self: self.unannounced)
+    @rule(data=st.data())
+    def announce_late(self, data: st.DataObject) -> None:
+        """A driver that stopped before it had announced goes on."""
+        control, record = data.draw(st.sampled_from(self.unannounced))
+        control.announce(record)
+
+    @rule()
+    def take_over(self) -> None:
+        """Another driver starts; the one before it lives on."""
+        self.driver += 1
+        self.next_attempt += 1
+        self.caches = self._caches()
+        for server, listed in zip(self.servers, self.listed, strict=True):
+            control = self.control(self.store(server))
+            control.catch_up("log", self.committed, self.exceptions, listed=listed)
+        self.floor = self.committed
+
+    # What happens to stores.
+
+    @rule(state=st.sampled_from([0, 1]), lost=st.integers(0, 4))
+    def fail_over(self, state: int, lost: int) -> None:
+        """Another server takes over, without the newest of what no one has confirmed."""
+        self.servers[state].fail_over(lost)
+        records = [self.control(self.store(server)).read() for server in self.servers]
+        self.floor = min(record.committed if record else 0 for record in records)
+
+    @rule(state=st.sampled_from([0, 1]))
+    def arrive(self, state: int) -> None:
+        """Writes that were on their way arrive."""
+        self.servers[state].release()
+
+    # What readers see.
+
+    @rule(meanwhile=st.booleans())
+    def ask(self, meanwhile: bool) -> None:
+        """A reader asks both states; a task may write, or a batch commit, between the two."""
+        if self.transactional:
+            return
+        floor = self.floor
+
+        def query(views: Sequence[Any]) -> list[dict[str, str]]:
+            nonlocal meanwhile
+            first = _values(views[0])
+            if meanwhile:
+                meanwhile = False
+                self._finish()
+            return [first, _values(views[1])]
+
+        readers = [self.state(self.store(server)) for server in self.servers]
+        try:
+            found = self.read([("group", reader) for reader in readers], query)
+        except FailedException:
+            return
+        possible = [list(values) for values in self.history[floor:]]
+        assert found in possible, f"a reader saw {found}, committed were {possible}"
+
+    def _finish(self, announced: int = 2, misfortune: str = "") -> None:
+        for task in list(self.tasks):
+            if task.attempt is self.attempts[-1]:
+                if misfortune and task.state == 0:
+                    self._meet(misfortune, self.servers[0])
+                self._write(task)
+                self.servers[0].calm()
+        if self.attempts:
+            if misfortune == "fail_over":
+                self.fail_over(state=0, lost=2)
+            self._commit(self.attempts[-1], announced)
+
+    def teardown(self) -> None:
+        """Everything that is late arrives; then a driver works alone."""
+        for task in list(self.tasks):
+            self._write(task)
+        for server in self.servers:
+            server.release()
+        self._alone()
+        self._alone()
+        for state, server in enumerate(self.servers):
+            found = _values(self.state(self.store(server)))
+            expected = self.history[-1][state]
+            assert found == expected, f"state {state} holds {found} instead of {expected}"
+
+    def _alone(self) -> None:
+        self.take_over()
+        before = self.committed
+        content = dict.fromkeys(KEYS, True)
+        self._begin((content, content), begun=2)
+        self._finish()
+        assert self.committed == before + 1, "a driver that works alone could not commit"
+
+
+def _values(view: Any) -> dict[str, str]:
+    found = view.multiGet([(key,) for key in KEYS])
+    return {key: value for key, value in zip(KEYS, found, strict=True) if value is not None}

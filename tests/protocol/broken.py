@@ -1,0 +1,128 @@
+"""The library's classes with one rule of the protocol taken out of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from trident.states import (
+    CachedMap,
+    Control,
+    ControlRecord,
+    OpaqueMap,
+    OpaqueValue,
+    Token,
+    read_committed,
+)
+from trident.states.opaque import OpaqueRules
+from trident.states.resolution import Cut
+from trident.states.testing.stores import EntryMap, FencedMap, VersionedMap
+
+
+class UnfencedMap(FencedMap):
+    """Writes whatever the control record says."""
+
+    def multiPutFenced(self, keys: Sequence[bytes], values: Sequence[bytes], fence: bytes) -> bool:
+        self.multiPut(keys, values)
+        return True
+
+
+class UnconditionalEntryMap(EntryMap):
+    """Writes whatever the entry has become."""
+
+    def multiPutVersioned(
+        self, keys: Sequence[bytes], values: Sequence[bytes], versions: Sequence[int]
+    ) -> list[bool]:
+        self.multiPut(keys, values)
+        return [True] * len(keys)
+
+
+class LastWriteMap(VersionedMap):
+    """Shows the last write, not the highest version."""
+
+    def multiPutAt(self, keys: Sequence[bytes], values: Sequence[bytes], version: int) -> None:
+        self.multiPut(keys, values)
+
+
+class RulesWithoutAttempts(OpaqueRules):
+    """What another txid wrote counts, whichever attempt it was."""
+
+    def read(self, stored: Sequence[Any], record: ControlRecord) -> list[Any]:
+        return super().read([_first_attempt(entry) for entry in stored], _plain(record))
+
+    def at_cut(self, stored: Sequence[Any], cut: Cut) -> list[Any]:
+        return super().at_cut(
+            [_first_attempt(entry) for entry in stored], cut._replace(exceptions={})
+        )
+
+
+class MapWithoutAttempts(OpaqueMap):
+    rules = RulesWithoutAttempts()
+
+
+class RulesWithoutPrev(OpaqueRules):
+    """Keeps as prev what an entry held, not what was committed."""
+
+    def read(self, stored: Sequence[Any], record: ControlRecord) -> list[Any]:
+        self.held = [entry and entry.curr for entry in stored]
+        return super().read(stored, record)
+
+    def write(
+        self, values: Sequence[Any], befores: Sequence[Any], record: ControlRecord
+    ) -> list[Any]:
+        held = self.held if len(self.held) == len(values) else befores
+        return super().write(values, held, record)
+
+
+class MapWithoutPrev(OpaqueMap):
+    rules = RulesWithoutPrev()
+
+
+class UncomparedControl(Control):
+    """Begins over whatever is there."""
+
+    def begin(
+        self,
+        record: ControlRecord,
+        *,
+        listed: Token | None = None,
+        adopted: frozenset[str] = frozenset(),
+    ) -> None:
+        self._incarnation = self._backing.incarnation()
+        self._backing.putControl(record.encode(), self._backing.getControl())
+
+
+class UnreadyControl(Control):
+    """Is always ready."""
+
+    def ready(self, record: ControlRecord) -> None:
+        self._backing.persist()
+
+
+class CarelessControl(Control):
+    """Announces over whatever is there."""
+
+    def announce(self, record: ControlRecord) -> bool:
+        return self._backing.putControl(record.announced().encode(), self._backing.getControl())
+
+
+class CacheFirst(CachedMap):
+    """Caches, then writes, and keeps what could not be written."""
+
+    def multiPutFenced(self, keys: Sequence[Any], values: Sequence[Any], fence: bytes) -> bool:
+        self._keep(keys, values)
+        return self.inner.multiPutFenced(keys, values, fence)
+
+
+def each_by_itself(states: Sequence[tuple[str, Any]], query: Callable[[list[Any]], Any]) -> Any:
+    """Read every state as of a batch of its own."""
+    groups = [(f"{group} {number}", state) for number, (group, state) in enumerate(states)]
+    return read_committed(groups, query)
+
+
+def _first_attempt(entry: OpaqueValue | None) -> OpaqueValue | None:
+    return entry and entry._replace(attempt=0)
+
+
+def _plain(record: ControlRecord) -> ControlRecord:
+    return ControlRecord(record.lineage, record.token, record.committed)

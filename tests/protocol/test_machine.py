@@ -1,0 +1,103 @@
+"""The protocol's misfortunes on the library's own classes, for every ability."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.protocol import broken
+from trident.states import StateError, TransactionalMap
+from trident.states.testing.machine import StatesMachine
+from trident.states.testing.stores import EntryMap, FencedMap, PlainMap, VersionedMap
+
+RUNS = 25
+BUDGET = 300
+"""How many runs may pass before a rule that was taken out shows."""
+SETTINGS = settings(
+    max_examples=RUNS,
+    stateful_step_count=40,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+class Fenced(StatesMachine):
+    store = FencedMap
+
+
+class Entry(StatesMachine):
+    store = EntryMap
+
+
+class Versioned(StatesMachine):
+    store = VersionedMap
+
+
+class Plain(StatesMachine):
+    store = PlainMap
+
+
+class FencedCached(Fenced):
+    cache_size = 2
+
+
+class VersionedCached(Versioned):
+    cache_size = 2
+
+
+class TransactionalFenced(Fenced):
+    state = TransactionalMap
+
+
+class TransactionalEntry(Entry):
+    state = TransactionalMap
+
+
+class TransactionalCached(FencedCached):
+    state = TransactionalMap
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        Fenced,
+        Entry,
+        Versioned,
+        Plain,
+        FencedCached,
+        VersionedCached,
+        TransactionalFenced,
+        TransactionalEntry,
+        TransactionalCached,
+    ],
+)
+def test_states_hold_what_was_committed(machine: type[StatesMachine]) -> None:
+    run_state_machine_as_test(machine, settings=SETTINGS)
+
+
+BROKEN: dict[str, tuple[type[StatesMachine], dict[str, Any]]] = {
+    "the fence": (Fenced, {"store": broken.UnfencedMap}),
+    "writes conditional on the entry": (Entry, {"store": broken.UnconditionalEntryMap}),
+    "the highest version wins": (Versioned, {"store": broken.LastWriteMap}),
+    "attempts": (Fenced, {"state": broken.MapWithoutAttempts}),
+    "prev is committed": (Fenced, {"state": broken.MapWithoutPrev}),
+    "begin compares": (Fenced, {"control": broken.UncomparedControl}),
+    "ready": (Fenced, {"control": broken.UnreadyControl}),
+    "announce only our own": (Fenced, {"control": broken.CarelessControl}),
+    "one cut for all states": (Fenced, {"read": staticmethod(broken.each_by_itself)}),
+}
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+def test_states_go_wrong_without(rule: str) -> None:
+    machine, replaced = BROKEN[rule]
+    without = type("Without", (machine,), replaced)
+    search = settings(SETTINGS, max_examples=BUDGET, phases=[Phase.generate])
+    # A state that no longer fits the log is noticed too: that stops a run for no reason.
+    with pytest.raises((AssertionError, StateError)):
+        run_state_machine_as_test(without, settings=search)
