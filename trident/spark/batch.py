@@ -113,13 +113,12 @@ class SparkBatch:
     def _update(self, node: StateUpdateNode) -> Flow | None:
         """Update a state, once; return the new values where anything takes them."""
         if node not in self._updated:
-            wanted = any(isinstance(c, NewValuesNode) for c in self._group.consumers(node))
             update = Update(
                 self._group.place(node),
                 node.updater,
                 node.parent.fields.select(node.inputs),
                 len(node.outputs),
-                wanted,
+                self._group.kept_of(node),
             )
             run = self._update_here if is_on_driver(node.state) else self._update_in_tasks
             self._updated[node] = run(node, update)
@@ -134,13 +133,10 @@ class SparkBatch:
         state.beginCommit(self._record)
         self._begun.append(state)
         rows = update.apply(state, block, self._task)
-        if not update.wanted:
+        if update.kept is None:
             return None
-        names = self._group.needed[node]
-        positions = [node.fields.index(name) for name in names]
-        picked = [tuple(row[position] for position in positions) for row in rows]
-        types = {name: field_type(node, name) for name in names}
-        return self._local(types, picked, update.place)
+        types = {name: field_type(node, name) for name in self._group.needed[node]}
+        return self._local(types, rows, update.place)
 
     def _update_in_tasks(self, node: StateUpdateNode, update: Update) -> Flow | None:
         flow, steps = self._before(node)
@@ -150,12 +146,12 @@ class SparkBatch:
             flow = self._compiler.routed(flow, key, count)
         else:
             flow = self._compiler.gathered(flow)
-        names = node.fields.names if update.wanted else ()
+        names = () if update.kept is None else self._group.needed[node]
         types = {name: field_type(node, name) for name in names}
         schema = self._schemas.of({**types, STATUS: "binary"})
         kernel = UpdateKernel(steps, update, node.state.factory, schema.arrow, self._record, count)
         frame = flow.frame.mapInArrow(kernel, schema.struct)
-        if not update.wanted:
+        if update.kept is None:
             self._judge(frame)
             return None
         frame = frame.localCheckpoint(eager=True)

@@ -70,7 +70,9 @@ class Block:
         return None if name in self._lists else self.input_array(name)
 
     def array(self, name: str, kind: pa.DataType) -> pa.Array:
-        """A column of the input as Arrow of a given type."""
+        """A column as Arrow of a given type."""
+        if name in self._lists:
+            return pa.array(self._lists[name], kind)
         column = self.input_array(name)
         return column if column.type == kind else column.cast(kind)
 

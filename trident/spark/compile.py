@@ -124,18 +124,20 @@ class Compiler:
     def _begun(self, node: Node, frame: DataFrame) -> Flow:
         names = self.group.needed[node]
         types = {name: node.fields.types[name] for name in names}
-        if self._small:
+        hinted = self.group.hint(node)
+        if hinted is not None:
+            flow = Flow(frame.repartition(hinted), types, hinted)
+        elif self._small:
             flow = Flow(frame.coalesce(1), types, 1)
         else:
-            hinted = self.group.hint(node)
-            frame = frame if hinted is None else frame.repartition(hinted)
-            flow = Flow(frame, types, hinted or self.group.partitions)
+            flow = Flow(frame, types, self.group.partitions)
         if isinstance(node, SourceNode) and node.clock == "spout":
             return flow  # its tuples are on the driver, so that reading them twice costs nothing
         return self.kept(node, flow) if self.group.is_shared(node) else flow
 
     def _count(self, node: Node) -> int:
-        return 1 if self._small else self.group.hint(node) or self.group.partitions
+        """How many partitions an exchange makes: as told, else one where that will do."""
+        return self.group.hint(node) or (1 if self._small else self.group.partitions)
 
     @singledispatchmethod
     def _flow(self, node: Node) -> Flow:
@@ -217,15 +219,17 @@ class Compiler:
         count = self._count(node)
         if self.group.is_routed_later(node):
             return self.flow(node.parent)
-        flow = self.settled(node.parent, self.group.needed[node])
+        flow = self.settled(node.parent)
         if node.how in ("global", "batchGlobal"):
             return self.gathered(flow)
         if count == 1 and flow.partitions == 1:
             return flow
         if node.how == "broadcast":
             return _copied(flow, count)
-        columns = map(quoted, node.by or ())
-        return replace(flow, frame=flow.frame.repartition(count, *columns), partitions=count)
+        if node.by is not None and count > 1:
+            routed = self.routed(flow, node.by.names, count)
+            return replace(flow, frame=selected(routed.frame, tuple(flow.types)), partitions=count)
+        return replace(flow, frame=flow.frame.repartition(count), partitions=count)
 
     @_flow.register
     def _(self, node: PartitionAggregateNode) -> Flow:

@@ -24,6 +24,7 @@ from trident.plan.nodes import (
 from trident.plan.plan import BatchGroup, Plan, ancestors
 from trident.plan.rewrites.prune import needed_fields
 from trident.plan.stages import stages
+from trident.spark.natives import makes_rows
 from trident.spark.steps import Place
 
 _PLAIN = (StateUpdateNode, StaticStateNode, NewValuesNode, SourceNode)
@@ -111,6 +112,12 @@ class GroupPlan:
             if not self.consumers(node) and not isinstance(_unlabelled(node), _PLAIN)
         )
 
+    def kept_of(self, update: StateUpdateNode) -> tuple[int, ...] | None:
+        """Which of its new values anything takes, by position; None where nothing does."""
+        if not any(isinstance(node, NewValuesNode) for node in self.consumers(update)):
+            return None
+        return tuple(update.fields.index(name) for name in self.needed[update])
+
     def before_hints(self, update: StateUpdateNode) -> Node:
         """The step before an update that isn't a hint or a label."""
         return _unlabelled(update.parent)
@@ -133,11 +140,17 @@ class GroupPlan:
         return found
 
     def native_prefix(self, source: SourceNode) -> Node:
-        """The last step of a source's stream that Spark's own clock can run before a batch."""
+        """The last step of a source's stream that Spark's own clock runs before a batch.
+
+        There columns are pruned and filters pushed down. A step that makes several rows of one
+        begins the batch instead: every row that crosses into it costs.
+        """
         node: Node = source
         while len(self.consumers(node)) == 1:
             [after] = self.consumers(node)
             if not isinstance(after, NativeNode | ProjectNode | NameNode):
+                break
+            if isinstance(after, NativeNode) and makes_rows(after):
                 break
             node = after
         return node

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
@@ -17,6 +18,8 @@ from trident.spark.schemas import quoted, selected
 from trident.spark.steps import Place
 from trident.states.values import Token
 
+_GENERATOR = re.compile(r"Column<'(\w*explode\w*|inline\w*|stack|json_tuple)\(")
+
 
 def is_native(aggregator: Operation) -> bool:
     """Whether an aggregator is one that Spark has itself; subclasses are the user's own."""
@@ -28,10 +31,22 @@ def combines_in_python(node: AggregateNode) -> bool:
     return isinstance(node.aggregator, CombinerAggregator) and not is_native(node.aggregator)
 
 
+def makes_rows(node: NativeNode) -> bool:
+    """Whether an expression makes several rows of one, as far as its name tells."""
+    return bool(_GENERATOR.match(str(_column(node))))
+
+
+def _column(node: NativeNode) -> Column:
+    expression = node.expression.expression
+    if isinstance(expression, str):
+        return F.expr(expression)
+    column: Column = expression()
+    return column
+
+
 def native_step(frame: DataFrame, node: NativeNode, kept: Sequence[str]) -> DataFrame:
     """Add the expression's columns to the `kept` ones, or keep the rows where it is true."""
-    expression = node.expression.expression
-    column = F.expr(expression) if isinstance(expression, str) else expression()
+    column = _column(node)
     if not node.outputs:
         return selected(frame.where(column), kept)
     return frame.select(*map(quoted, kept), column.alias(*node.outputs.names))

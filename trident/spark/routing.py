@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -18,7 +18,7 @@ _WHOLE = ("long", "bigint", "int", "short", "smallint", "byte", "tinyint")
 
 
 def by_key(
-    frame: DataFrame, names: Sequence[str], types: dict[str, str], count: int, schemas: Schemas
+    frame: DataFrame, names: Sequence[str], types: Mapping[str, str], count: int, schemas: Schemas
 ) -> DataFrame:
     """Move every row to the partition ``crc32(encoded key) mod count``, kept in a column.
 
@@ -31,7 +31,7 @@ def by_key(
         The rows.
     names : sequence of str
         The key.
-    types : dict of str to str
+    types : mapping of str to str
         The types of all columns of the frame.
     count : int
         How many partitions.
@@ -47,7 +47,7 @@ def by_key(
     return frame.repartitionById(count, BUCKET)
 
 
-def _expression(names: Sequence[str], types: dict[str, str]) -> Column | None:
+def _expression(names: Sequence[str], types: Mapping[str, str]) -> Column | None:
     """crc32 of the encoded key where Spark can encode it: one field, a string or an integer."""
     if len(names) != 1:
         return None
@@ -56,7 +56,18 @@ def _expression(names: Sequence[str], types: dict[str, str]) -> Column | None:
     if kind in _WHOLE:
         encoded = F.concat(F.lit("\0["), column.cast("string"), F.lit("]"))
         return F.coalesce(F.crc32(encoded.cast("binary")), null)
+    if kind == "string":
+        encoded = F.when(column.startswith("\0"), _json(column)).otherwise(column)
+        return F.coalesce(F.crc32(encoded.cast("binary")), null)
     return None
+
+
+def _json(column: Column) -> Column:
+    """A string in the JSON form of a key; Spark's own differs in how it escapes some letters."""
+    for letter in ("\\", '"', *map(chr, range(32))):
+        escaped = encode_key(("\0" + letter,))[len('\0["\\u0000') : -len('"]')].decode()
+        column = F.replace(column, F.lit(letter), F.lit(escaped))
+    return F.concat(F.lit('\0["'), column, F.lit('"]'))
 
 
 @dataclass(frozen=True)

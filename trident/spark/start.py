@@ -71,8 +71,8 @@ def start(
         for group in plan.groups:
             runs.append(_open(plan, group, spark, held, trigger, retries, on_failure, adopt, undo))
         for run in runs:
-            undo.callback(run.stop)
             run.start()
+            undo.callback(run.stop)
         undo.pop_all()
     return Run(runs, drpc=drpc, on_end=held.release, on_close=drpc.close)
 

@@ -8,7 +8,7 @@ import logging
 import os
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -58,23 +58,15 @@ class FrameWork(BatchWork):
 
     Parameters
     ----------
-    engine : SparkGroupEngine
-        What processes the tuples.
-    frames : mapping of node to DataFrame
-        The tuples.
-    small : bool
-        Whether one partition will do.
+    run : callable
+        Processes the batch's tuples.
     """
 
-    def __init__(
-        self, engine: SparkGroupEngine, frames: Mapping[Node, DataFrame], small: bool
-    ) -> None:
-        self._engine = engine
-        self._frames = frames
-        self._small = small
+    def __init__(self, run: Callable[[ControlRecord], Outcome]) -> None:
+        self._run = run
 
     def run(self, record: ControlRecord) -> Outcome:
-        return self._engine.run_frames(record, self._frames, small=self._small)
+        return self._run(record)
 
 
 class StreamingRun(GroupRun):
@@ -209,9 +201,12 @@ class StreamingRun(GroupRun):
             self._set_up = True
         before = self._tuples_of_last()
         small = before is not None and before <= SMALL
-        work = FrameWork(self._engine, self._frames(frame), small)
+
+        def run(record: ControlRecord) -> Outcome:
+            return self._engine.run_frames(record, self._frames(frame), small=small)
+
         return self._runner.run(
-            work,
+            FrameWork(run),
             batch_id + 1 + self._runner.base,
             digest=self._digest(batch_id),
             query_id=json.loads((self._folder / "metadata").read_text())["id"],

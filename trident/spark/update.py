@@ -46,20 +46,24 @@ class Update:
         What it reads.
     width : int
         How many fields the new values have.
-    wanted : bool
-        Whether anything takes the new values.
+    kept : tuple of int, or None
+        Which of them anything takes; None where nothing does.
     """
 
     place: Place
     updater: StateUpdater[Any]
     inputs: Fields
     width: int
-    wanted: bool
+    kept: tuple[int, ...] | None
 
     def apply(self, state: State, block: Block, task: Task) -> list[Row]:
-        """Hand a partition's tuples to a begun state; return the new values."""
-        if not block.length:
+        """Hand a partition's tuples to a begun state; return what is kept of the new values."""
+        made = self._applied(state, block, task) if block.length else []
+        if self.kept is None:
             return []
+        return [tuple([row[position] for position in self.kept]) for row in made]
+
+    def _applied(self, state: State, block: Block, task: Task) -> list[Row]:
         updater = self.updater
         if type(updater) is MapCombinerAggStateUpdater and isinstance(state, MapState):
             with task.at(self.place):
@@ -75,7 +79,7 @@ class Update:
     ) -> list[Row]:
         group = updater.group.names
         keys, partials = encoded_keys(block, group), block.values(updater.value)
-        if not self.wanted:
+        if self.kept is None:
             state.multiFold(keys, partials, updater.combiner)
             return []
         values = state.multiCombine(keys, partials, updater.combiner)
