@@ -16,6 +16,7 @@ from trident.operations import (
     StateUpdater,
     TridentCollector,
 )
+from trident.states.keys import decode_key, encode_key
 from trident.states.map_state import MapState, Snapshottable
 from trident.states.updaters import CombinerValueUpdater, ReducerValueUpdater
 from trident.tuples import TridentTuple, tuple_type
@@ -70,13 +71,13 @@ class MapReducerAggStateUpdater(StateUpdater[MapState]):
     def updateState(
         self, state: MapState, tuples: Sequence[TridentTuple], collector: TridentCollector
     ) -> None:
-        by_key: dict[tuple[Any, ...], list[TridentTuple]] = {}
+        by_key: dict[bytes, list[TridentTuple]] = {}
         make = tuple_type(self.inputs)
         for t in tuples:
-            key = tuple(t[name] for name in self.group)
+            key = encode_key([t[name] for name in self.group])
             by_key.setdefault(key, []).append(make([t[name] for name in self.inputs]))
-        keys = list(by_key)
-        updaters = [ReducerValueUpdater(self.reducer, by_key[key]) for key in keys]
+        keys = list(map(decode_key, by_key))
+        updaters = [ReducerValueUpdater(self.reducer, found) for found in by_key.values()]
         for key, new in zip(keys, state.multiUpdate(keys, updaters), strict=True):
             collector.emit((*key, new))
 

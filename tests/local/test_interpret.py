@@ -18,6 +18,7 @@ from trident.local.parallelism import partition_counts
 from trident.operations import (
     Filter,
     QueryFunction,
+    ReducerAggregator,
     TridentCollector,
     TridentOperationContext,
 )
@@ -149,6 +150,25 @@ def test_different_keys_are_different_groups(keys: list[tuple[Any, ...]]) -> Non
         assert [list(map(type, fields_of(key))) for key in found] == [
             list(map(type, row)) for row in rows
         ]
+
+
+class Collected(ReducerAggregator[list[Any]]):
+    def init(self) -> list[Any]:
+        return []
+
+    def reduce(self, curr: list[Any], tuple: TridentTuple) -> list[Any]:
+        return [*curr, tuple["n"]]
+
+
+def test_a_reducer_tells_keys_apart_as_the_store_does() -> None:
+    memory = MemoryMapState.Factory()
+    topology = TridentTopology()
+    rows = [(1, "a"), (True, "b"), (1.0, "c"), (1, "d")]
+    stream = topology.newStream("s", FixedBatchSpout("k, n string", 4, *rows)).groupBy("k")
+    stream.persistentAggregate(memory, "n", Collected(), "ns")
+    with topology.start(trigger="available") as run:
+        assert run.awaitTermination(30)
+    assert memory.makeState().multiGet([(1,), (True,), (1.0,)]) == [["a", "d"], ["b"], ["c"]]
 
 
 def test_zero_has_one_key() -> None:

@@ -169,3 +169,14 @@ def test_the_single_value_of_an_ungrouped_state(engine: Engine) -> None:
         assert answer(run, "total", "") == [[None]]
         feed(run, spout, [("a",), ("b",)], [("a",)])
         assert answer(run, "total", "") == [[3]]
+
+
+def test_a_query_of_new_values_sees_the_batch_before_too(engine: Engine) -> None:
+    topology = TridentTopology()
+    spout = FeederBatchSpout("word string")
+    stream = topology.newStream("words", spout).groupBy("word")
+    state = stream.persistentAggregate(MemoryMapState.Factory(), Count(), "count")
+    changed = state.newValuesStream().stateQuery(state, "word", MapGet(), "before")
+    captured = engine.capture(changed)
+    engine.play(topology, spout, [("a",), ("a",), ("b",)], [("a",), ("c",)])
+    assert captured.batches == [[("a", 2, None), ("b", 1, None)], [("a", 3, 2), ("c", 1, None)]]
