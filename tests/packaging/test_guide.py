@@ -1,0 +1,27 @@
+"""The code of docs/states.md: its store passes the suite that the page recommends."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.packaging.conftest import ROOT
+
+
+def test_the_store_of_the_guide_passes_the_suite(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "states.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "test_guide.py").write_text("\n\n".join(blocks))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_guide.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"\d{2} passed", done.stdout), done.stdout
