@@ -78,8 +78,8 @@ class MapReducerAggStateUpdater(StateUpdater[MapState]):
             by_key.setdefault(key, []).append(make([t[name] for name in self.inputs]))
         keys = list(map(decode_key, by_key))
         updaters = [ReducerValueUpdater(self.reducer, found) for found in by_key.values()]
-        for key, new in zip(keys, state.multiUpdate(keys, updaters), strict=True):
-            collector.emit((*key, new))
+        for fields, new in zip(keys, state.multiUpdate(keys, updaters), strict=True):
+            collector.emit((*fields, new))
 
 
 @dataclass(frozen=True)
