@@ -13,6 +13,7 @@ from trident.states.stack import MapStateFactory
 from trident.states.values import StateType
 
 _DEFAULT_PREFIX = "state"
+_TAKEN = (CATALOG, "json_each")  # a table of that name would hide the function we read with
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,11 @@ class SQLiteStore:
             not prefix
             or "\0" in prefix
             or prefix.lower().startswith("sqlite_")
-            or prefix.lower() == CATALOG
+            or prefix.lower() in _TAKEN
         ):
             raise ValueError(
                 f"SQLiteStore: prefix {prefix!r} can't name a table; allowed is any name but the "
-                f"empty one, {CATALOG} and those that start with sqlite_"
+                f"empty one, {', '.join(_TAKEN)} and those that start with sqlite_"
             )
 
     @property

@@ -59,8 +59,8 @@ class Table:
 
     @property
     def quoted(self) -> str:
-        """The name as SQL writes it."""
-        return '"' + self.name.replace('"', '""') + '"'
+        """The name as SQL writes it; a temporary table of the same name is another one."""
+        return 'main."' + self.name.replace('"', '""') + '"'
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -81,8 +81,10 @@ class Table:
         """The statement that stores one row."""
         marks = ", ".join("?" * (1 + len(self.columns)))
         changes = ", ".join(f"{name} = excluded.{name}" for name in self.columns)
+        # The alias makes `excluded` the new row even where the table itself is called so.
         return (
-            f"INSERT INTO {self.quoted} VALUES ({marks}) ON CONFLICT (key) DO UPDATE SET {changes}"
+            f"INSERT INTO {self.quoted} AS stored VALUES ({marks}) "
+            f"ON CONFLICT (key) DO UPDATE SET {changes}"
         )
 
     @property

@@ -391,7 +391,22 @@ def test_identity_sees_through_links_and_relative_paths(
     assert relative.named("other") is relative
 
 
-@pytest.mark.parametrize("prefix", ["", "sqlite_words", "Trident_States", "a\0b"])
+@pytest.mark.parametrize("kind", [StateType.OPAQUE, StateType.TRANSACTIONAL])
+@pytest.mark.parametrize("prefix", ["excluded", "exceptions", "stored", "wanted", "main", "temp"])
+def test_a_prefix_that_our_own_sql_uses_is_a_table_like_any(
+    opened: Opener, prefix: str, kind: StateType
+) -> None:
+    store = opened(prefix=prefix, kind=kind)
+    for txid in (1, 2):
+        value = OpaqueValue(txid, 0, txid, None) if kind is StateType.OPAQUE else (txid, txid)
+        assert store.multiPutFenced([b"a"], [value], begun(store, txid).encode())
+        assert store.multiGet([b"a"]) == [value]
+    if kind is StateType.OPAQUE:
+        assert add(store, {b"a": 5}, begun(store, 3))
+        assert store.multiGet([b"a"]) == [OpaqueValue(3, 0, 7, 2)]
+
+
+@pytest.mark.parametrize("prefix", ["", "sqlite_words", "Trident_States", "json_each", "a\0b"])
 def test_a_prefix_that_names_no_table_is_refused(prefix: str) -> None:
     with pytest.raises(ValueError, match="can't name a table"):
         SQLiteStore("a.db", prefix)
@@ -462,7 +477,7 @@ def test_a_dropped_table_is_named(opened: Opener, path: Path) -> None:
     client = sqlite3.connect(path)
     client.execute("DROP TABLE words")
     client.close()
-    with pytest.raises(CorruptStateError, match="no such table: words.*Something else"):
+    with pytest.raises(CorruptStateError, match="no such table: main.words.*Something else"):
         add(store, {b"k": 1}, own)
 
 
