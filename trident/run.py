@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -11,7 +12,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from trident.batch.progress import BatchProgress
+from trident.failures import OperationError
 
+_logger = logging.getLogger("trident")
 _REMEMBERED = 100
 
 
@@ -97,6 +100,10 @@ class GroupRun(ABC):
 
     def ended(self, failure: BaseException | None = None) -> None:
         """Clock: no batch will follow; called once."""
+        if isinstance(failure, OperationError):
+            # It shows the user's frames; those of the batch's thread would bury them.
+            failure.__traceback__ = None
+            _logger.debug("%s stopped by a user's exception:\n%s", self.group, failure.details)
         with self._lock:
             self._failure = failure
             self._ended.set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,13 @@ def test_the_first_and_the_innermost_frames_of_the_user_are_shown() -> None:
     assert "50" in str(error.row)
     assert error.details.startswith("Traceback")
     assert isinstance(error.cause, ZeroDivisionError)
+
+
+def test_what_is_printed_shows_the_user_and_no_more_than_the_way_to_the_failure() -> None:
+    error = failure([(0,)], "n long", lambda s: s.each("n", deep, "made long"))
+    printed = "".join(traceback.format_exception(error)).splitlines()
+    assert len(printed) <= 20
+    assert not [line for line in printed if "interpret.py" in line or "runner.py" in line]
 
 
 def test_long_values_and_messages_are_shortened() -> None:
