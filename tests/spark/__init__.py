@@ -1,0 +1,1 @@
+"""What only the Spark engine has: Structured Streaming, stages, tasks and sessions."""

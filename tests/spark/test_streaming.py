@@ -1,0 +1,210 @@
+"""Structured Streaming as the clock."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.lines import NATIVE_SPLIT, PATIENCE, Lines
+from trident import Count, FailedException, TridentTopology
+from trident.backends import sqlite
+from trident.failures import OperationError
+from trident.log.errors import CheckpointInUseError, LogMismatchError, PlacementError
+from trident.states.errors import LineageError
+from trident.testing import fail_at, hold_at
+
+
+@pytest.fixture
+def lines(spark: SparkSession, tmp_path: Path) -> Lines:
+    return Lines(spark, tmp_path)
+
+
+@pytest.mark.parametrize("split", [None, NATIVE_SPLIT], ids=["python", "native"])
+def test_every_file_is_counted_once_over_restarts(lines: Lines, split: Any) -> None:
+    lines.write("the cow", "jumped over\nthe moon")
+    lines.count(lines.topology(split))
+    assert lines.counts == lines.expected
+    lines.count(lines.topology(split))
+    lines.write("the  end", "")
+    lines.count(lines.topology(split))
+    assert lines.counts == lines.expected == {
+        **dict.fromkeys(["cow", "jumped", "over", "moon", "end"], 1),
+        "the": 3,
+    }
+
+
+def test_the_handle_looks_like_a_streaming_query(lines: Lines) -> None:
+    lines.write("a b", "a")
+    with lines.start(trigger=None) as run:
+        run.processAllAvailable()
+        assert run.isActive
+        assert run.drpc.execute("words", "a b c") == "[[3]]"
+        lines.write("c")
+        run.processAllAvailable()
+        assert run.drpc.execute("words", "a b c") == "[[4]]"
+        assert run.status == {"lines": "running"}
+        last = run.lastProgress
+        assert last is not None
+        assert (last.group, last.txid, last.attempts, last.tuples) == ("lines", 3, 1, 1)
+        assert last.keys_written == 1
+    assert not run.isActive
+    assert run.status == {"lines": "stopped"}
+    assert run.exception() is None
+    assert [progress.tuples for progress in run.groups["lines"].recentProgress] == [1, 1, 1]
+
+
+def test_stopping_lets_the_batch_under_way_finish(lines: Lines) -> None:
+    lines.write("a", "b", "c")
+    with hold_at("before commit", txid=2) as hold:
+        run = lines.start(trigger=None)
+        hold.wait_reached()
+        stopping = threading.Thread(target=run.stop)
+        stopping.start()
+        hold.release()
+        stopping.join(PATIENCE)
+    assert not run.isActive
+    assert run.exception() is None
+    assert lines.counts == {"a": 1, "b": 1}
+    lines.count()
+    assert lines.counts == lines.expected
+
+
+def test_a_failed_attempt_is_tried_again_and_counts_once(lines: Lines) -> None:
+    lines.write("a b a", "b")
+    with fail_at("after write", txid=1, times=2):
+        lines.count()
+    assert lines.counts == lines.expected
+
+
+def failing_once(folder: Path) -> Any:
+    def split(text: str) -> list[str]:
+        marker = folder / "failed"
+        if not marker.exists():
+            marker.touch()
+            raise FailedException("not yet")
+        return text.split()
+
+    return split
+
+
+@pytest.mark.parametrize("kind", ["opaque", "transactional"])
+def test_a_function_may_fail_the_attempt_in_a_task(
+    lines: Lines, tmp_path: Path, kind: str
+) -> None:
+    lines.write("a b a", "b")
+    with lines.start(lines.topology(failing_once(tmp_path), kind=kind)) as run:
+        run.awaitTermination(PATIENCE)
+        progress = run.groups["lines"].recentProgress
+    assert [batch.attempts for batch in progress] == [2, 1]
+    assert lines.counts == lines.expected
+
+
+def inverse(text: str) -> list[str]:
+    return [str(1 / len(text))]
+
+
+def test_a_users_error_comes_first_and_the_batch_is_kept(
+    lines: Lines, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lines.write("ok", "\n")
+    run = lines.start(lines.topology(inverse))
+    with pytest.raises(OperationError) as raised:
+        run.awaitTermination(PATIENCE)
+    shown = str(raised.value).splitlines()
+    assert shown[0] == "ZeroDivisionError: division by zero"
+    assert shown[2].strip() == "return [str(1 / len(text))]"
+    assert "batch 2" in "\n".join(shown)
+    assert len(shown) <= 15
+    run.stop()
+    assert run.status == {"lines": "failed"}
+    printed = capfd.readouterr()
+    assert printed.err + printed.out == ""
+    lines.count()
+    assert lines.counts == {"0.5": 1}
+
+
+def test_the_newest_commit_of_spark_may_be_lost(lines: Lines) -> None:
+    lines.write("a b", "b c")
+    lines.count()
+    commits = lines.checkpoint / "lines" / "spark" / "commits"
+    (commits / "1").unlink()
+    lines.write("c")
+    lines.count()
+    assert lines.counts == lines.expected
+
+
+def test_losing_sparks_log_is_an_error_that_names_both(lines: Lines) -> None:
+    lines.write("a b", "b c")
+    lines.count()
+    for name in ("offsets", "commits"):
+        for path in (lines.checkpoint / "lines" / "spark" / name).iterdir():
+            path.unlink()
+    lines.write("c")
+    run = lines.start()
+    with pytest.raises(PlacementError) as raised:
+        run.awaitTermination(PATIENCE)
+    run.stop()
+    assert str(lines.checkpoint / "lines" / "spark") in str(raised.value)
+    assert str(lines.checkpoint / "lines" / "log") in str(raised.value)
+    assert lines.counts == {"a": 1, "b": 2, "c": 1}
+
+
+def test_a_new_checkpoint_on_old_state_is_refused_until_it_adopts(lines: Lines) -> None:
+    lines.write("a", "b")
+    lines.count()
+    old, lines.checkpoint = lines.checkpoint, lines.folder / "another"
+    with pytest.raises(LineageError):
+        lines.start()
+    lines.count(adopt=old)
+    assert lines.counts == {"a": 2, "b": 2}  # a new checkpoint reads every file anew
+
+
+def test_a_checkpoint_in_use_is_refused(lines: Lines) -> None:
+    lines.write("a")
+    with lines.start(trigger=None) as run:
+        run.processAllAvailable()
+        with pytest.raises(CheckpointInUseError):
+            lines.start()
+    assert lines.counts == {"a": 1}
+
+
+def two_streams(spark: SparkSession, folder: Path, names: tuple[str, str]) -> TridentTopology:
+    """Count the words of two folders in one state."""
+    topology = TridentTopology()
+    streams = []
+    for name in names:
+        (folder / name).mkdir(exist_ok=True)
+        frame = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder / name))
+        stream = topology.newStream(name, frame.withColumnRenamed("value", f"{name}_text"))
+        streams.append(stream.each(f"{name}_text", str.split, "word string").project("word"))
+    counts = sqlite.opaque(folder / "counts.db", "count")
+    topology.merge(streams).groupBy("word").persistentAggregate(counts, Count(), "count")
+    return topology
+
+
+def test_streams_of_one_group_share_their_batches(lines: Lines, tmp_path: Path) -> None:
+    topology = two_streams(lines.spark, tmp_path, ("zebras", "apes"))
+    (tmp_path / "zebras" / "1.txt").write_text("a b")
+    (tmp_path / "apes" / "1.txt").write_text("b c c")
+    with lines.start(topology) as run:
+        run.awaitTermination(PATIENCE)
+        assert list(run.groups) == ["apes"]
+        assert [batch.txid for batch in run.groups["apes"].recentProgress] == [1]
+    assert lines.counts == {"a": 1, "b": 2, "c": 2}
+    with pytest.raises(LogMismatchError):
+        lines.start(two_streams(lines.spark, tmp_path, ("apes", "mice")))
+
+
+def test_a_shuffled_million_of_words_is_what_a_plain_job_counts(lines: Lines) -> None:
+    spark = lines.spark
+    frame = spark.range(100_000).selectExpr(
+        "concat_ws(' ', transform(sequence(1, 10), i -> concat('w', (id * i) % 4999))) AS value"
+    )
+    frame.write.mode("overwrite").text(str(lines.texts))
+    lines.count()
+    rows = frame.selectExpr("explode(split(value, ' ')) AS word").groupBy("word").count().collect()
+    assert lines.counts == {row["word"]: row["count"] for row in rows}
