@@ -142,6 +142,12 @@ class Connections:
                     f"its file system keeps no write-ahead log (journal mode {mode})",
                     "Put the file on a local disk.",
                 )
+            [encoding] = connection.execute("PRAGMA encoding").fetchone()
+            if encoding != "UTF-8":
+                # Keys are sent as text and compared as bytes: none would be found again.
+                raise CorruptStateError(
+                    self._path, f"its texts are in {encoding}", "Give a file of UTF-8, or none yet."
+                )
             for pragma in _PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}")
             self._prepare(connection)

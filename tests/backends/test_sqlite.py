@@ -471,6 +471,15 @@ def test_a_table_of_somebody_else_is_left_alone(opened: Opener, path: Path) -> N
         begun(opened(), 1)
 
 
+def test_a_file_of_another_encoding_is_named(opened: Opener, path: Path) -> None:
+    client = sqlite3.connect(path)
+    client.execute("PRAGMA encoding = 'UTF-16le'")
+    client.execute("CREATE TABLE somebody_elses (word TEXT)")
+    client.close()
+    with pytest.raises(CorruptStateError, match=r"counts\.db.*UTF-16le.*Give a file of UTF-8"):
+        begun(opened(), 1)
+
+
 def test_a_dropped_table_is_named(opened: Opener, path: Path) -> None:
     store = opened()
     own = begun(store, 1)
