@@ -18,7 +18,7 @@ from trident.topology import TridentTopology
 
 
 def say_what_starts(text: Text, known: int) -> None:
-    print(f"Counting the words of {text.path}: {text.files:,} {_plural('file', text.files)}")
+    print(f"Counting the words of {text.path}: {_counted(text.files, 'file')}")
     if known:
         print(f"{known:,} words are counted already; only files that are new will be read.")
     print("Starting Spark ...", flush=True)
@@ -27,27 +27,23 @@ def say_what_starts(text: Text, known: int) -> None:
 def follow(run: Run) -> float:
     """Show how far the run is until it ends, and return the seconds it took; raise its failure."""
     started = time.monotonic()
-    shown = 0
-    ended = False
+    shown, ended = 0, False
     while not ended:
         ended = run.awaitTermination(0.1)
         progress = run.lastProgress
+        seconds = time.monotonic() - started
         if sys.stdout.isatty():
-            line = f"{_line(progress)} ({time.monotonic() - started:.0f} s)"
-            print(f"\r{line:<78}", end="\n" if ended else "", flush=True)
+            print(f"\r{_line(progress, seconds):<78}", end="\n" if ended else "", flush=True)
         elif progress is not None and progress.txid != shown:
-            print(_line(progress), flush=True)
+            print(_line(progress, seconds), flush=True)
             shown = progress.txid
-    return time.monotonic() - started
+    return seconds
 
 
-def _line(progress: BatchProgress | None) -> str:
+def _line(progress: BatchProgress | None, seconds: float) -> str:
     if progress is None:
-        return "looking for files that are new"
-    return (
-        f"batch {progress.txid}: {progress.tuples:,} {_plural('line', progress.tuples)}, "
-        f"{progress.keys_written:,} different words"
-    )
+        return f"looking for new files, {seconds:.0f} s"
+    return f"batch {progress.txid}: {progress.keys_written:,} different words, {seconds:.0f} s"
 
 
 def show_top(counts: Mapping[str, int], number: int = 10) -> None:
@@ -68,12 +64,14 @@ def summarise(
     plan = topology.plan()
     (update,) = (update for group in plan.groups for update in group.updates)
     promise = guarantee(plan, update)
-    lines = sum(batch.tuples for batch in batches)
-    print(
-        f"\n{len(batches)} {_plural('batch', len(batches))}, {lines:,} {_plural('line', lines)}, "
-        f"{new:,} new {_plural('word', new)}, {new / seconds:,.0f} words/s; state in SQLite "
-        f"({_short(database)}), {promise.level}: {promise.why}"
+    parts = (
+        _counted(len(batches), "batch"),
+        _counted(sum(batch.tuples for batch in batches), "line"),
+        f"{new:,} new words",
+        f"{new / seconds:,.0f} words/s",
     )
+    state = f"state in SQLite ({_short(database)})"
+    print(f"\n{', '.join(parts)}; {state}, {promise.level}: {promise.why}")
 
 
 def say_how_to_go_on(text: Text, folder: Path) -> None:
@@ -89,12 +87,14 @@ def say_how_to_go_on(text: Text, folder: Path) -> None:
 
 def refuse(problem: str) -> int:
     """Say what is wrong in one paragraph; return the exit code."""
-    print("\n" + textwrap.fill(problem, 100, break_long_words=False), file=sys.stderr)
+    lines = (textwrap.fill(line, 100, break_long_words=False) for line in problem.splitlines())
+    print("\n" + "\n".join(lines), file=sys.stderr)
     return 1
 
 
-def _plural(noun: str, number: int) -> str:
-    return noun if number == 1 else noun + ("es" if noun.endswith("h") else "s")
+def _counted(number: int, noun: str) -> str:
+    plural = noun + ("es" if noun.endswith("h") else "s")
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
 def _short(path: Path) -> Path:

@@ -29,7 +29,7 @@ class Screen:
 
     @property
     def new_words(self) -> int:
-        return self._number(r"([\d,]+) new words?")
+        return self._number(r"([\d,]+) new words")
 
     @property
     def batches(self) -> int:
