@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
+import stat
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from trident.log.entry import LogEntry
-from trident.log.errors import CorruptLogError, LogConflictError
+from trident.log.errors import CorruptLogError, LogConflictError, UnsyncedLogError
 from trident.log.file_log import FileLog
 from trident.log.log import Log, MemoryLog
+from trident.log.writer import LogWriter
 from trident.states.values import Token
 
 FIRST = LogEntry(1, "w", "a1", begun=Token(1, 0), committed=0)
@@ -192,3 +195,42 @@ def test_a_full_disk_is_an_error_and_adds_nothing(
     with pytest.raises(OSError, match="No space left"):
         log.append(entry(2))
     assert log.newest() == entry(1)
+
+
+def test_an_entry_whose_folder_cannot_be_synced_is_not_built_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = LogWriter(FileLog(tmp_path))
+    writer.begin(FIRST)
+    fsync = os.fsync
+
+    def broken(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, "Input/output error")
+        fsync(descriptor)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", broken)
+        with pytest.raises(UnsyncedLogError, match="Input/output error.*start again") as raised:
+            writer.append(committed=1, begun=Token(2, 0))
+    assert writer.entry.committed == 0
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+    newest = FileLog(tmp_path).newest()
+    assert newest is not None
+    assert newest.committed == 1  # there to be found by the next start
+
+
+def test_an_entry_that_a_later_writer_has_purged_is_a_conflict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, listdir = FileLog(tmp_path), os.listdir
+
+    def overtaken(folder: Path) -> list[str]:
+        monkeypatch.setattr(os, "listdir", listdir)
+        for number in range(2, 12):
+            FileLog(tmp_path).append(entry(number, "later"))
+        return listdir(folder)
+
+    monkeypatch.setattr(os, "listdir", overtaken)
+    with pytest.raises(LogConflictError):
+        log.append(FIRST)

@@ -101,6 +101,29 @@ class LogConflictError(LogError):
         )
 
 
+class UnsyncedLogError(LogError):
+    """An entry is in the log, but its disk would not confirm that it stays there.
+
+    Parameters
+    ----------
+    path : str
+        The entry's file.
+    problem : str
+        What the system said.
+    """
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(path, problem)
+
+    def __str__(self) -> str:
+        path, problem = self.args
+        return (
+            f"the log entry {path} was written, but its folder can't be synced: {problem}. This "
+            "run stops, as it can't tell whether the entry would survive a loss of power. Check "
+            "the disk, and start again: what the log then holds decides."
+        )
+
+
 class TakenOverError(LogError):
     """Another run has taken over the log, and so every state of the group.
 

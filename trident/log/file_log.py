@@ -8,7 +8,8 @@ import secrets
 from pathlib import Path
 
 from trident.log.entry import LogEntry
-from trident.log.errors import CorruptLogError, LogConflictError
+from trident.log.errors import CorruptLogError, LogConflictError, UnsyncedLogError
+from trident.log.folders import make_folder, sync_folder
 from trident.log.log import Log
 
 _KEPT = 8
@@ -61,7 +62,7 @@ class FileLog(Log):
         return None
 
     def append(self, entry: LogEntry) -> None:
-        self._make_folder()
+        make_folder(self.folder)
         path = self._path(entry.number)
         with open(self._aside, "wb") as file:
             file.write(entry.encode())
@@ -70,37 +71,26 @@ class FileLog(Log):
         try:
             os.link(self._aside, path)
         except (FileExistsError, FileNotFoundError):  # a later writer has taken or swept it
-            raise LogConflictError(self.place, entry.number) from None
-        finally:
             self._aside.unlink(missing_ok=True)
-        self._sync(self.folder)
+            raise LogConflictError(self.place, entry.number) from None
+        try:
+            sync_folder(self.folder)
+        except OSError as error:
+            # Everybody sees the entry, but it may be gone after a loss of power.
+            raise UnsyncedLogError(str(path), str(error)) from error
+        self._aside.unlink(missing_ok=True)
         names = os.listdir(self.folder)
         numbers = _numbers(names)
         if max(numbers) > entry.number:
-            path.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)  # the later writer may have purged it
             raise LogConflictError(self.place, entry.number)
-        # Oldest first: whoever can still read an entry has seen all later ones in its listing.
-        old = [self._path(number) for number in sorted(numbers) if number <= entry.number - _KEPT]
+        old = [self._path(number) for number in numbers if number <= entry.number - _KEPT]
         left_by_the_dead = [self.folder / name for name in names if name.endswith(".tmp")]
         for useless in old + left_by_the_dead:
             useless.unlink(missing_ok=True)
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:020d}.json"
-
-    def _make_folder(self) -> None:
-        missing = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for path in missing:
-            self._sync(path.parent)
-
-    @staticmethod
-    def _sync(folder: Path) -> None:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _numbers(names: list[str]) -> list[int]:

@@ -42,8 +42,10 @@ class Log(ABC):
         ------
         LogConflictError
             When there is an entry of this or a higher number already.
+        UnsyncedLogError
+            When it was added, but perhaps not durably: nothing may be built on it.
         OSError
-            When it is not known whether the entry was added: read the log again.
+            When it is not known whether the entry was added; if it is there, then durably.
         """
 
 

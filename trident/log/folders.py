@@ -1,0 +1,23 @@
+"""Folders that survive a loss of power."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def make_folder(folder: Path) -> None:
+    """Make `folder` and the parents that are missing, each to stay where it was made."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in missing:
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in `folder` survive a loss of power."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
