@@ -17,8 +17,10 @@ from trident.log.checkpoint import (
     local_path,
     open_checkpoint,
 )
+from trident.log.entry import LogEntry
 from trident.log.errors import CheckpointError, CheckpointInUseError
 from trident.log.log import MemoryLog
+from trident.states.values import Token
 
 
 def test_a_second_run_of_this_process_is_refused_by_pid(tmp_path: Path) -> None:
@@ -52,6 +54,69 @@ def test_a_run_of_another_process_is_named_until_it_is_killed(tmp_path: Path) ->
         holder.kill()
         holder.communicate()
     Checkpoint(tmp_path).release()
+
+
+def test_a_forked_child_has_no_part_in_the_lock(tmp_path: Path) -> None:
+    held = Checkpoint(tmp_path)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        held.release()
+        os.close(writing)
+        os.read(reading, 1)
+        os._exit(0)
+    try:
+        with pytest.raises(CheckpointInUseError):
+            Checkpoint(tmp_path)
+        held.release()
+        Checkpoint(tmp_path).release()
+    finally:
+        os.close(writing)
+        os.close(reading)
+        os.waitpid(child, 0)
+
+
+def test_a_child_that_outlives_a_killed_run_does_not_hold_its_checkpoint(tmp_path: Path) -> None:
+    program = """if True:
+        import os, sys
+        from trident.log.checkpoint import Checkpoint
+        held = Checkpoint(sys.argv[1])
+        if os.fork() == 0:
+            print("child", flush=True)
+        sys.stdin.read()
+    """
+    holder = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"child\n"
+        holder.kill()
+        holder.wait()
+        Checkpoint(tmp_path).release()
+    finally:
+        holder.kill()
+        holder.communicate()
+
+
+def test_every_new_folder_is_synced_into_its_parent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: set[str] = set()
+    fsync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        synced.add(os.readlink(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    checkpoint = Checkpoint(tmp_path / "a" / "b")
+    checkpoint.log("words").append(LogEntry(1, "w", "a1", begun=Token(1, 0), committed=0))
+    checkpoint.release()
+    folders = ["", "a", "a/b", "a/b/words", "a/b/words/log"]
+    assert {str(tmp_path / folder) for folder in folders} <= synced
 
 
 @pytest.mark.parametrize("url", ["hdfs://nn:8020/c", "s3a://bucket/c", "S3://bucket/c", "dbfs:/c"])

@@ -5,17 +5,30 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import weakref
 from pathlib import Path
 
 from trident.log.errors import CheckpointError, CheckpointInUseError
+from trident.log.folders import make_folder
 
 _NAME = ".lock"
+_locks: weakref.WeakSet[CheckpointLock] = weakref.WeakSet()
+
+
+def _leave_to_the_parent() -> None:
+    for lock in list(_locks):
+        lock.close()
+
+
+# A child has the same descriptors: it would hold the checkpoint when its parent has died.
+os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
 class CheckpointLock:
     """The exclusive hold on a checkpoint folder, from construction to :meth:`release`.
 
-    The system gives it back when the process dies, however it dies.
+    The system gives it back when the process dies, however it dies; forked children have no part
+    in it.
 
     Parameters
     ----------
@@ -32,7 +45,7 @@ class CheckpointLock:
 
     def __init__(self, folder: Path) -> None:
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             self._descriptor = os.open(folder / _NAME, os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
             raise CheckpointError(
@@ -55,9 +68,16 @@ class CheckpointLock:
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
         self._held = True
+        _locks.add(self)
 
     def release(self) -> None:
         """Let the checkpoint go; may be repeated."""
+        if self._held:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # also for a child being forked now
+        self.close()
+
+    def close(self) -> None:
+        """Have no part in the lock any more, which others may hold; may be repeated."""
         if self._held:
             self._held = False
             os.close(self._descriptor)
