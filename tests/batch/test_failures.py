@@ -18,6 +18,7 @@ from tests.batch.counting import (
     open_runner,
 )
 from trident.batch.errors import BatchFailedError, BatchInterruptedError, FailurePolicyError
+from trident.batch.failures import FailurePolicy
 from trident.batch.points import POINTS
 from trident.batch.runner import BatchRunner
 from trident.batch.states import BatchState
@@ -186,3 +187,8 @@ def test_a_transactional_map_counts_an_identical_replay_once() -> None:
     with fail_at("after write"):
         open_runner(log, state).run(Words(CountingEngine(state), "a a b"))
     assert counts(state, "a b") == [2, 1]
+
+
+def test_retries_without_end_pause_without_end() -> None:
+    patient = FailurePolicy(retries=10**6)
+    assert patient.pause(10**6) == patient.pause(20) == 10.0

@@ -66,7 +66,8 @@ class FailurePolicy:
 
     def pause(self, failures: int) -> float:
         """Return how many seconds to wait after the last of `failures`."""
-        return min(_LONGEST_PAUSE, self.backoff * 2.0 ** (failures - 1))
+        doublings = min(failures - 1, 1000)  # more would overflow a float
+        return min(_LONGEST_PAUSE, self.backoff * 2.0**doublings)
 
 
 class DroppedWork(BatchWork):
