@@ -10,11 +10,11 @@ from trident.plan.nodes import Node, StateQueryNode, StateUpdateNode, StaticStat
 from trident.plan.plan import BatchGroup
 from trident.states.backing_map import WrappedMap
 from trident.states.cached import CachedMap
+from trident.states.committed import CommittedReads
 from trident.states.control import ControlRecord
 from trident.states.counted import CountedMap
 from trident.states.resolution import Cut
 from trident.states.state import State
-from trident.states.values import StateType
 
 # An attempt that was overtaken can't commit whatever it reads; its reads need no limit.
 _NO_HORIZON = 2**63
@@ -65,12 +65,11 @@ def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
 def as_before(state: State, record: ControlRecord) -> Any:
     """What a query inside the batch reads of a state that the batch updates.
 
-    An opaque state shows as it was after the batch before; of any other there is one value only.
+    An opaque state shows as it was after the batch before; of any other there is one value only,
+    and never what an attempt that failed has not written.
     """
-    if getattr(state, "kind", None) is StateType.OPAQUE:
-        committed = getattr(state, "committed", None)
-        if committed is not None:
-            return committed(Cut(record.token.txid - 1, _NO_HORIZON, record.exceptions))
+    if isinstance(state, CommittedReads):
+        return state.committed(Cut(record.token.txid - 1, _NO_HORIZON, record.exceptions))
     return state
 
 
