@@ -46,7 +46,8 @@ class Attempt:
         self._updates: dict[bytes, list[Update]] = {}  # kept only where a flush may be redone
         self._adds: dict[bytes, Any] = {}
         self._adder: Combiner | None = None
-        able = abilities(store)
+        # Without the general fenced write a store could not take the other updates so.
+        able = abilities(store) if isinstance(self._path, FencedPath) else frozenset()
         self._store_adds = rules.kind is StateType.OPAQUE and Ability.ADD in able
         self._store_removes = Ability.REMOVE in able
 

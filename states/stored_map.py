@@ -148,8 +148,10 @@ class StoredMap(CommittedReads, MapState, RemovableMapState):
             )
         self._attempt = None
         self._dead = attempt.flush(self._dead)
-        if self._stand_alone and not self.control.announce(record):
-            raise StaleBatchError(record.token)
+        if self._stand_alone:
+            if not self.control.announce(record):
+                raise StaleBatchError(record.token)
+            self.backing.persist()  # no log will tell it again
 
     def _begun(self, call: str) -> Attempt:
         if self._attempt is None:

@@ -418,3 +418,34 @@ def test_many_keys_are_flushed_in_parts() -> None:
     state.multiFold(keys, [1] * len(keys), Count())
     state.commit(1)
     assert set(state.multiGet(map(decode_key, keys))) == {1}
+
+
+class AddOnlyMap(DictMap):
+    """Overrides the fenced addition, but not the fenced write."""
+
+    codec = AddingMap.codec
+    multiAddFenced = AddingMap.multiAddFenced
+
+
+def test_a_store_that_only_adds_under_the_fence_loses_nothing() -> None:
+    counts = OpaqueMap(AddOnlyMap())
+    for txid in (1, 2):
+        counts.beginCommit(txid)
+        counts.multiFold([b"dog"], [1], Count())
+        counts.commit(txid)
+    assert get(counts, "dog") == [2]
+
+
+def test_a_batch_without_a_log_is_persisted_after_its_commit() -> None:
+    calls: list[str] = []
+
+    class Noting(FencedMap):
+        def putControl(self, new: bytes, expected: bytes | None) -> bool:
+            calls.append("control")
+            return super().putControl(new, expected)
+
+        def persist(self) -> None:
+            calls.append("persist")
+
+    put(OpaqueMap(Noting()), 1, dog=1)
+    assert calls == ["control", "control", "persist"]
