@@ -88,6 +88,10 @@ def decode_key(data: bytes) -> tuple[Any, ...]:
 
 
 def _json(key: Sequence[Any]) -> bytes:
+    if isinstance(key, str | bytes):
+        raise SerializationError(
+            "key", f"{key!r:.80} alone", f"Give the sequence of its fields: ({key!r:.80},)."
+        )
     fields = [_comparable(field) for field in key]
     try:
         return orjson.dumps(fields)

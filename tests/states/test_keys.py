@@ -61,6 +61,12 @@ def test_a_field_that_would_not_come_back_is_refused_by_name(field: Any, named: 
         encode_key((field,))
 
 
+@pytest.mark.parametrize("key", ["dog", b"dog"])
+def test_a_text_is_not_taken_for_the_sequence_of_its_letters(key: Any) -> None:
+    with pytest.raises(SerializationError, match="'dog' alone.*Give the sequence of its fields"):
+        encode_key(key)
+
+
 @pytest.mark.parametrize("data", [b"\0[1", b"\0{}", b"\xff"])
 def test_bytes_that_are_no_key_are_an_error(data: bytes) -> None:
     with pytest.raises(CorruptStateError, match="key"):
