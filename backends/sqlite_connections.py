@@ -58,7 +58,7 @@ class Connections:
         self._writer: sqlite3.Connection | None = None
         self._opened = ""
         self._replaced = 0
-        self._idle: list[sqlite3.Connection] = []
+        self._idle: list[tuple[str, sqlite3.Connection]] = []
         self._pinned = threading.local()
         _here.add(self)
 
@@ -79,7 +79,7 @@ class Connections:
                 yield pinned
             return
         with _explained(self._path):
-            connection = self._idle.pop() if self._idle else self._open_reader()
+            file, connection = self._lend()
             try:
                 yield connection
             except BaseException:
@@ -87,7 +87,7 @@ class Connections:
                     connection.close()
                 raise
             if connection is not None:
-                self._idle.append(connection)
+                self._idle.append((file, connection))
 
     @contextmanager
     def pinned(self) -> Iterator[None]:
@@ -121,8 +121,9 @@ class Connections:
 
     def close(self) -> None:
         """Close what is idle, and fold the log into the file where no reader needs it."""
-        while self._idle:
-            self._idle.pop().close()
+        with suppress(IndexError):
+            while True:
+                self._idle.pop()[1].close()
         with self._writing:
             if self._writer is not None:
                 # Only the last connection to leave would do it, and a reader that is last can't.
@@ -131,6 +132,17 @@ class Connections:
                     self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 self._writer.close()
                 self._writer = None
+
+    def _lend(self) -> tuple[str, sqlite3.Connection | None]:
+        """Return an idle reader of the file that is there now, or a new one, and its file."""
+        current = _identity(self._path)
+        with suppress(IndexError):  # any other thread may take the last one
+            while True:
+                file, connection = self._idle.pop()
+                if file == current:
+                    return file, connection
+                connection.close()  # another file has taken its place
+        return current, self._open_reader()
 
     def _open_writer(self) -> sqlite3.Connection:
         connection = self._connect(self._path)

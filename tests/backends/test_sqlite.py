@@ -515,6 +515,21 @@ def test_a_file_removed_under_a_running_state_is_lost(opened: Opener, path: Path
         control.begin(record(2), listed=Token(1, 0))
 
 
+def test_readers_find_the_file_that_took_anothers_place(opened: Opener, path: Path) -> None:
+    store, reader = opened(), opened()
+    add(store, {b"k": 1}, begun(store, 1))
+    with reader.snapshot():
+        assert reader.multiGet([b"k"]) == [OpaqueValue(1, 0, 1, None)]
+    store.close()
+    path.with_name("copy.db").write_bytes(path.read_bytes())
+    path.with_name("copy.db").replace(path)
+    add(store, {b"k": 1}, begun(store, 2))
+    assert reader.multiGet([b"k"]) == [OpaqueValue(2, 0, 2, 1)]
+    store.close()
+    path.unlink()
+    assert reader.multiGet([b"k"]) == [None]
+
+
 def test_a_batch_is_forced_to_the_disk_once_and_only_when_something_was_written(
     opened: Opener, path: Path
 ) -> None:
