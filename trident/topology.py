@@ -204,7 +204,7 @@ class TridentTopology:
             For each state that can't be exact.
         """
         plan = self.plan()
-        check_start(plan, spark, checkpoint, trigger, retries, on_failure)
+        check_start(plan, spark, checkpoint, trigger, retries, on_failure, adopt)
         options: dict[str, Any] = {
             "checkpoint": checkpoint,
             "trigger": trigger,

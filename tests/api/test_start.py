@@ -27,6 +27,7 @@ from trident.topology import TridentTopology
         ({"retries": -1}, "a whole number from 0"),
         ({"retries": 1.5}, "a whole number from 0"),
         ({"retries": True}, "a whole number from 0"),
+        ({"adopt": "old"}, "without a checkpoint nothing can be adopted.*Give checkpoint="),
         ({"on_failure": "ded-letter"}, "Did you mean 'dead-letter'"),
     ],
 )

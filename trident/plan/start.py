@@ -16,7 +16,13 @@ from trident.states.values import StateType
 
 
 def check_start(
-    plan: Plan, spark: Any, checkpoint: Any, trigger: Any, retries: Any, on_failure: Any
+    plan: Plan,
+    spark: Any,
+    checkpoint: Any,
+    trigger: Any,
+    retries: Any,
+    on_failure: Any,
+    adopt: Any,
 ) -> None:
     """Refuse what can't run, and warn of states that can't be exact.
 
@@ -29,6 +35,9 @@ def check_start(
         advice = "Declare a stream with newStream() or newDRPCStream() first."
         raise PlanError("start: the topology is empty", "", (), advice)
     check_arguments(spark, checkpoint, trigger, retries, on_failure)
+    if adopt is not None and checkpoint is None:
+        advice = "Give checkpoint=, or the state would belong to a log that is gone with this run."
+        raise PlanError("start: without a checkpoint nothing can be adopted", "", (), advice)
     if spark is None:
         check_local(plan)
     if on_failure == "dead-letter":
