@@ -155,7 +155,7 @@ class IBackingMap(ABC):
         """
         raise NotImplementedError
 
-    def persist(self) -> None:
+    def persist(self) -> None:  # noqa: B027 - most stores persist every write
         """Make everything acknowledged so far survive a loss of power.
 
         Called once a batch a state, after its last write and before the batch is committed: a
@@ -177,7 +177,7 @@ class IBackingMap(ABC):
         """Return every key and its value, tombstones too, without the control record."""
         raise NotImplementedError
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - many stores have nothing to close
         """Let go of connections; may be called twice. The default has none."""
 
 

@@ -259,7 +259,7 @@ class Control:
         if found is None:
             return
         caught_up = ControlRecord(lineage, found.token, committed, exceptions)
-        if found == caught_up or found.lineage == lineage and found.committed >= committed:
+        if found == caught_up or (found.lineage == lineage and found.committed >= committed):
             return
         if not self._backing.putControl(caught_up.encode(), stored):
             raise StaleBatchError(None, found.token)
