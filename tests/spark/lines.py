@@ -86,7 +86,7 @@ class Lines:
         """What the state holds."""
         state: Any = self.factory.makeState()
         try:
-            return {word: count for word, count in state.getTuples()}
+            return dict(state.getTuples())
         finally:
             state.close()
 

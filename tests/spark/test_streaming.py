@@ -31,10 +31,14 @@ def test_every_file_is_counted_once_over_restarts(lines: Lines, split: Any) -> N
     lines.count(lines.topology(split))
     lines.write("the  end", "")
     lines.count(lines.topology(split))
-    assert lines.counts == lines.expected == {
-        **dict.fromkeys(["cow", "jumped", "over", "moon", "end"], 1),
-        "the": 3,
-    }
+    assert (
+        lines.counts
+        == lines.expected
+        == {
+            **dict.fromkeys(["cow", "jumped", "over", "moon", "end"], 1),
+            "the": 3,
+        }
+    )
 
 
 def test_the_handle_looks_like_a_streaming_query(lines: Lines) -> None:
@@ -92,9 +96,7 @@ def failing_once(folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["opaque", "transactional"])
-def test_a_function_may_fail_the_attempt_in_a_task(
-    lines: Lines, tmp_path: Path, kind: str
-) -> None:
+def test_a_function_may_fail_the_attempt_in_a_task(lines: Lines, tmp_path: Path, kind: str) -> None:
     lines.write("a b a", "b")
     with lines.start(lines.topology(failing_once(tmp_path), kind=kind)) as run:
         run.awaitTermination(PATIENCE)

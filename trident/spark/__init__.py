@@ -1,4 +1,4 @@
-"""The Spark engine; only here are pyspark and pyarrow imported."""
+"""The Spark engine: topologies as DataFrames, by Structured Streaming or our own loop."""
 
 from trident.spark.session import local_session
 

@@ -15,7 +15,6 @@ from trident.batch.loop import SpoutLoop
 from trident.batch.runner import BatchRunner
 from trident.batch.trigger import Trigger
 from trident.drpc.service import LocalDRPC
-from trident.errors import PlanError
 from trident.groups import batch_states, make_states, schemas, state_nodes
 from trident.log.checkpoint import Checkpoint, TemporaryCheckpoint, open_checkpoint
 from trident.plan.plan import BatchGroup, Plan
@@ -54,12 +53,10 @@ def start(
     ------
     SparkSessionError
         For a Spark Connect session, or one that was stopped.
-    PlanError
-        For a group that Spark can't run, or a field whose type it needs to know.
+    FieldError
+        For a field whose type Spark needs to know.
     """
     _check_session(spark)
-    for group in plan.groups:
-        _check_clock(group)
     with ExitStack() as undo:
         drpc = LocalDRPC(plan)
         undo.callback(drpc.close)
@@ -127,17 +124,4 @@ def _check_session(spark: Any) -> None:
         raise SparkSessionError(
             "start() was given a Spark Connect session",
             "Use a classic one, such as SparkSession.builder.master(…) or local_session() makes.",
-        )
-
-
-def _check_clock(group: BatchGroup) -> None:
-    clocks = {source.clock: source for source in group.sources}
-    if len(clocks) > 1:
-        spout = clocks["spout"]
-        raise PlanError(
-            f"{spout.origin.call} at {spout.origin}: a spout and a streaming DataFrame can't make "
-            "one batch, found with a DataFrame in one group the stream",
-            spout.stream_id,
-            (),
-            "Let each update a state of its own.",
         )

@@ -1,0 +1,79 @@
+"""A standalone cluster of two workers on this machine."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+
+_HOME = Path(pyspark.__file__).parent
+_PATIENCE = 90.0
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[str]:
+    """Start a master and two workers of a core each; yield the master's address."""
+    port = _free_port()
+    address = f"spark://127.0.0.1:{port}"
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(_HOME),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_NO_DAEMONIZE": "1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+
+    def started(name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        with (folder / f"{name}.log").open("wb") as log:
+            command = [str(_HOME / "bin" / "spark-class"), *arguments]
+            return subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+
+    package = "org.apache.spark.deploy"
+    with ExitStack() as running:
+        place = ("--host", "127.0.0.1", "--webui-port", "0")
+        master = started("master", f"{package}.master.Master", *place, "--port", str(port))
+        running.callback(_ended, master)
+        _wait_for(lambda: _answers(port))
+        for number in (1, 2):
+            limits = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"w{number}"))
+            worker = started(
+                f"worker{number}", f"{package}.worker.Worker", *place, *limits, address
+            )
+            running.callback(_ended, worker)
+        log = folder / "master.log"
+        _wait_for(lambda: log.read_text().count("Registering worker") == 2)
+        yield address
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    process.wait(_PATIENCE)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the cluster did not start within {_PATIENCE} s")
+        time.sleep(0.05)

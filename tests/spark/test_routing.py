@@ -1,0 +1,35 @@
+"""A key's partition on Spark is that of every other engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from trident.local.keys import bucket
+from trident.spark.routing import BUCKET, by_key
+from trident.spark.schemas import Schemas
+
+ODD = ["", "a", "é", "🐄", "\0", '\0a\x1f"\\\n\x7f/é', "'", "x" * 1000, None]
+
+
+@pytest.mark.parametrize(
+    ("types", "keys"),
+    [
+        ({"k": "string"}, [(word,) for word in ODD]),
+        ({"k": "long"}, [(n,) for n in (0, -1, 7, 2**63 - 1, -(2**63), None)]),
+        ({"k": "int"}, [(n,) for n in (0, -1, 7, None)]),
+        ({"k": "double"}, [(0.0,), (-0.0,), (1.5,), (None,)]),
+        ({"k": "boolean"}, [(True,), (False,), (None,)]),
+        ({"a": "string", "b": "long"}, [(word, 5) for word in ODD]),
+    ],
+    ids=lambda value: ",".join(value.values()) if isinstance(value, dict) else "",
+)
+def test_buckets_are_the_same(
+    spark: SparkSession, types: dict[str, str], keys: list[tuple[Any, ...]]
+) -> None:
+    ddl = ", ".join(f"{name} {kind}" for name, kind in types.items())
+    frame = by_key(spark.createDataFrame(keys, ddl), tuple(types), types, 5, Schemas(spark))
+    found = {tuple(row[:-1]): row[BUCKET] for row in frame.collect()}
+    assert found == {key: bucket(key, 5) for key in keys}

@@ -1,0 +1,71 @@
+"""Sessions: ours, and those of users, which stay as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.lines import Lines
+from trident import Count, FeederBatchSpout, Fields, MemoryMapState, TridentTopology
+from trident.errors import FieldError
+from trident.spark import local_session
+from trident.spark.errors import SparkSessionError
+from trident.spark.start import start
+
+
+def test_a_second_call_gives_the_same_session(spark: SparkSession) -> None:
+    assert local_session() is spark
+    assert local_session(**{"spark.ui.enabled": False}) is spark
+    with pytest.raises(SparkSessionError, match=r"spark.master=local\[\*\], asked for is local\[9"):
+        local_session(**{"spark.master": "local[9]"})
+
+
+def test_what_the_jvm_prints_is_in_a_file(spark: SparkSession) -> None:
+    assert Path(spark.conf.get("spark.trident.log") or "").is_file()
+
+
+def test_the_users_settings_are_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+    before = spark.conf.getAll
+    lines = Lines(spark, tmp_path)
+    lines.write("a")
+    lines.count()
+    topology, spout = TridentTopology(), FeederBatchSpout("word string")
+    topology.newStream("words", spout).groupBy("word").persistentAggregate(
+        MemoryMapState.Factory(), Count(), "count"
+    )
+    with topology.start(spark):
+        spout.feed([("a",)], 60)
+    assert spark.conf.getAll == before
+
+
+def test_spark_connect_is_refused_by_name() -> None:
+    session: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    with pytest.raises(SparkSessionError, match="Spark Connect"):
+        start(TridentTopology().plan(), session)
+
+
+def test_a_type_that_spark_needs_and_nobody_tells_is_an_error_at_start(
+    spark: SparkSession,
+) -> None:
+    topology = TridentTopology()
+    stream = topology.newStream("texts", FeederBatchSpout("text string"))
+    stream.each("text", lambda text: text.split(), "word").groupBy("word").persistentAggregate(
+        MemoryMapState.Factory(), Count(), "count"
+    )
+    with pytest.raises(FieldError, match=r"type of field 'word'.*Fields\(word=str\)"):
+        topology.start(spark)
+
+
+def test_a_type_is_not_needed_inside_a_stage(spark: SparkSession) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("text string")
+    counts = MemoryMapState.Factory()
+    stream = topology.newStream("texts", spout)
+    stream.each("text", lambda text: [text.split()], "words").each(
+        "words", lambda words: words, Fields(word=str)
+    ).groupBy("word").persistentAggregate(counts, Count(), "count")
+    with topology.start(spark):
+        spout.feed([("a b a",)], 60)
+    assert counts.makeState().multiGet([("a",), ("b",)]) == [2, 1]

@@ -1,0 +1,160 @@
+"""Fused stages, without Spark: what a kernel makes of record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from trident import Count, Fields, Filter, Function, Split, TridentCollector, TridentTuple
+from trident.callables import CallableFunction
+from trident.failures import OperationError
+from trident.spark.block import OUTPUT_ROWS, Block, block_of_table
+from trident.spark.failures import StageFailure, marked, of_spark, raised_in_stage
+from trident.spark.folds import CombineStep
+from trident.spark.kernels import Kernel
+from trident.spark.schemas import ROW
+from trident.spark.steps import EachStep, FilterStep, Place, Step
+from trident.spark.update import encoded_keys
+from trident.states.control import ControlRecord
+from trident.states.errors import FailedException, StateUnavailableError
+from trident.states.keys import encode_keys
+from trident.states.values import Token
+
+PLACE = Place("each(text, f, word)", "job.py:7")
+RECORD = ControlRecord("a1", Token(3, 1))
+
+
+def run(
+    steps: Sequence[Step], table: pa.Table, *outputs: pa.Field, size: int = 1_000_000
+) -> list[pa.RecordBatch]:
+    makers = tuple((field.name, PLACE) for field in outputs if field.name not in table.schema.names)
+    kernel = Kernel(tuple(steps), pa.schema(outputs), makers, RECORD, 1)
+    return list(kernel(table.to_batches(max_chunksize=size)))
+
+
+def rows(batches: Sequence[pa.RecordBatch]) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+
+
+TEXTS = pa.table({"id": [1, 2, 3], "text": ["a b", None, "c"]})
+WORD = pa.field("word", pa.string())
+ID = pa.field("id", pa.int64())
+
+
+class Lengths(Function):
+    def execute(self, tuple: TridentTuple, collector: TridentCollector) -> None:
+        text = tuple.getStringByField("text")
+        if text is not None:
+            collector.emit([text, len(text)])
+
+
+class Odd(Filter):
+    def isKeep(self, tuple: TridentTuple) -> bool:
+        return bool(tuple["id"] % 2)
+
+
+@pytest.mark.parametrize("size", [1, 2, 1000])
+def test_columns_that_are_needed_are_carried_along(size: int) -> None:
+    split = EachStep(PLACE, Split(), Fields("text"), ("id",), ("word",))
+    odd = FilterStep(PLACE, Odd(), Fields("id"), ("id", "word"))
+    made = run([split, odd], TEXTS, WORD, ID, size=size)
+    assert rows(made) == [("a", 1), ("b", 1), ("c", 3)]
+
+
+def test_only_what_is_needed_is_made() -> None:
+    split = EachStep(PLACE, Split(), Fields("text"), (), ("word",))
+    assert rows(run([split], TEXTS, WORD)) == [("a",), ("b",), ("c",)]
+
+
+def test_collectors_emit_rows_of_several_fields() -> None:
+    lengths = EachStep(PLACE, Lengths(), Fields("text"), ("id",), ("word", "n"))
+    made = run([lengths], TEXTS, ID, WORD, pa.field("n", pa.int32()))
+    assert rows(made) == [(1, "a b", 3), (3, "c", 1)]
+
+
+def test_a_stage_of_which_only_the_rows_count_hands_them_on() -> None:
+    split = EachStep(PLACE, Split(), Fields("text"), (), ("word",))
+    [batch] = run([split], TEXTS, pa.field(ROW, pa.bool_()))
+    assert batch.num_rows == 3
+
+
+def test_what_explodes_leaves_in_bounded_batches() -> None:
+    many = EachStep(PLACE, CallableFunction(lambda n: range(n)), Fields("id"), (), ("n",))
+    made = run([many], pa.table({"id": [50_000, 3]}), pa.field("n", pa.int64()))
+    assert sum(batch.num_rows for batch in made) == 50_003
+    assert max(batch.num_rows for batch in made) <= OUTPUT_ROWS
+
+
+def test_partitions_combine_by_encoded_key() -> None:
+    table = pa.table({"key": pa.array([0.0, -0.0, 1.5, None], pa.float64())})
+    count = CombineStep(PLACE, Count(), ("key",), Fields(), "n")
+    made = run([count], table, pa.field("key", pa.float64()), pa.field("n", pa.int64()))
+    assert rows(made) == [(0.0, 2), (1.5, 1), (None, 1)]
+
+
+def error_of(steps: Sequence[Step], *outputs: pa.Field) -> BaseException:
+    """What the driver makes of a stage that raises."""
+    with pytest.raises(StageFailure) as raised:
+        run(steps, TEXTS, *outputs)
+    return of_spark(raised.value)
+
+
+def upper(text: Any) -> list[Any]:
+    return [text.upper()]
+
+
+def test_an_error_names_step_line_batch_and_tuple() -> None:
+    failing = EachStep(PLACE, CallableFunction(upper), Fields("text"), (), ("word",))
+    error = error_of([failing], WORD)
+    assert isinstance(error, OperationError)
+    assert error.error == "AttributeError: 'NoneType' object has no attribute 'upper'"
+    assert (error.step, error.declared) == ("each(text, f, word)", "job.py:7")
+    assert (error.txid, error.attempt, error.row) == (3, 1, "text=None")
+    assert "return [text.upper()]" in error.frames[-1]
+
+
+def test_a_value_of_another_type_than_declared_names_value_and_step() -> None:
+    counting = EachStep(PLACE, CallableFunction(lambda text: [1]), Fields("text"), (), ("word",))
+    error = error_of([counting], WORD)
+    assert "emitted int 1 for the field 'word', which is declared string" in str(error)
+    assert "job.py:7" in str(error)
+
+
+def fails(text: Any) -> list[Any]:
+    raise StateUnavailableError("geo", "it sleeps", "Wait.")
+
+
+def test_a_failed_attempt_stays_one_across_the_jvm() -> None:
+    failing = EachStep(PLACE, CallableFunction(fails), Fields("text"), (), ("word",))
+    error = error_of([failing], WORD)
+    assert isinstance(error, StateUnavailableError)
+    assert error.args == ("geo", "it sleeps", "Wait.")
+
+
+def test_an_error_that_does_not_pickle_keeps_its_meaning_and_text() -> None:
+    class Local(FailedException):
+        pass
+
+    error = of_spark(raised_in_stage(Local("gone")))
+    assert type(error) is FailedException
+    assert str(error) == "Local: gone"
+
+
+def test_the_mark_is_found_wherever_spark_puts_it() -> None:
+    text = f"[X] {marked(FailedException('again'))} SQLSTATE: P0001\n\tat java…"
+    assert str(of_spark(RuntimeError(text))) == "again"
+
+
+@pytest.mark.parametrize(
+    "keys", [["a", "b"], ["a", None], ["\0a", "b"], ["é", ""]], ids=["plain", "null", "nul", "odd"]
+)
+def test_keys_are_encoded_as_a_column_as_one_by_one(keys: list[str | None]) -> None:
+    block = block_of_table(pa.table({"key": pa.array(keys, pa.string())}))
+    assert encoded_keys(block, ("key",)) == encode_keys([(key,) for key in keys])
+
+
+def test_no_keys_of_an_empty_block() -> None:
+    assert encoded_keys(Block({}, {"key": []}, 0), ("key",)) == []

@@ -1,0 +1,219 @@
+"""States that are updated in tasks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.files import Files, wait_for
+from tests.spark.lines import PATIENCE, Lines
+from tests.topologies.capture import Capture, Captured
+from tests.topologies.conftest import feed
+from trident import (
+    CombinerAggregator,
+    Count,
+    FailedException,
+    FeederBatchSpout,
+    MapGet,
+    OpaqueMap,
+    ReducerAggregator,
+    StateUpdater,
+    TridentCollector,
+    TridentTopology,
+    TridentTuple,
+)
+from trident.failures import OperationError
+from trident.states.control import ControlRecord
+from trident.states.errors import StaleBatchError
+from trident.states.map_state import MapState
+from trident.states.stack import MapStateFactory
+from trident.testing import hold_at
+
+
+def in_files(folder: Path) -> MapStateFactory:
+    """An opaque map that tasks update."""
+    folder.mkdir(exist_ok=True)
+    return OpaqueMap.factory(Files(str(folder)), name=folder.name)
+
+
+def stored(factory: MapStateFactory, keys: Sequence[Any]) -> dict[Any, Any]:
+    found = factory.makeState().multiGet([(key,) for key in keys])
+    return dict(zip(keys, found, strict=True))
+
+
+class Longest(CombinerAggregator[Any]):
+    """The longest word, a combiner of the user's."""
+
+    output_types = (str,)
+
+    def init(self, tuple: TridentTuple) -> Any:
+        return tuple[0]
+
+    def combine(self, a: Any, b: Any) -> Any:
+        return max(a, b, key=lambda word: (len(word), word))
+
+    def zero(self) -> Any:
+        return ""
+
+
+class Joined(ReducerAggregator[str]):
+    output_types = (str,)
+
+    def init(self) -> str:
+        return ""
+
+    def reduce(self, curr: str, tuple: TridentTuple) -> str:
+        return "".join(sorted(curr + tuple[0]))
+
+
+WORDS = [word for n in range(40) for word in [f"w{n}"] * (n % 7 + 1)]
+
+
+@pytest.mark.parametrize("hint", [None, 1, 3])
+def test_tasks_update_each_key_once(spark: SparkSession, tmp_path: Path, hint: int | None) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("word string")
+    factory = in_files(tmp_path / "state")
+    counts = (
+        topology.newStream("words", spout)
+        .groupBy("word")
+        .persistentAggregate(factory, Count(), "count")
+    )
+    if hint is not None:
+        counts.parallelismHint(hint)
+    with topology.start(spark, tmp_path / "checkpoint") as run:
+        feed(run, spout, [(word,) for word in WORDS], [("w3",), ("new",)])
+        progress = run.lastProgress
+    assert progress is not None
+    assert (progress.keys_read, progress.keys_written) == (2, 2)
+    expected = Counter([*WORDS, "w3", "new"])
+    assert stored(factory, [*expected, "none"]) == {**expected, "none": None}
+
+
+@pytest.mark.parametrize("hint", [1, 2])
+def test_own_combiners_and_reducers_end_in_tasks_too(
+    spark: SparkSession, tmp_path: Path, hint: int
+) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("key long, word string")
+    longest, joined = in_files(tmp_path / "longest"), in_files(tmp_path / "joined")
+    stream = topology.newStream("words", spout)
+    grouped = stream.groupBy("key")
+    grouped.persistentAggregate(longest, "word", Longest(), "longest").parallelismHint(hint)
+    grouped.persistentAggregate(joined, "word", Joined(), "joined").parallelismHint(hint)
+    with topology.start(spark, tmp_path / "checkpoint") as run:
+        feed(run, spout, [(1, "a"), (2, "bb"), (1, "ccc")], [(1, "dd"), (None, "e")])
+    assert stored(longest, [1, 2, None]) == {1: "ccc", 2: "bb", None: "e"}
+    assert stored(joined, [1, 2, None]) == {1: "acccdd", 2: "bb", None: "e"}
+
+
+def test_new_values_of_tasks_go_on_and_queries_see_the_batch_before(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("word string")
+    stream = topology.newStream("words", spout)
+    counts = stream.groupBy("word").persistentAggregate(
+        in_files(tmp_path / "state"), Count(), "count"
+    )
+    new = Captured(tmp_path / "new")
+    counts.newValuesStream().partitionPersist(new, "word, count", Capture(), name="new")
+    old = Captured(tmp_path / "old")
+    stream.stateQuery(counts, "word", MapGet(), "known").partitionPersist(
+        old, "word, known", Capture(), name="old"
+    )
+    with topology.start(spark, tmp_path / "checkpoint") as run:
+        feed(run, spout, [("a",), ("b",), ("a",)], [("a",)])
+    assert new.batches == [[("a", 2), ("b", 1)], [("a", 3)]]
+    assert old.batches == [[("a", None), ("a", None), ("b", None)], [("a", 2)]]
+
+
+class Stumbling(StateUpdater[MapState]):
+    """Raises what it is given, once."""
+
+    def __init__(self, folder: Path, error: Exception) -> None:
+        self.folder = str(folder)
+        self.error = error
+
+    def updateState(
+        self, state: MapState, tuples: Sequence[TridentTuple], collector: TridentCollector
+    ) -> None:
+        state.multiPut([(t[0],) for t in tuples], [1] * len(tuples))
+        marker = Path(self.folder) / "stumbled"
+        if not marker.exists():
+            marker.touch()
+            raise self.error
+
+
+@pytest.mark.parametrize("error", [FailedException("later"), ValueError("never")])
+def test_the_driver_decides_what_an_error_of_an_update_means(
+    spark: SparkSession, tmp_path: Path, error: Exception
+) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("word string")
+    factory = in_files(tmp_path / "state")
+    topology.newStream("words", spout).partitionBy("word").partitionPersist(
+        factory, "word", Stumbling(tmp_path, error), name="words"
+    )
+    with topology.start(spark, tmp_path / "checkpoint") as run:
+        if isinstance(error, FailedException):
+            feed(run, spout, [("a",)])
+            progress = run.lastProgress
+            assert progress is not None
+            assert progress.attempts == 2
+            assert stored(factory, ["a"]) == {"a": 1}
+        else:
+            with pytest.raises(OperationError, match="ValueError: never"):
+                feed(run, spout, [("a",)])
+            assert stored(factory, ["a"]) == {"a": None}
+
+
+@dataclass(frozen=True)
+class LateTask:
+    """A second run of a task that updates a state: held while it writes."""
+
+    factory: MapStateFactory
+    record: ControlRecord
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            state = self.factory.makeState()
+            state.beginCommit(self.record)
+            state.multiPut([("a",)], [99])
+            try:
+                state.commit(self.record)
+                text = "written"
+            except StaleBatchError:
+                text = "overtaken"
+            yield pa.RecordBatch.from_pydict({"text": [text]})
+
+
+def test_a_task_that_writes_after_the_next_batch_changes_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lines, state = Lines(spark, tmp_path), tmp_path / "state"
+    lines.factory = in_files(state)
+    lines.write("a b")
+    one = spark.createDataFrame([(1,)], "n long").coalesce(1)
+    with (
+        ThreadPoolExecutor(1) as pool,
+        hold_at("before write", txid=1) as hold,
+        lines.start(trigger=None) as run,
+    ):
+        hold.wait_reached()
+        (state / "hold").touch()
+        record = lines.factory.makeState().control.read()
+        assert record is not None
+        late = pool.submit(one.mapInArrow(LateTask(lines.factory, record), "text string").collect)
+        wait_for(state / "held")
+        hold.release()
+        run.processAllAvailable()
+        lines.write("a c")
+        run.processAllAvailable()
+        (state / "release").touch()
+        assert [row.text for row in late.result(PATIENCE)] == ["overtaken"]
+    assert stored(lines.factory, ["a", "b", "c"]) == {"a": 2, "b": 1, "c": 1}
