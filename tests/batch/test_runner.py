@@ -334,6 +334,59 @@ def test_a_state_added_later_starts_empty(
     assert newest(log).states == {"count": Token(2, 1), "count2": Token(2, 1)}
 
 
+def test_a_state_left_out_for_some_batches_goes_on(
+    log: Log, state: OpaqueMap, engine: CountingEngine
+) -> None:
+    other = memory_state()
+    open_runner(log, state, other).run(Words(CountingEngine(state, other), "a"))
+    open_runner(log, state).run(Words(engine, "a"))
+    assert newest(log).states == {"count": Token(2, 1), "count2": Token(1, 0)}
+    open_runner(log, state, other).run(Words(CountingEngine(state, other), "a"))
+    assert counts(state, "a") + counts(other, "a") == [3, 2]
+
+
+def test_a_newcomer_touches_no_state_before_its_begin_is_in_the_log(
+    log: Log, state: OpaqueMap, engine: CountingEngine
+) -> None:
+    def crash(record: ControlRecord) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        open_runner(log, state).run(Words(engine, "a", interrupt=crash))
+    before = state.backing.getControl()
+
+    class Lost(MemoryLog):
+        def newest(self) -> Any:
+            return log.newest()
+
+        def append(self, entry: Any) -> None:
+            assert state.backing.getControl() == before
+            raise LogConflictError(self.place, entry.number)
+
+    with pytest.raises(LogConflictError):
+        open_runner(Lost("log"), state)
+    assert state.backing.getControl() == before
+
+
+def test_a_store_that_forgot_what_it_had_acknowledged_fails_the_attempt(
+    log: Log, state: OpaqueMap, engine: CountingEngine
+) -> None:
+    runner = open_runner(log, state)
+    runner.run(Words(engine, "a"))
+    old = state.backing.getControl()
+    failed: list[Token] = []
+
+    def forget(record: ControlRecord) -> None:
+        if not failed:
+            failed.append(record.token)
+            assert old is not None
+            assert state.backing.putControl(old, record.encode())
+
+    assert runner.run(Words(engine, "a", interrupt=forget)).attempts == 2
+    assert failed == [Token(2, 0)]
+    assert counts(state, "a") == [2]
+
+
 class RestartingMap(MemoryMap):
     """A store whose server may restart."""
 

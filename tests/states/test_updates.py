@@ -420,6 +420,39 @@ def test_many_keys_are_flushed_in_parts() -> None:
     assert set(state.multiGet(map(decode_key, keys))) == {1}
 
 
+@pytest.mark.parametrize("kind", [OpaqueMap, TransactionalMap])
+@pytest.mark.parametrize("store", [DictMap, FencedMap, EntryMap])
+def test_what_half_a_flush_has_left_is_counted_once(
+    store: type[DictMap], kind: type[OpaqueMap]
+) -> None:
+    class FailsInTheMiddle(store):  # type: ignore[misc, valid-type]
+        left = 10**6
+
+        def _fail(self, keys: list[bytes]) -> None:
+            self.left -= 1
+            if not self.left:
+                raise FailedException("the store is away")
+
+    backing = FailsInTheMiddle()
+    counts = kind(MicroBatchMap(backing, max_put=1))
+    keys = encode_keys([("a",), ("b",), ("c",)])
+    for left, attempt in ((10**6, 0), (2, 0), (2, 1), (10**6, 2)):
+        done = counts.control.read()
+        committed = 0 if done is None else 1
+        begun = ControlRecord("a1", Token(committed + 1, attempt), committed)
+        counts.control.begin(begun)
+        counts.beginCommit(begun)
+        counts.multiCombine(keys, [1, 1, 1], Count())
+        backing.left = left
+        if left < 10:
+            with pytest.raises(FailedException):
+                counts.commit(begun)
+        else:
+            counts.commit(begun)
+            counts.control.announce(begun)
+    assert get(counts, "a", "b", "c") == [2, 2, 2]
+
+
 class AddOnlyMap(DictMap):
     """Overrides the fenced addition, but not the fenced write."""
 
