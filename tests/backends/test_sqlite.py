@@ -6,6 +6,7 @@ import math
 import os
 import pickle
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import Any
 import pytest
 
 from trident.backends import sqlite_tables
-from trident.backends.sqlite import SQLiteMap, SQLiteStore
+from trident.backends.sqlite import SQLiteStore
+from trident.backends.sqlite_map import SQLiteMap
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import (
     CorruptStateError,
@@ -513,6 +515,39 @@ def test_a_file_removed_under_a_running_state_is_lost(opened: Opener, path: Path
         control.ready(record(1))
     with pytest.raises(LostStateError):
         control.begin(record(2), listed=Token(1, 0))
+
+
+def test_an_interrupt_at_any_moment_leaves_the_map_usable(opened: Opener) -> None:
+    store = opened()
+    own = begun(store, 1)
+    for moment in range(1, 200):
+        left = moment
+
+        def interrupt(frame: Any, event: str, arg: Any) -> Any:
+            nonlocal left
+            if "sqlite" in frame.f_code.co_filename:
+                left -= 1
+                if not left:
+                    sys.settrace(None)
+                    raise KeyboardInterrupt
+            return interrupt
+
+        sys.settrace(interrupt)
+        try:
+            store.multiPutFenced([b"a", b"b"], [OpaqueValue(1, 0, moment, None)] * 2, own.encode())
+        except KeyboardInterrupt:
+            pass
+        else:
+            sys.settrace(None)
+            assert moment > 20
+            break
+        finally:
+            sys.settrace(None)
+        first, second = store.multiGet([b"a", b"b"])
+        assert first == second
+        assert add(store, {b"c": 1}, own)
+    else:
+        pytest.fail("the write never came to its end")
 
 
 def test_readers_find_the_file_that_took_anothers_place(opened: Opener, path: Path) -> None:

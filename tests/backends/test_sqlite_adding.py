@@ -8,7 +8,8 @@ from tempfile import TemporaryDirectory
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from trident.backends.sqlite import SQLiteMap, SQLiteStore
+from trident.backends.sqlite import SQLiteStore
+from trident.backends.sqlite_map import SQLiteMap
 from trident.builtin import Sum
 from trident.states.control import Control, ControlRecord
 from trident.states.keys import encode_keys

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.backends.held_writer import KEYS
-from trident.backends.sqlite import SQLiteMap, SQLiteStore, opaque
+from trident.backends.sqlite import SQLiteStore, opaque
+from trident.backends.sqlite_map import SQLiteMap
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import StateUnavailableError
 from trident.states.values import OpaqueValue, Token

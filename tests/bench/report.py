@@ -81,9 +81,12 @@ def timed(work: Callable[[], object]) -> float:
 
 
 def alternated(rounds: int, *works: Callable[[], object]) -> list[float]:
-    """Return the least time of each of `works`, run in turn so that a busy machine is fair."""
-    times = [[timed(work) for work in works] for _ in range(rounds)]
-    return [min(column) for column in zip(*times, strict=True)]
+    """Return the least time of each of `works`, run in turn so that a busy machine is fair.
+
+    The first round, in which a JVM compiles and files grow, isn't counted.
+    """
+    times = [[timed(work) for work in works] for _ in range(rounds + 1)]
+    return [min(column) for column in zip(*times[1:], strict=True)]
 
 
 def median(values: Sequence[float]) -> float:

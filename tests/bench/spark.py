@@ -27,7 +27,7 @@ _SPLIT = "explode(split(value, ' '))"
 
 
 def figures(folder: Path) -> Iterator[Figure]:
-    """Measure whole runs, from start to end, over everything there is; the least of three."""
+    """Measure whole runs, from start to end, over all there is; the least of three rounds."""
     spark = local_session()
     text = write_text(folder / "text")
     bench = _Bench(spark, folder)
@@ -91,9 +91,9 @@ class _Bench:
             run.processAllAvailable()
         self._batches = list(query.recentProgress)
         if expected:
-            kept = state.makeState()
-            total = sum(row[-1] for row in kept.getTuples())
-            kept.close()
+            table = state.store.open()
+            total = sum(value.curr for _, value in table.entries())
+            table.close()
             assert total == expected, f"{total:,} words were counted"
         shutil.rmtree(place)
 
