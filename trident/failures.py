@@ -164,7 +164,7 @@ def describe(fields: Sequence[str], row: Sequence[Any]) -> str:
 def _frames(error: BaseException) -> list[str]:
     frames = traceback.extract_tb(error.__traceback__)
     users = [frame for frame in frames if not frame.filename.startswith(_LIBRARY)]
-    chosen = users or frames[-1:]
+    chosen = users or ([] if isinstance(error, TridentError) else frames[-1:])
     if len(chosen) > _FRAMES:
         # The user's own entry says what was attempted, the innermost ones what went wrong.
         chosen = [chosen[0], *chosen[1 - _FRAMES :]]

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import pytest
+
 from tests.topologies.conftest import Engine
 from trident.builtin import Count, Debug, Equals, FilterNull, Negate, Split, Sum
+from trident.errors import OperationError
 from trident.fields import Fields
 from trident.local.keys import bucket
 from trident.operations import (
@@ -201,3 +204,39 @@ def test_merge_takes_all_tuples_and_the_first_names(engine: Engine) -> None:
         one.feed([("x y",)], 60)
         other.feed([("z",), ("x",)], 60)
     assert captured.batches == [[("x",), ("y",)], [("x",), ("z",)]]
+
+
+@pytest.mark.parametrize(("declared", "made"), [("long", 1.5), ("long", "1"), ("string", 1)])
+def test_a_value_of_another_type_than_declared_stops_the_run(
+    engine: Engine, declared: str, made: Any
+) -> None:
+    with pytest.raises(OperationError, match=f"for the field 'b', which is declared {declared}"):
+        carried(
+            engine,
+            [(1,)],
+            step=lambda stream: stream.each("a", lambda a: [made], f"b {declared}"),
+            fields="a long",
+        )
+
+
+def test_a_whole_number_is_a_float_where_one_is_declared(engine: Engine) -> None:
+    found = carried(
+        engine,
+        [(1,), (1.0,)],
+        step=lambda stream: (
+            stream.each("a", lambda a: [2], "b double").groupBy("a, b").aggregate(Count(), "count")
+        ),
+        fields="a double",
+    )
+    assert repr(found) == "[(1.0, 2.0, 2)]"
+
+
+def test_maps_are_dictionaries(engine: Engine) -> None:
+    assert carried(
+        engine,
+        [({"a": 1}, [{"b": None}])],
+        step=lambda stream: stream.each(
+            "one, more", lambda one, more: [{**one, **more[0]}], "all map<string,long>"
+        ),
+        fields="one map<string,long>, more array<map<string,long>>",
+    ) == [({"a": 1}, [{"b": None}], {"a": 1, "b": None})]

@@ -10,6 +10,7 @@ from trident.local.batch import Batch, Partitions, Rows
 from trident.local.keys import partition_by
 from trident.local.parallelism import partition_counts
 from trident.local.steps import Step, operation_of, step
+from trident.local.types import conforming
 from trident.local.updates import update_step
 from trident.operations import TridentOperationContext
 from trident.plan.nodes import (
@@ -121,25 +122,31 @@ class Program:
         match node:
             case SourceNode() | DRPCNode():
                 source = node
-                return lambda _, batch: _dealt(batch.sources.get(source, []), count)
+                return _checked(node, lambda _, batch: _dealt(batch.sources.get(source, []), count))
             case MergeNode():
                 return lambda parents, _: _merged(parents, count)
             case PartitionNode():
                 return _exchange(node, count)
             case AggregateNode():
                 aggregate = whole_batch(node, count)
-                return lambda parents, batch: aggregate(parents[0], batch)
+                return _checked(node, lambda parents, batch: aggregate(parents[0], batch))
             case StateUpdateNode():
                 return _update(node, count, new_values=bool(consumers[node]))
             case _:
-                return _fused([made for each in chain if (made := step(each)) is not None])
+                steps = [made for each in chain for made in (step(each), conforming(each))]
+                return _fused([made for made in steps if made is not None])
 
 
 def _in_order(nodes: Sequence[Node]) -> Iterator[Node]:
-    """Parents first, and every query of a state before its update unless it follows from it."""
+    """Parents first, and queries of a state before its update unless they follow from any.
+
+    Those would wait for each other where each of two states is asked for the other's new values;
+    and what is updated is written after the last step.
+    """
     queries: dict[Node, list[Node]] = {}
     for node in nodes:
-        if isinstance(node, StateQueryNode) and node.state not in ancestors(node):
+        follows = any(isinstance(before, StateUpdateNode) for before in ancestors(node))
+        if isinstance(node, StateQueryNode) and not follows:
             queries.setdefault(node.state, []).append(node)
 
     begun: set[Node] = set()
@@ -225,6 +232,18 @@ def _update(node: StateUpdateNode, count: int, *, new_values: bool) -> Stage:
         return [run(rows, index, batch) for index, rows in enumerate(partitions)]
 
     return stage
+
+
+def _checked(node: Node, stage: Stage) -> Stage:
+    check = conforming(node)
+    if check is None:
+        return stage
+
+    def checked(parents: Sequence[Partitions], batch: Batch) -> Partitions:
+        made = stage(parents, batch)
+        return [check(rows, index, batch) for index, rows in enumerate(made)]
+
+    return checked
 
 
 def _fused(steps: Sequence[Step]) -> Stage:

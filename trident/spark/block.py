@@ -52,7 +52,7 @@ class Block:
         if made is not None:
             return made
         if name not in self._read:
-            self._read[name] = self.input_array(name).to_pylist()
+            self._read[name] = _python_values(self.input_array(name))
         return self._read[name]
 
     @property
@@ -99,6 +99,17 @@ class Block:
     def kept(self, mask: Sequence[bool], carried: Sequence[str]) -> Block:
         """The rows whose mask is true; only the `carried` columns."""
         return self.repeated(list(map(int, mask)), carried)
+
+
+def _python_values(column: pa.Array) -> Any:
+    if _holds_a_map(column.type):
+        return column.to_pylist(maps_as_pydicts="strict")  # else lists of pairs
+    return column.to_pylist()
+
+
+def _holds_a_map(kind: pa.DataType) -> bool:
+    parts = (kind.field(index).type for index in range(kind.num_fields))
+    return pa.types.is_map(kind) or any(map(_holds_a_map, parts))
 
 
 def block_of(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Block:

@@ -15,6 +15,12 @@ from trident.spark.failures import raised_in_stage
 from trident.spark.schemas import ROW
 from trident.spark.steps import Place, Step, Task
 from trident.states.control import ControlRecord
+from trident.value_types import PYTHON_TYPES, conformed
+
+_DECLARED = {
+    **{"int64": "long", "int32": "int", "int16": "short", "int8": "byte"},
+    **{"bool": "boolean", "large_string": "string", "large_binary": "binary"},
+}
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,10 @@ def array_of(values: Sequence[Any], field: pa.Field, place: Place, task: Task) -
     OperationError
         For a value of another type, with the step that made it.
     """
+    kind = _DECLARED.get(str(field.type), str(field.type))
+    if kind in PYTHON_TYPES:
+        with task.at(place):
+            values = conformed(place.step, field.name, kind, values)
     try:
         return pa.array(values, field.type)
     except (pa.ArrowException, TypeError, OverflowError):
@@ -95,7 +105,7 @@ def array_of(values: Sequence[Any], field: pa.Field, place: Place, task: Task) -
         with task.at(place, [field.name], [wrong], iter(())):
             problem = (
                 f"emitted {described(wrong)} for the field {field.name!r}, which is declared "
-                f"{field.type}: emit that type, or declare another"
+                f"{kind}: emit that type, or declare another"
             )
             raise EmittedValueError(place.step, problem) from None
 
