@@ -180,3 +180,28 @@ def test_a_query_of_new_values_sees_the_batch_before_too(engine: Engine) -> None
     captured = engine.capture(changed)
     engine.play(topology, spout, [("a",), ("a",), ("b",)], [("a",), ("c",)])
     assert captured.batches == [[("a", 2, None), ("b", 1, None)], [("a", 3, 2), ("c", 1, None)]]
+
+
+@pytest.mark.parametrize("kind", StateType)
+@pytest.mark.filterwarnings("ignore::trident.errors.GuaranteeWarning")
+def test_each_of_two_states_may_be_asked_for_the_others_new_values(
+    engine: Engine, kind: StateType
+) -> None:
+    topology = TridentTopology()
+    spout = FeederBatchSpout("word string")
+    stream = topology.newStream("words", spout).groupBy("word")
+    states = [
+        stream.persistentAggregate(
+            MapStateFactory(MemoryMapState.Factory().store, kind), Count(), name
+        )
+        for name in ("one", "other")
+    ]
+    found = [
+        engine.capture(
+            a.newValuesStream().stateQuery(b, "word", MapGet(), "before"), f"of {a.name}"
+        )
+        for a, b in (states, states[::-1])
+    ]
+    engine.play(topology, spout, [("a",), ("a",)], [("a",)])
+    for captured in found:
+        assert captured.batches == [[("a", 2, None)], [("a", 3, 2)]]
