@@ -102,6 +102,8 @@ class Sum(CombinerAggregator[Any]):
 class Min(CombinerAggregator[Any]):
     """The smallest value of one field; null counts for nothing, and no tuple makes null.
 
+    NaN is greater than any number, as in Spark.
+
     Examples
     --------
     >>> Min().combine(3, 2), Min().combine(None, 2), Min().zero()
@@ -117,7 +119,7 @@ class Min(CombinerAggregator[Any]):
     def combine(self, a: Any, b: Any) -> Any:
         if a is None or b is None:
             return b if a is None else a
-        return b if b < a else a
+        return b if b < a or a != a else a
 
     def zero(self) -> None:
         return None
@@ -129,6 +131,8 @@ class Min(CombinerAggregator[Any]):
 class Max(Min):
     """The greatest value of one field; null counts for nothing, and no tuple makes null.
 
+    NaN is greater than any number, as in Spark.
+
     Examples
     --------
     >>> Max().combine(3, 2), Max().combine(None, 2), Max().zero()
@@ -138,7 +142,7 @@ class Max(Min):
     def combine(self, a: Any, b: Any) -> Any:
         if a is None or b is None:
             return b if a is None else a
-        return b if b > a else a
+        return b if b > a or b != b else a
 
 
 class Split(PlainFunction):

@@ -196,3 +196,62 @@ def test_a_sum_that_leaves_64_bits_stops_the_run(engine: Engine) -> None:
     stream.persistentAggregate(memory, "n", Sum(), "sum")
     with pytest.raises((LongOverflowError, OperationError), match="64 bits"):
         engine.play(topology, spout, [(2**62,), (2**62 - 1,)], [(1,)])
+
+
+class Earliest(CombinerAggregator[str | None]):
+    """The first word in order; its `combine` knows words only, as zero is never combined."""
+
+    output_types = (str,)
+
+    def init(self, tuple: TridentTuple) -> str | None:
+        return tuple.getString(0)
+
+    def combine(self, a: str | None, b: str | None) -> str:
+        assert a is not None
+        assert b is not None
+        return min(a, b)
+
+    def zero(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize("hint", [1, 3])
+def test_zero_is_for_no_tuples_only(engine: Engine, hint: int) -> None:
+    def step(stream: Stream) -> Stream:
+        words = stream.filter(str.isalpha).shuffle().parallelismHint(hint)
+        return words.aggregate("word", Earliest(), "earliest")
+
+    found = carried(engine, "word string", step, [("dog",), ("cat",)], [("cow",)], [("1",)])
+    assert found == [[("cat",)], [("cow",)], [(None,)]]
+
+
+@pytest.mark.parametrize("words", [0, 20_000])
+def test_a_combiner_of_ones_own_takes_any_number_of_keys(engine: Engine, words: int) -> None:
+    topology = TridentTopology()
+    spout = FeederBatchSpout("word string")
+    earliest = MemoryMapState.Factory()
+    stream = topology.newStream("words", spout).filter(str.isalpha).groupBy("word")
+    stream.persistentAggregate(earliest, "word", Earliest(), "earliest")
+    made = ["".join(chr(ord("a") + int(digit)) for digit in str(n)) for n in range(words)]
+    engine.play(topology, spout, [("1",), *((word,) for word in made)])
+    assert contents(earliest) == {(word,): word for word in made}
+
+
+def test_nan_is_greater_than_any_number(engine: Engine) -> None:
+    topology = TridentTopology()
+    spout = FeederBatchSpout("x double")
+    stream = topology.newStream("tuples", spout)
+    found = [
+        engine.capture(stream.aggregate("x", made, "made"), name)
+        for name, made in (("least", Min()), ("most", Max()))
+    ]
+    engine.play(topology, spout, [(float("nan"),), (1.0,)], [(1.0,), (float("nan"),)])
+    assert [repr(captured.batches) for captured in found] == [
+        "[[(1.0,)], [(1.0,)]]",
+        "[[(nan,)], [(nan,)]]",
+    ]
+
+
+def test_a_sum_is_of_its_declared_type_whatever_is_added(engine: Engine) -> None:
+    found = carried(engine, "x double", lambda s: s.aggregate("x", Sum(), "sum"), [(None,)], [(2,)])
+    assert repr(found) == "[[(0.0,)], [(2.0,)]]"

@@ -25,12 +25,12 @@ from trident.spark.block import Block, block_of_table
 from trident.spark.compile import Compiler
 from trident.spark.flow import Flow
 from trident.spark.group import GroupPlan, is_on_driver
-from trident.spark.kernels import array_of, chained
+from trident.spark.kernels import array_of
 from trident.spark.natives import combines_in_python
 from trident.spark.queries import Lookup, QueryStep, answered
 from trident.spark.schemas import Schemas, quoted, selected
 from trident.spark.steps import Place, Step, Task
-from trident.spark.update import STATUS, Update, UpdateKernel, judged
+from trident.spark.update import STATUS, Update, UpdateKernel, judged, whole
 from trident.states.control import ControlRecord
 from trident.states.stack import MapStateFactory
 from trident.states.state import State
@@ -128,7 +128,7 @@ class SparkBatch:
         flow, steps = self._before(node)
         block = block_of_table(flow.frame.toArrow())
         if steps:
-            [block] = chained(steps, iter([block]), self._task)
+            block = whole(steps, iter([block]), self._task)
         state = self._states[node]
         state.beginCommit(self._record)
         self._begun.append(state)
@@ -225,7 +225,7 @@ class SparkBatch:
         needed = self._group.needed[node]
         outputs = tuple(name for name in lookup.outputs if name in needed)
         positions = [lookup.outputs.index(name) + len(inputs) for name in outputs]
-        keys = {f"__key{i}": kind for i, kind in enumerate(flow.typed(inputs).values())}
+        keys = {f"__trident_key{i}": kind for i, kind in enumerate(flow.typed(inputs).values())}
         types = {**keys, **{name: field_type(node, name) for name in outputs}}
         picked = [(*row[: len(inputs)], *(row[p] for p in positions)) for row in rows]
         found = self._local(types, picked, lookup.place).frame

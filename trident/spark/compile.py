@@ -248,8 +248,10 @@ class Compiler:
         return self._aggregated(node, self._brought(self.settled(node.parent, names), node))
 
     def partial(self, node: AggregateNode) -> Flow:
-        """The aggregates of each partition, for a combiner of the user's."""
-        return self._aggregated(node, self.flow(node.parent))
+        """The aggregates of each partition that has tuples, for a combiner of the user's."""
+        step = _fold(node, self._inputs(node, node.inputs), self.group)
+        assert isinstance(step, CombineStep)
+        return self._then_on(self.flow(node.parent), node, replace(step, zero=False))
 
     def final_step(self, node: AggregateNode) -> CombineStep:
         """The step that combines the aggregates of several partitions."""

@@ -26,7 +26,8 @@ _SAFE = frozenset({str, int, type(None)})
 class CombineStep(Step):
     """Combines the rows of each group, or of the whole partition without a group.
 
-    ``partial`` says that the input field holds aggregates already, not tuples to begin with.
+    ``partial`` says that the input field holds aggregates already, not tuples to begin with;
+    ``zero`` that a partition without rows gives the aggregate of none.
     """
 
     combiner: CombinerAggregator[Any]
@@ -34,14 +35,12 @@ class CombineStep(Step):
     inputs: Fields
     output: str
     partial: bool = False
+    zero: bool = True
 
     def run(self, blocks: Iterator[Block], task: Task) -> Iterator[Block]:
         combine = self.combiner.combine
         totals: dict[Hashable, Any] = {}
         with task.prepared(self.place, self.combiner):
-            if not self.group:
-                with task.at(self.place):
-                    totals[()] = self.combiner.zero()
             for block in blocks:
                 keys = group_keys(block, self.group)
                 given = self._given(block)
@@ -49,6 +48,9 @@ class CombineStep(Step):
                 with task.at(self.place, self.inputs.names, given, pending):
                     for key, value in zip(keys, self._values(pending), strict=True):
                         totals[key] = combine(totals[key], value) if key in totals else value
+            if self.zero and not self.group and not totals:
+                with task.at(self.place):
+                    totals[()] = self.combiner.zero()
         yield from _finished(self.group, (self.output,), totals)
 
     def _given(self, block: Block) -> Sequence[Any]:

@@ -28,7 +28,7 @@ from trident.states.keys import encode_keys
 from trident.states.map_state import MapState
 from trident.states.state import State, StateFactory
 
-STATUS = "__status"
+STATUS = "__trident_status"
 """The column in which a task that updates a state tells how that went."""
 
 
@@ -152,7 +152,9 @@ class UpdateKernel:
             given = [batch for batch in batches if batch.num_rows]
             partition = given[0].column(BUCKET)[0].as_py() if self._routed(given) else 0
             task = Task(self.record, partition, self.partitions)
-            block = whole(self.steps, given, task)
+            block = (
+                whole(self.steps, blocks(given), task) if self.steps else block_of_batches(given)
+            )
             made, outcome = self._written(block, task)
             status = Status(outcome)
             yield from self._new_values(made, task)
@@ -193,11 +195,9 @@ class UpdateKernel:
             yield pa.RecordBatch.from_arrays([*batch.columns, nulls], schema=self.schema)
 
 
-def whole(steps: Sequence[Step], batches: Sequence[pa.RecordBatch], task: Task) -> Block:
-    """A whole partition as one block, after the steps."""
-    if not steps:
-        return block_of_batches(batches)
-    done = list(chained(steps, blocks(batches), task))
+def whole(steps: Sequence[Step], given: Iterator[Block], task: Task) -> Block:
+    """What steps that make all its columns make of a whole partition, as one block."""
+    done = list(chained(steps, given, task))
     names = done[0].made_names if done else ()
     columns = {name: list(chain.from_iterable(b.values(name) for b in done)) for name in names}
     return Block({}, columns, sum(block.length for block in done))
