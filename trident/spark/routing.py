@@ -10,10 +10,12 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from trident.spark.failures import raised_in_stage
 from trident.spark.schemas import Schemas, quoted
-from trident.states.keys import encode_key
+from trident.states.errors import SerializationError
+from trident.states.keys import encode_key, encode_keys
 
-BUCKET = "__bucket"
+BUCKET = "__trident_bucket"
 _WHOLE = ("long", "bigint", "int", "short", "smallint", "byte", "tinyint")
 
 
@@ -81,6 +83,10 @@ class Buckets:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             columns = [batch.column(name).to_pylist() for name in self.names]
-            buckets = [crc32(encode_key(key)) % self.count for key in zip(*columns, strict=True)]
+            try:
+                keys = encode_keys(zip(*columns, strict=True))
+            except SerializationError as error:
+                raise raised_in_stage(error) from None
+            buckets = [crc32(key) % self.count for key in keys]
             arrays = [*batch.columns, pa.array(buckets, pa.int32())]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)

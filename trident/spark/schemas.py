@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-ROW = "__row"
+ROW = "__trident_row"
 """The column of a stage that hands on nothing but how many rows there are."""
 
 

@@ -35,7 +35,7 @@ from trident.spark.natives import native_step
 from trident.spark.schemas import quoted, selected
 from trident.states.control import ControlRecord
 
-_STREAM = "__stream"
+_STREAM = "__trident_stream"
 _COMMIT_PATIENCE = 5.0
 
 
