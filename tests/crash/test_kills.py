@@ -17,15 +17,18 @@ def test_every_sentence_counts_once_whenever_the_driver_is_killed(tmp_path: Path
     rounds = _EVERY_POINT + _ANYWHERE
     assert len(rounds) >= 30
     random.Random(5).shuffle(rounds)
-    done = 0
+    done = killed = 0
     for how, number in rounds:
-        expected = -signal.SIGALRM if how == "clock" else -signal.SIGKILL
-        assert run(tmp_path, how, number) == expected, (how, number)
+        ended = run(tmp_path, how, number)
+        # Only a fast machine comes to the end before its alarm.
+        assert ended in ((-signal.SIGALRM, 0) if how == "clock" else (-signal.SIGKILL,))
+        killed += ended != 0
         # Readers see some committed batch, whole, and never one before what they saw.
         seen = committed(tmp_path, "shifting")
         assert seen == sentences(seen.total // 5)
         assert seen.total // 5 >= done
         done = seen.total // 5
     assert done > 0
+    assert killed >= 30
     assert run(tmp_path) == 0
     assert counted_once(tmp_path)

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -13,7 +14,7 @@ from tests.crash import counting
 from tests.crash.program import committed, counted_once, run, sentences
 from trident.errors import LineageError, StaleBatchError
 from trident.log.errors import CheckpointInUseError, LogConflictError, LogError, TakenOverError
-from trident.run import Run
+from trident.run import GroupRun, Run
 from trident.testing import hold_at
 
 
@@ -37,14 +38,22 @@ def test_a_driver_that_was_overtaken_changes_nothing(tmp_path: Path, point: str)
     assert counted_once(tmp_path)
 
 
+def _has_two_batches(group: GroupRun) -> bool:
+    return group.lastProgress is not None and group.lastProgress.txid == 2
+
+
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[Run]:
-    """A run in the middle of its third batches."""
+    """A run whose groups are both in the middle of their third batch."""
     with (
         hold_at("before commit", txid=3) as hold,
         counting.topology(tmp_path).start(None, tmp_path / "run", trigger="available") as running,
     ):
         hold.wait_reached()
+        deadline = monotonic() + 30
+        while not all(map(_has_two_batches, running.groups.values())):
+            assert monotonic() < deadline
+            running.awaitTermination(0.01)
         yield running
         hold.release()
 
