@@ -68,6 +68,8 @@ class Connections:
         with self._writing, _explained(self._path):
             if self._writer is None:
                 self._writer = self._open_writer()
+            if self._writer.in_transaction:  # an interrupt came just after its BEGIN
+                self._writer.execute("ROLLBACK")
             yield self._writer
 
     @contextmanager
@@ -204,8 +206,8 @@ def _identity(path: str) -> str:
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """Make what is written inside one atomic step; an error undoes it."""
-    connection.execute("BEGIN IMMEDIATE")
     try:
+        connection.execute("BEGIN IMMEDIATE")
         yield
         connection.execute("COMMIT")
     except BaseException:

@@ -143,10 +143,9 @@ class SQLiteMap(IBackingMap):
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._connections.writer() as connection:
-            with transaction(connection):
-                yield connection
+        with self._connections.writer() as connection, transaction(connection):
             self._unsaved = True
+            yield connection
 
     def _control(self, connection: sqlite3.Connection) -> bytes | None:
         row = connection.execute(
