@@ -9,11 +9,20 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.lines import Lines
-from trident import Count, FeederBatchSpout, Fields, MemoryMapState, TridentTopology
+from trident import (
+    Count,
+    FeederBatchSpout,
+    Fields,
+    MemoryMapState,
+    Split,
+    TridentTopology,
+    native,
+)
 from trident.errors import FieldError
 from trident.spark import local_session
-from trident.spark.errors import SparkSessionError
+from trident.spark.errors import SparkFailure, SparkSessionError
 from trident.spark.start import start
+from trident.spouts.feeder import FeedError
 
 
 def test_a_second_call_gives_the_same_session(spark: SparkSession) -> None:
@@ -39,6 +48,26 @@ def test_the_users_settings_are_left_alone(spark: SparkSession, tmp_path: Path) 
     with topology.start(spark):
         spout.feed([("a",)], 60)
     assert spark.conf.getAll == before
+    assert SparkSession.getActiveSession() is spark
+    assert local_session() is spark
+
+
+def test_what_batches_of_spouts_do_not_see_is_said(spark: SparkSession) -> None:
+    spark.udf.register("shout", str.upper)
+    topology, spout = TridentTopology(), FeederBatchSpout("word string")
+    topology.newStream("words", spout).each(native("shout(word)"), "loud string").peek(print)
+    with topology.start(spark) as run:
+        with pytest.raises(FeedError):
+            spout.feed([("a",)], 60)
+        with pytest.raises(SparkFailure, match="temporary views"):
+            run.awaitTermination(60)
+
+
+def test_fields_that_differ_in_case_only_are_refused_by_name(spark: SparkSession) -> None:
+    topology = TridentTopology()
+    topology.newStream("texts", FeederBatchSpout("w string")).each("w", Split(), "W").peek(print)
+    with pytest.raises(FieldError, match="doesn't tell 'W' from the field 'w'"):
+        topology.start(spark)
 
 
 def test_spark_connect_is_refused_by_name() -> None:

@@ -28,7 +28,7 @@ from trident.spark.group import GroupPlan, is_on_driver
 from trident.spark.kernels import array_of
 from trident.spark.natives import combines_in_python
 from trident.spark.queries import Lookup, QueryStep, answered
-from trident.spark.schemas import Schemas, quoted, selected
+from trident.spark.schemas import Schemas, frame_of, quoted, selected
 from trident.spark.steps import Place, Step, Task
 from trident.spark.update import STATUS, Update, UpdateKernel, judged, whole
 from trident.states.control import ControlRecord
@@ -246,5 +246,5 @@ class SparkBatch:
             for values, field in zip(columns, schema.arrow, strict=True)
         ]
         table = pa.Table.from_arrays(arrays, schema=schema.arrow)
-        frame = self._session.createDataFrame(table, schema.struct).coalesce(1)
+        frame = frame_of(self._session, table, schema.struct).coalesce(1)
         return Flow(frame, dict(types), 1)

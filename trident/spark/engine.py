@@ -17,7 +17,7 @@ from trident.spark.batch import SparkBatch
 from trident.spark.failures import of_spark
 from trident.spark.group import GroupPlan
 from trident.spark.kernels import array_of
-from trident.spark.schemas import ROW, Schemas
+from trident.spark.schemas import ROW, Schemas, frame_of
 from trident.spark.steps import Task
 from trident.states.control import ControlRecord
 from trident.states.state import State
@@ -114,4 +114,4 @@ class SparkGroupEngine:
             values: list[Any] = [row[position] for row in rows]
             arrays.append(array_of(values, field, place, task))
         table = pa.Table.from_arrays(arrays, schema=schema.arrow)
-        return self._session.createDataFrame(table, schema.struct)
+        return frame_of(self._session, table, schema.struct)

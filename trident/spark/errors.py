@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from trident.states.errors import TridentError
 
+_UNRESOLVED = ("UNRESOLVED_ROUTINE", "TABLE_OR_VIEW_NOT_FOUND")
+_UNSEEN = (
+    "Batches of spouts run in a session of their own, which has the settings of yours, but not "
+    "its temporary views and functions: make permanent or global ones."
+)
+
 
 class SparkSessionError(TridentError):
     """A session can't be made or used.
@@ -41,4 +47,5 @@ class SparkFailure(TridentError):
     def __str__(self) -> str:
         condition, message = self.args
         shown = "\n".join(message.strip().splitlines()[:10])
-        return f"Spark could not run the batch ({condition}): {shown}"
+        text = f"Spark could not run the batch ({condition}): {shown}"
+        return f"{text}\n{_UNSEEN}" if condition in _UNRESOLVED else text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -46,9 +47,18 @@ class Schemas:
         key = tuple(columns.items()) or ((ROW, "boolean"),)
         if key not in self._known:
             ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in key)
-            empty = self._session.createDataFrame([], ddl)
+            empty = frame_of(self._session, [], ddl)
             self._known[key] = Schema(empty.schema, empty.toArrow().schema)
         return self._known[key]
+
+
+def frame_of(session: SparkSession, data: Any, schema: StructType | str) -> DataFrame:
+    """``createDataFrame``, which makes its session the process's active one, without that."""
+    before = SparkSession._activeSession
+    try:
+        return session.createDataFrame(data, schema)
+    finally:
+        SparkSession._activeSession = before
 
 
 def quoted(name: str) -> str:

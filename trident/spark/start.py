@@ -22,6 +22,7 @@ from trident.run import Run
 from trident.spark.engine import SparkGroupEngine
 from trident.spark.errors import SparkSessionError
 from trident.spark.group import GroupPlan
+from trident.spark.names import check_names
 from trident.spark.streaming import StreamingRun
 from trident.spark.types import check_types
 
@@ -87,6 +88,7 @@ def _open(
 ) -> StreamingRun | SpoutLoop:
     shuffles = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     prepared = GroupPlan(plan, group, min(shuffles, spark.sparkContext.defaultParallelism))
+    check_names(prepared, spark)
     check_types(prepared)
     session = spark if group.clock == "dataframe" else own_session(spark, prepared.partitions)
     states = make_states(state_nodes(group.nodes))
@@ -125,3 +127,5 @@ def _check_session(spark: Any) -> None:
             "start() was given a Spark Connect session",
             "Use a classic one, such as SparkSession.builder.master(…) or local_session() makes.",
         )
+    if spark.sparkContext._jsc is None:
+        raise SparkSessionError("start() was given a session that was stopped", "Make a new one.")

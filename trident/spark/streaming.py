@@ -9,6 +9,7 @@ import os
 import secrets
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -253,7 +254,8 @@ class StreamingRun(GroupRun):
             patience = monotonic() + _COMMIT_PATIENCE
             while not committed.exists() and monotonic() < patience:
                 sleep(0.005)
-        self._running_query().stop()
+        with suppress(Exception):  # the session may have been stopped, and the query with it
+            self._running_query().stop()
 
     def _watch(self) -> None:
         failure: BaseException | None = None
