@@ -161,9 +161,9 @@ class Aggregatable(ABC):
         """
         call = "persistentAggregate"
         inputs, given, outputs = split_arguments(call, arguments, most=2)
-        aggregator = as_instance(call, given, CombinerAggregator, ReducerAggregator)
         inputs, outputs = inputs or Fields(), outputs or Fields()
         declaration = self._builder.state(call, state, name, outputs)
+        aggregator = as_instance(call, given, CombinerAggregator, ReducerAggregator)
         if isinstance(aggregator, CombinerAggregator):
             node = self._combined(declaration, aggregator, inputs, outputs)
         else:

@@ -30,6 +30,7 @@ from trident.operations import (
     ReducerAggregator,
     StateUpdater,
 )
+from trident.rows import operation_name
 
 _PLACES: tuple[tuple[type[Operation], str], ...] = (
     (Function, "each(inputs, function, outputs)"),
@@ -57,6 +58,9 @@ def split_arguments(
     """
     given = list(arguments)
     inputs = Fields.of(given.pop(0)) if len(given) > 1 and _is_fields(given[0]) else None
+    if inputs is None and len(given) == 3 and most == 2:
+        what = f"{call}: the fields that are read come first: {call}(inputs, operation, outputs)"
+        raise OperationTypeError(f"{what}; found in their place", _shown(given[0]))
     if not given or len(given) > most:
         what = f"{call}: takes {'[inputs,] operation, outputs' if most > 1 else 'an operation'}"
         raise OperationTypeError(f"{what}; found", f"{len(arguments)} arguments")
@@ -83,7 +87,7 @@ def as_filter(call: str, given: object, inputs: Fields) -> Filter | Native:
         return given
     if isinstance(given, Function):
         advice = "Name the output fields of the function as the last argument."
-        raise OperationTypeError(f"{call}: no output fields for", described(given), (), advice)
+        raise OperationTypeError(f"{call}: no output fields for", _shown(given), (), advice)
     filter: Filter = _adapted(call, given, Filter, "a filter", CallableFilter)
     if isinstance(filter, CallableFilter):
         check_arity(call, filter.function, inputs)
@@ -122,7 +126,8 @@ def as_instance(call: str, given: object, *kinds: type[Any]) -> Any:
     """What must be an instance of one of these classes, as no plain callable can stand for it."""
     if isinstance(given, kinds):
         return given
-    raise _mistaken(call, given, " or ".join(f"a {kind.__name__}" for kind in kinds), plain=False)
+    due = " or ".join(kind.__name__ for kind in kinds)
+    raise _mistaken(call, given, f"a {due}", plain=False)
 
 
 def check_arity(call: str, function: Callable[..., Any], inputs: Fields) -> None:
@@ -139,6 +144,10 @@ def check_arity(call: str, function: Callable[..., Any], inputs: Fields) -> None
         what = f"{call}: {name}{signature} can't take the {len(inputs)} input fields"
         advice = "It is called with one argument for each input field."
         raise OperationTypeError(what, str(inputs) or "none", (), advice) from problem
+
+
+def _shown(given: object) -> str:
+    return operation_name(given) if isinstance(given, Operation) else described(given)
 
 
 def _is_fields(given: object) -> bool:
@@ -168,13 +177,14 @@ def _mistaken(call: str, given: object, due: str, *, plain: bool) -> OperationTy
         advice = f"Pass an instance: {given.__name__}(…)."
         return OperationTypeError(what, f"the class {given.__name__}", (), advice)
     if isinstance(given, str):
-        advice = f'Pass the object itself; a Spark expression is written native("{given}").'
+        advice = "Pass the object itself"
+        advice += f'; a Spark expression is written native("{given}").' if plain else "."
         return OperationTypeError(what, f"the string {given!r:.60}", (), advice)
     if isinstance(given, Native):
         advice = "Spark expressions go into each(native(…), outputs) or filter(native(…))."
         return OperationTypeError(what, given.label, (), advice)
     places = [place for kind, place in _PLACES if isinstance(given, kind)]
     if places:
-        return OperationTypeError(what, described(given), (), f"It belongs into {places[0]}.")
+        return OperationTypeError(what, _shown(given), (), f"It belongs into {places[0]}.")
     advice = "A plain callable will do." if plain else "Subclass it, or use a built-in one."
     return OperationTypeError(what, described(given), (), advice)

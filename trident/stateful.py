@@ -13,6 +13,7 @@ from trident.plan.nodes import StateQueryNode, StateUpdateNode
 from trident.plan.queries import check_queryable
 from trident.plan.types import typed_outputs
 from trident.plan.validate import check_selection
+from trident.rows import operation_name
 from trident.states.state import StateFactory, StateSpec
 from trident.trident_state import TridentState
 
@@ -69,6 +70,10 @@ class Stateful(Aggregatable):
             what = f"{call}: a state of this topology is due, found"
             advice = "Pass what persistentAggregate() or newStaticState(factory) gave."
             raise OperationTypeError(what, type(state).__name__, (), advice)
+        if outputs is None:
+            what = f"{call}: no output fields for"
+            advice = "Name the fields that it appends as the last argument."
+            raise OperationTypeError(what, operation_name(function), (), advice)
         check_queryable(call, function, inputs or Fields(), state._node)
         node = self._builder.add(
             StateQueryNode,
@@ -76,7 +81,7 @@ class Stateful(Aggregatable):
             state=state._node,
             inputs=inputs or Fields(),
             function=function,
-            outputs=outputs or Fields(),
+            outputs=outputs,
         )
         return self._stream(node)
 
@@ -124,6 +129,7 @@ class Stateful(Aggregatable):
         """
         call = "partitionPersist"
         inputs, given, outputs = split_arguments(call, arguments, most=2)
+        declaration = self._builder.state(call, state, name, outputs or Fields())
         updater = as_instance(call, given, StateUpdater)
         check_selection(call, inputs or Fields(), self._node.fields)
         seen = self._node.fields.select(inputs or Fields())
@@ -131,7 +137,7 @@ class Stateful(Aggregatable):
         node = self._builder.add(
             StateUpdateNode,
             parent=self._node,
-            state=self._builder.state(call, state, name, fields),
+            state=declaration,
             inputs=inputs or Fields(),
             updater=updater,
             outputs=fields,

@@ -38,7 +38,7 @@ from trident.plan.nodes import (
     PeekNode,
     ProjectNode,
 )
-from trident.plan.validate import check_selection
+from trident.plan.validate import check_keys, check_selection
 from trident.stateful import Stateful
 
 Plain = Callable[..., Any]
@@ -194,6 +194,7 @@ class Stream(Stateful):
         check_selection("groupBy", group, self._node.fields)
         if not group:
             raise PlanError("groupBy: no fields", "", (), "Without groups, use the stream itself.")
+        check_keys("groupBy", self._node.fields.select(group))
         return GroupedStream(self._builder, self._node, Fields(*group.names))
 
     def partitionBy(self, fields: FieldsLike) -> Stream:

@@ -125,11 +125,20 @@ def test_a_field_is_there_once(call: Call, text: str) -> None:
         (lambda t, s: s.flatMap(Letters), "flatMap: a function is due, found 'the class Letters'"),
         (lambda t, s: s.peek(Everything()), "peek: a consumer is due"),
         (lambda t, s: s.aggregate(Count, "n"), "the class Count"),
-        (lambda t, s: s.aggregate(len, "n"), "a CombinerAggregator or a ReducerAggregator or"),
+        (lambda t, s: s.aggregate(len, "n"), "a CombinerAggregator or ReducerAggregator or"),
         (lambda t, s: s.persistentAggregate(memory(), Tally(), "n"), "belongs into aggregate or p"),
         (lambda t, s: s.partitionPersist(memory(), Count()), "partitionPersist: a StateUpdater"),
         (lambda t, s: s.each(), "each: takes .inputs,. operation, outputs; found '0 arguments'"),
         (lambda t, s: s.aggregate("id", Sum(), "n", "m"), "found '4 arguments'"),
+        (
+            lambda t, s: s.each(Split(), "sentence", "word"),
+            r"each: the fields that are read come first.* found in their place 'Split\(\)'",
+        ),
+        (
+            lambda t, s: s.groupBy("id").persistentAggregate(Count(), "count"),
+            r"persistentAggregate: a StateFactory or StateSpec is due, found 'Count\(\)'",
+        ),
+        (lambda t, s: s.aggregate("count", "n"), r"the string 'n'\". Pass the object itself\.$"),
     ],
 )
 def test_what_is_no_operation_is_told_how_to_be_one(call: Call, text: str) -> None:
@@ -228,6 +237,10 @@ def test_drpc_streams_update_nothing_and_need_no_spark() -> None:
         (lambda t, s: t.merge(s, s.groupBy("id")), "a stream of this topology is due"),
         (lambda t, s: t.merge(s, sentences(TridentTopology())), "a stream of this topology"),
         (lambda t, s: t.merge("a, b, c", s, s.project("id, sentence")), "3 names for 2 fields"),
+        (
+            lambda t, s: t.merge(s.project("id"), s.project("sentence")),
+            r"merge: 'id' \(long\) and 'sentence' \(string\) can't be one field\. Convert",
+        ),
     ],
 )
 def test_only_streams_of_one_shape_and_topology_merge(merged: Call, text: str) -> None:
@@ -259,6 +272,7 @@ def test_dataframes_and_spouts_share_no_batches() -> None:
 @pytest.mark.parametrize(
     ("query", "text"),
     [
+        (lambda s, q: q.stateQuery(s, "args", MapGet()), r"no output fields for 'MapGet\(\)'"),
         (lambda s, q: q.stateQuery(memory(), "args", MapGet(), "n"), "a state of this topology"),
         (
             lambda s, q: q.stateQuery(s, "args", SnapshotGet(), "n"),
@@ -317,6 +331,7 @@ def test_new_values_need_an_update_with_outputs() -> None:
         (lambda t, s: s.parallelismHint(True), "found 'True'"),
         (lambda t, s: s.name(""), "name: no label"),
         (lambda t, s: s.groupBy([]), "groupBy: no fields"),
+        (lambda t, s: s.partitionBy([]), r"partitionBy: no fields\. Or use shuffle"),
         (lambda t, s: t.newStream("a/b", Frame()), "no id of a stream is \"'a/b'\""),
         (lambda t, s: t.newStream("x", Frame(streaming=False)), "isn't a stream"),
         (lambda t, s: t.newStream("x", [1, 2]), "a streaming DataFrame or a spout is due"),
@@ -328,6 +343,17 @@ def test_new_values_need_an_update_with_outputs() -> None:
 )
 def test_other_arguments_are_checked(call: Call, text: str) -> None:
     fails(call, PlanError, text)
+
+
+def test_keys_are_of_types_that_can_be_stored() -> None:
+    stream = TridentTopology().newStream(
+        "bills", Frame(Column("day", "date"), Column("price", "decimal(9,2)"))
+    )
+    found = "no key can be of type date, as is the field 'day'; there are: string,"
+    with pytest.raises(FieldError, match=f"groupBy: {found}"):
+        stream.groupBy("day")
+    with pytest.raises(FieldError, match=r"partitionBy: no key can be of type decimal\(9,2\)"):
+        stream.partitionBy("price")
 
 
 def test_a_dataframe_brings_its_fields_and_is_opaque() -> None:

@@ -40,8 +40,8 @@ def test_merged_fields_have_the_type_that_all_have() -> None:
     topology = TridentTopology()
     stream = sentences(topology)
     assert topology.merge(stream, stream).getOutputFields() == Fields.of("id long, sentence string")
-    flipped = stream.project("sentence, id")
-    assert topology.merge(stream, flipped).getOutputFields() == Fields("id", "sentence")
+    untyped = stream.map(lambda id, sentence: (id, sentence), "a, b")
+    assert topology.merge(stream, untyped).getOutputFields() == Fields("id", "sentence")
     named = topology.merge("a, b binary", stream, stream)
     assert named.getOutputFields() == Fields.of("a long, b binary")
 

@@ -51,5 +51,7 @@ def test_a_tuple_that_does_not_fit_its_fields_is_refused(values: Any) -> None:
 
 @pytest.mark.parametrize("size", [0, -1])
 def test_a_batch_holds_at_least_one(size: int) -> None:
+    with pytest.raises(ValueError, match=r"found tuple \('a',\)\. Write FixedBatchSpout"):
+        FixedBatchSpout("word", ("a",))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="maxBatchSize"):
         FixedBatchSpout("word", size, ["a"])

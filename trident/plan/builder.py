@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from trident.errors import DuplicateNameError, OperationTypeError, PlanError
+from trident.errors import DuplicateNameError, OperationTypeError, PlanError, described
+from trident.operations import Operation
 from trident.plan.nodes import (
     DRPCNode,
     MergeNode,
@@ -21,6 +22,7 @@ from trident.plan.nodes import (
 )
 from trident.plan.origin import caller
 from trident.plan.plan import Plan, ancestors
+from trident.rows import operation_name
 from trident.states.state import StateFactory, StateSpec
 
 N = TypeVar("N", bound=Node)
@@ -145,7 +147,8 @@ def _factory(call: str, given: object) -> StateFactory:
         advice = "A state has one update; merge() the streams first and persist once."
         raise OperationTypeError(what, "a state that is updated already", (), advice)
     advice = "Use MemoryMapState.Factory(), or a backend such as trident.backends.sqlite.opaque(…)."
-    raise OperationTypeError(what, f"{type(given).__name__} {given!r:.60}", (), advice)
+    found = operation_name(given) if isinstance(given, Operation) else described(given)
+    raise OperationTypeError(what, found, (), advice)
 
 
 def _check_partitions(call: str, required: object) -> None:

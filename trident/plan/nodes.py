@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from trident.callables import Native
+from trident.errors import PlanError
 from trident.fields import Fields
 from trident.operations import (
     Aggregator,
@@ -30,10 +31,12 @@ from trident.plan.origin import Origin
 from trident.plan.types import typed_outputs
 from trident.plan.validate import (
     check_aggregate_shape,
+    check_keys,
     check_names,
     check_new_fields,
     check_parallelism,
     check_selection,
+    check_types_agree,
     check_width,
 )
 
@@ -272,7 +275,13 @@ class PartitionNode(StepNode):
     by: Fields | None = None
 
     def check(self) -> None:
-        check_selection(self.origin.call, self.by or Fields(), self.parent.fields)
+        if self.how != "partitionBy":
+            return
+        by = self.by or Fields()
+        check_selection(self.origin.call, by, self.parent.fields)
+        if not by:
+            raise PlanError(f"{self.origin.call}: no fields", "", (), "Or use shuffle().")
+        check_keys(self.origin.call, self.parent.fields.select(by))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -383,6 +392,7 @@ class MergeNode(Node):
     def check(self) -> None:
         for node in self.merged[1:]:
             check_width(self.origin.call, node.fields, self.merged[0].fields)
+        check_types_agree(self.origin.call, [node.fields for node in self.merged])
         check_names(self.origin.call, self.outputs, self.merged[0].fields)
 
     @cached_property

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trident.errors import FieldError, OperationTypeError, PlanError
 from trident.fields import Fields
 from trident.operations import Aggregator, CombinerAggregator, Operation
 from trident.rows import operation_name
+from trident.value_types import PYTHON_TYPES
+
+_KEY_TYPES = (
+    *("string", "char", "varchar", "boolean"),
+    *("long", "int", "short", "byte", "double", "float"),
+)
 
 
 def check_selection(call: str, selected: Fields, available: Fields) -> None:
@@ -23,12 +31,32 @@ def check_new_fields(call: str, outputs: Fields, existing: Fields) -> None:
             raise FieldError(f"{call}: there is already a field", name, (), advice)
 
 
+def check_keys(call: str, keys: Fields) -> None:
+    """Keys have an encoded form, by which they are compared and stored."""
+    for name, kind in keys.types.items():
+        if kind is not None and kind.partition("(")[0] not in _KEY_TYPES:
+            what = f"{call}: no key can be of type {kind}, as is the field"
+            advice = "Convert it first, for example to text in each() or map()."
+            raise FieldError(what, name, _KEY_TYPES, advice)
+
+
 def check_width(call: str, fields: Fields, first: Fields) -> None:
     """Merged streams have the same number of fields."""
     if len(fields) != len(first):
         what = f"{call}: streams of {len(first)} and {len(fields)} fields can't be merged"
         advice = f"The first has {first}, another {fields}; project() them to the same fields."
         raise FieldError(what, "", (), advice)
+
+
+def check_types_agree(call: str, streams: Sequence[Fields]) -> None:
+    """Merged fields are of one type, or of types that hold the same Python values."""
+    for columns in zip(*(fields.types.items() for fields in streams), strict=True):
+        known = [(name, kind) for name, kind in columns if kind is not None]
+        for name, kind in known[1:]:
+            first, first_kind = known[0]
+            if _sort_of(kind) != _sort_of(first_kind):
+                what = f"{call}: {first!r} ({first_kind}) and {name!r} ({kind}) can't be one field"
+                raise FieldError(what, "", (), "Convert one of them first, in map() or each().")
 
 
 def check_names(call: str, names: Fields | None, fields: Fields) -> None:
@@ -57,3 +85,8 @@ def check_aggregate_shape(
         what = f"{call}: {name} takes {arity} input field{'s' * (arity != 1)}, found"
         advice = f'Write {call}("field", {name}, "output").'
         raise OperationTypeError(what, str(inputs) or "none", (), advice)
+
+
+def _sort_of(kind: str) -> object:
+    """What types have in common that a union brings together without changing a value."""
+    return PYTHON_TYPES.get(kind, kind.partition("(")[0].partition("<")[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from trident.errors import described
 from trident.fields import Fields, FieldsLike
 from trident.operations import TridentCollector
 from trident.rows import checked_row
@@ -28,7 +29,7 @@ class FixedBatchSpout(IBatchSpout):
     Raises
     ------
     ValueError
-        When `maxBatchSize` is less than 1.
+        When `maxBatchSize` is no whole number from 1.
     EmittedValueError
         When a tuple is no list or tuple of one value a field.
 
@@ -54,8 +55,9 @@ class FixedBatchSpout(IBatchSpout):
         *tuples: Sequence[Any],
         cycle: bool = False,
     ) -> None:
-        if maxBatchSize < 1:
-            raise ValueError(f"FixedBatchSpout: maxBatchSize is {maxBatchSize}; give 1 or more")
+        if type(maxBatchSize) is not int or maxBatchSize < 1:
+            what = f"FixedBatchSpout: maxBatchSize is 1 or more, found {described(maxBatchSize)}"
+            raise ValueError(f'{what}. Write FixedBatchSpout("word", 3, ("the",), ("cow",)).')
         self._fields = Fields.of(fields)
         width = len(self._fields)
         rows = [checked_row("FixedBatchSpout", values, width) for values in tuples]
