@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 
@@ -41,11 +42,13 @@ class Counts:
             connection.execute("UPDATE done SET batch = ?", (batch,))
         connection.execute("COMMIT")
 
-    def total(self) -> int:
-        """Return the sum of all counts."""
-        [total] = self._connection.execute("SELECT total(n) FROM counts").fetchone()
-        return int(total)
-
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+
+def total_of(path: Path, table: str, column: str) -> int:
+    """Return the sum of a column, to see that nothing was lost or counted twice."""
+    with closing(sqlite3.connect(path)) as connection:
+        [total] = connection.execute(f'SELECT total("{column}") FROM "{table}"').fetchone()
+    return int(total)

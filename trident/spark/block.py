@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-OUTPUT_ROWS = 16_384
+OUTPUT_ROWS = 131_072
 """The most rows in a record batch that a stage hands back: one that explodes stays bounded."""
 
-_INPUT_ROWS = 1_024
-"""The most rows that are worked on at once, so that a tenfold explosion stays small."""
+_INPUT_ROWS = 8_192
+"""The most rows that are worked on at once, so that a tenfold explosion stays small; with fewer,
+handing small record batches to Spark costs more than the steps do."""
 
 
 class Block:
