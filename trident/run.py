@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from trident.batch.progress import BatchProgress
 from trident.failures import OperationError
+from trident.states.errors import TridentError
 
 _logger = logging.getLogger("trident")
 _REMEMBERED = 100
@@ -258,8 +259,10 @@ class Run:
         delivered = self._delivered
         self.stop()
         failure = self.exception()
-        # A failure that nobody has seen must not end in silence.
-        if error is None and failure is not None and delivered is None:
+        # A failure that nobody has seen must not end in silence, nor behind what followed from it,
+        # as a feed that the failed run abandoned.
+        followed = error is None or isinstance(error, TridentError)
+        if followed and failure is not None and delivered is None:
             raise failure
 
     def _raise_failure(self) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from trident.batch.progress import BatchProgress
 from trident.run import GroupRun, Run
+from trident.spouts.feeder import FeedError
 
 
 class Group(GroupRun):
@@ -107,6 +108,18 @@ def fail_beside(group: Group) -> None:
 def test_the_blocks_own_exception_goes_first() -> None:
     with pytest.raises(ZeroDivisionError):
         fail_beside(Group("a"))
+
+
+def abandoned(group: Group) -> None:
+    with Run([group]):
+        group.ended(KeyError("x"))
+        raise FeedError(1, True)
+
+
+def test_what_follows_from_a_failure_goes_behind_it() -> None:
+    with pytest.raises(KeyError) as caught:
+        abandoned(Group("a"))
+    assert isinstance(caught.value.__context__, FeedError)
 
 
 def test_stop_does_not_raise() -> None:

@@ -98,7 +98,8 @@ class SpoutLoop(GroupRun):
 
     def stop(self) -> None:
         if threading.current_thread() is self._thread:
-            raise RuntimeError("stop() waits for the batch that calls it: use request_stop()")
+            advice = f"use run.groups[{self.group!r}].request_stop()"
+            raise RuntimeError(f"stop() waits for the batch that calls it: {advice}")
         super().stop()
         self._thread.join()
 
