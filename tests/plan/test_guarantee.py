@@ -15,7 +15,7 @@ from trident.plan.guarantee import Guarantee, guarantee
 from trident.plan.nodes import Kind, StateUpdateNode
 from trident.plan.start import warn_inexact
 from trident.states.backing_map import IBackingMap
-from trident.states.memory import MemoryMapState
+from trident.states.memory import LRUMemoryMapState, MemoryMapState
 from trident.states.nontransactional import NonTransactionalMap
 from trident.states.opaque import OpaqueMap
 from trident.states.transactional import TransactionalMap
@@ -159,3 +159,12 @@ def test_an_inexact_pair_warns_with_one_that_would_be_exact() -> None:
     with pytest.warns(GuaranteeWarning, match=text) as warned:
         warn_inexact(topology.plan())
     assert "Exact would be an opaque map" in str(warned[0].message)
+
+
+def test_a_map_that_forgets_keys_is_not_exact() -> None:
+    topology = TridentTopology()
+    words = sentences(topology).groupBy("sentence")
+    words.persistentAggregate(LRUMemoryMapState.Factory(1000), Count(), "count")
+    found = of(topology, "count")
+    assert found.level == "best effort"
+    assert "keeps 1,000 keys and forgets the others" in found.why

@@ -98,6 +98,9 @@ def guarantee(plan: Plan, update: StateUpdateNode) -> Guarantee:
         return Guarantee("not known", f"{maker} doesn't tell how it keeps values (its kind)")
     level, problem = _TABLE[stream, kept]
     source = f"{stream} stream{f' ({lowered})' if lowered else ''}"
+    if bound := getattr(getattr(update.state.factory, "store", None), "size", 0):
+        why = f"{source}, {kept.value} map; it keeps {bound:,} keys and forgets the others"
+        return Guarantee("best effort", why, "Exact would be a map without a bound.")
     problem = problem or _left_open(update.state)
     why = f"{source}, {kept.value} map" + (f"; {problem}" if problem else "")
     return Guarantee(level, why, None if level == "exactly once" else _advice(stream, kept))
