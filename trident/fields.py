@@ -31,7 +31,8 @@ class Fields:
     Notes
     -----
     A type is needed only where a field leaves a fused Python stage on Spark, and is then mostly
-    known from the operation. Two `Fields` are equal when names and types are.
+    known from the operation. Where it is known, a value of another type stops the run, on either
+    engine; only a whole number becomes a float. Two `Fields` are equal when names and types are.
 
     Examples
     --------

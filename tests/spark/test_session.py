@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from trident import (
     TridentTopology,
     native,
 )
-from trident.errors import FieldError
+from trident.errors import FieldError, OperationTypeError
 from trident.spark import local_session
 from trident.spark.errors import SparkFailure, SparkSessionError
 from trident.spark.start import start
@@ -67,6 +68,15 @@ def test_fields_that_differ_in_case_only_are_refused_by_name(spark: SparkSession
     topology = TridentTopology()
     topology.newStream("texts", FeederBatchSpout("w string")).each("w", Split(), "W").peek(print)
     with pytest.raises(FieldError, match="doesn't tell 'W' from the field 'w'"):
+        topology.start(spark)
+
+
+def test_an_operation_that_cannot_be_sent_is_named_at_start(spark: SparkSession) -> None:
+    topology, lock = TridentTopology(), Lock()
+    topology.newStream("words", FeederBatchSpout("word string")).filter(
+        lambda word: not lock.locked()
+    )
+    with pytest.raises(OperationTypeError, match=r"cannot pickle '_thread.lock'.*in prepare"):
         topology.start(spark)
 
 

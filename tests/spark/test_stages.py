@@ -123,6 +123,11 @@ def test_a_value_of_another_type_than_declared_names_value_and_step() -> None:
     assert "job.py:7" in str(error)
 
 
+def test_text_that_is_no_unicode_names_value_and_step() -> None:
+    broken = EachStep(PLACE, CallableFunction(lambda _: ["\ud800"]), Fields("text"), (), ("word",))
+    assert r"emitted str '\ud800' for the field 'word'" in str(error_of([broken], WORD))
+
+
 def fails(text: Any) -> list[Any]:
     raise StateUnavailableError("geo", "it sleeps", "Wait.")
 

@@ -17,6 +17,7 @@ from trident.spark.steps import Place, Step, Task
 from trident.states.control import ControlRecord
 from trident.value_types import PYTHON_TYPES, conformed
 
+_UNFIT = (pa.ArrowException, TypeError, OverflowError, UnicodeEncodeError)
 _DECLARED = {
     **{"int64": "long", "int32": "int", "int16": "short", "int8": "byte"},
     **{"bool": "boolean", "large_string": "string", "large_binary": "binary"},
@@ -100,7 +101,7 @@ def array_of(values: Sequence[Any], field: pa.Field, place: Place, task: Task) -
             values = conformed(place.step, field.name, kind, values)
     try:
         return pa.array(values, field.type)
-    except (pa.ArrowException, TypeError, OverflowError):
+    except _UNFIT:
         wrong = next(value for value in values if not _fits(value, field.type))
         with task.at(place, [field.name], [wrong], iter(())):
             problem = (
@@ -113,6 +114,6 @@ def array_of(values: Sequence[Any], field: pa.Field, place: Place, task: Task) -
 def _fits(value: object, kind: pa.DataType) -> bool:
     try:
         pa.array([value], kind)
-    except (pa.ArrowException, TypeError, OverflowError):
+    except _UNFIT:
         return False
     return True

@@ -23,6 +23,7 @@ from trident.spark.engine import SparkGroupEngine
 from trident.spark.errors import SparkSessionError
 from trident.spark.group import GroupPlan
 from trident.spark.names import check_names
+from trident.spark.pickling import check_pickling
 from trident.spark.streaming import StreamingRun
 from trident.spark.types import check_types
 
@@ -89,6 +90,7 @@ def _open(
     shuffles = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     prepared = GroupPlan(plan, group, min(shuffles, spark.sparkContext.defaultParallelism))
     check_names(prepared, spark)
+    check_pickling(prepared)
     check_types(prepared)
     session = spark if group.clock == "dataframe" else own_session(spark, prepared.partitions)
     states = make_states(state_nodes(group.nodes))
