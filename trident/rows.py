@@ -7,7 +7,13 @@ from typing import Any
 
 from trident.errors import EmittedValueError, described
 from trident.fields import Fields
-from trident.operations import Function, Operation, PlainFunction, TridentCollector
+from trident.operations import (
+    Function,
+    Operation,
+    PlainFunction,
+    QueryFunction,
+    TridentCollector,
+)
 from trident.tuples import tuple_type
 
 Row = tuple[Any, ...]
@@ -76,6 +82,40 @@ def checked_rows(operation: str, items: Iterable[Any], width: int) -> list[Row]:
     if width == 1:
         return [(value,) for value in checked_values(operation, list(items))]
     return [checked_row(operation, item, width) for item in items]
+
+
+def flat_rows(operation: str, made: object, width: int) -> list[Row]:
+    """What a `FlatMapFunction` returned for one tuple.
+
+    Raises
+    ------
+    EmittedValueError
+        When it is no iterable of lists or tuples of ``width`` values.
+    """
+    if not isinstance(made, Iterable):
+        problem = f"returned {described(made)}, where an iterable of tuples is due"
+        raise EmittedValueError(operation, problem)
+    return [checked_row(operation, values, width) for values in made]
+
+
+def retrieved(
+    function: QueryFunction[Any, Any], state: Any, inputs: Sequence[Any]
+) -> Sequence[Any]:
+    """What a query finds for some tuples.
+
+    Raises
+    ------
+    EmittedValueError
+        When it isn't one result for each.
+    """
+    results = function.batchRetrieve(state, inputs)
+    if len(results) != len(inputs):
+        raise EmittedValueError(
+            operation_name(function),
+            f"retrieved {len(results)} results for {len(inputs)} tuples, "
+            "where batchRetrieve returns one for each, in order",
+        )
+    return results
 
 
 def expander(function: Function, inputs: Fields, outputs: Fields) -> Callable[[Row], list[Row]]:

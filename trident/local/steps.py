@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import singledispatch
 from itertools import repeat
 from typing import Any
 
-from trident.errors import EmittedValueError, PlanError, described
+from trident.errors import EmittedValueError, PlanError
 from trident.local.batch import Batch, Rows, blame
 from trident.local.selection import picker, tuple_maker
 from trident.operations import FlatMapFunction, MapFunction, Operation, PlainFunction
@@ -31,7 +31,9 @@ from trident.rows import (
     checked_row,
     checked_values,
     expander,
+    flat_rows,
     operation_name,
+    retrieved,
 )
 
 Step = Callable[[Rows, int, Batch], Rows]
@@ -164,11 +166,7 @@ def _flat_map(node: FlatMapNode) -> Step:
         row: Row = ()
         try:
             for row in rows:
-                made: Any = function.execute(make(row))
-                if not isinstance(made, Iterable):
-                    problem = f"returned {described(made)}, where an iterable of tuples is due"
-                    raise EmittedValueError(name, problem)
-                out += [checked_row(name, values, width) for values in made]
+                out += flat_rows(name, function.execute(make(row)), width)
         except Exception as error:
             blame(error, node, batch, partition, row)
         return out
@@ -212,13 +210,7 @@ def _state_query(node: StateQueryNode) -> Step:
             return out
         try:
             inputs = [make(row) for row in rows]
-            results = function.batchRetrieve(batch.queried(node.state), inputs)
-            if len(results) != len(inputs):
-                raise EmittedValueError(
-                    name,
-                    f"retrieved {len(results)} results for {len(inputs)} tuples, "
-                    "where batchRetrieve returns one for each, in order",
-                )
+            results = retrieved(function, batch.queried(node.state), inputs)
             collector = ListCollector(name, width)
             for row, values, result in zip(rows, inputs, results, strict=True):
                 function.execute(values, result, collector)

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from trident.errors import EmittedValueError
 from trident.fields import Fields
 from trident.groups import as_before
 from trident.operations import QueryFunction
-from trident.rows import ListCollector, Row, operation_name
+from trident.rows import ListCollector, Row, operation_name, retrieved
 from trident.spark.block import Block, columns_of
 from trident.spark.steps import Place, Step, Task, made_tuples
 from trident.states.state import State, StateFactory
@@ -47,13 +46,7 @@ class Lookup:
         given = made_tuples(function, self.inputs, block)
         view = as_before(state, task.record) if self.updated else state
         with task.at(self.place):
-            results = function.batchRetrieve(view, given)
-            if len(results) != len(given):
-                raise EmittedValueError(
-                    name,
-                    f"retrieved {len(results)} results for {len(given)} tuples, "
-                    "where batchRetrieve returns one for each, in order",
-                )
+            results = retrieved(function, view, given)
         answers = []
         pending = iter(given)
         with task.at(self.place, self.inputs.names, given, pending):

@@ -7,14 +7,13 @@ called once a task, so once a batch and partition, more often where a task is tr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from operator import length_hint
 from typing import Any
 
-from trident.errors import EmittedValueError, described
 from trident.failures import OperationError, describe, operation_error
 from trident.fields import Fields
 from trident.operations import (
@@ -27,7 +26,14 @@ from trident.operations import (
     PlainFunction,
     TridentOperationContext,
 )
-from trident.rows import checked_row, checked_rows, checked_values, expander, operation_name
+from trident.rows import (
+    checked_row,
+    checked_rows,
+    checked_values,
+    expander,
+    flat_rows,
+    operation_name,
+)
 from trident.spark.block import Block, block_of, columns_of
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException, SerializationError, StateError
@@ -232,11 +238,7 @@ class FlatMapStep(BlockStep):
         given, name, width = self.rows(block), operation_name(self.operation), len(self.outputs)
         execute, pending = self.operation.execute, iter(given)
         with task.at(self.place, self.inputs.names, given, pending):
-            made = [
-                checked_row(name, new, width)
-                for row in pending
-                for new in _iterable(name, execute(row))
-            ]
+            made = [new for row in pending for new in flat_rows(name, execute(row), width)]
         return block_of(self.outputs, made)
 
 
@@ -253,13 +255,6 @@ class PeekStep(BlockStep):
             for row in pending:
                 self.operation.accept(row)
         return block
-
-
-def _iterable(name: str, made: Any) -> Iterable[Any]:
-    if isinstance(made, Iterable):
-        return made
-    problem = f"returned {described(made)}, where an iterable of tuples is due"
-    raise EmittedValueError(name, problem)
 
 
 def made_tuples(operation: Operation, inputs: Fields, block: Block) -> list[Any]:
