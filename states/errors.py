@@ -102,8 +102,9 @@ class LineageError(StateError):
         return (
             f"state {state} belongs to another checkpoint: its lineage is {found}, this "
             f"checkpoint's is {expected}. To continue that state here, start with "
-            "adopt=<path of the old checkpoint>; to begin anew, give the state another name or "
-            "empty its store."
+            "adopt=<path of the old checkpoint>, or where that is gone "
+            f"adopt={{'lineage': '{found}', 'in_flight': 'committed' or 'burn'}}; to begin anew, "
+            "give the state another name or empty its store (in memory: make a new Factory)."
         )
 
 

@@ -184,22 +184,22 @@ class Stream(Stateful):
         """Show every tuple, all its fields, to a consumer, where and as often as it is made."""
         return self._step(PeekNode, consumer=as_consumer("peek", consumer, self._node.fields))
 
-    def project(self, keep: FieldsLike) -> Stream:
-        """Keep these fields only, in this order."""
-        return self._step(ProjectNode, keep=Fields.of(keep))
+    def project(self, *keep: FieldsLike) -> Stream:
+        """Keep these fields only, in this order: ``project("a, b")`` or ``project("a", "b")``."""
+        return self._step(ProjectNode, keep=_together(keep))
 
-    def groupBy(self, fields: FieldsLike) -> GroupedStream:
+    def groupBy(self, *fields: FieldsLike) -> GroupedStream:
         """See the stream by groups of equal values of these fields."""
-        group = Fields.of(fields)
+        group = _together(fields)
         check_selection("groupBy", group, self._node.fields)
         if not group:
             raise PlanError("groupBy: no fields", "", (), "Without groups, use the stream itself.")
         check_keys("groupBy", self._node.fields.select(group))
         return GroupedStream(self._builder, self._node, Fields(*group.names))
 
-    def partitionBy(self, fields: FieldsLike) -> Stream:
+    def partitionBy(self, *fields: FieldsLike) -> Stream:
         """Bring tuples with equal values of these fields into one partition."""
-        return self._step(PartitionNode, how="partitionBy", by=Fields.of(fields))
+        return self._step(PartitionNode, how="partitionBy", by=_together(fields))
 
     def shuffle(self) -> Stream:
         """Spread tuples evenly over the partitions."""
@@ -248,3 +248,8 @@ class Stream(Stateful):
 
 
 setattr(Stream, "global", Stream.global_)
+
+
+def _together(given: tuple[FieldsLike, ...]) -> Fields:
+    """Fields given as one argument or as several."""
+    return sum(map(Fields.of, given), Fields())

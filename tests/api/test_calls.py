@@ -22,6 +22,7 @@ from tests.api.topologies import (
 from trident.builtin import Count, FilterNull, MapGet, Max, SnapshotGet, Split, Sum
 from trident.callables import native
 from trident.errors import DuplicateNameError, FieldError, OperationTypeError, PlanError
+from trident.fields import Fields
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.memory import MemoryMapState
 from trident.states.opaque import OpaqueMap
@@ -399,3 +400,9 @@ def test_an_opaque_map_of_ones_own_has_no_clash() -> None:
     topology = TridentTopology()
     factory: Any = OpaqueMap.factory(memory().store.open)
     assert word_count(sentences(topology), factory).name == "count"
+
+
+def test_fields_may_be_given_one_by_one() -> None:
+    stream = TridentTopology().newStream("s", FixedBatchSpout("a string, b long", 1, ("x", 1)))
+    assert stream.groupBy("a", "b").getGroupFields() == stream.groupBy("a, b").getGroupFields()
+    assert stream.project("b", "a").getOutputFields() == Fields("b long, a string")
