@@ -405,4 +405,4 @@ def test_an_opaque_map_of_ones_own_has_no_clash() -> None:
 def test_fields_may_be_given_one_by_one() -> None:
     stream = TridentTopology().newStream("s", FixedBatchSpout("a string, b long", 1, ("x", 1)))
     assert stream.groupBy("a", "b").getGroupFields() == stream.groupBy("a, b").getGroupFields()
-    assert stream.project("b", "a").getOutputFields() == Fields("b long, a string")
+    assert stream.project("b", "a").getOutputFields() == Fields.of("b long, a string")
