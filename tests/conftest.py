@@ -24,5 +24,5 @@ def spark() -> Iterator[SparkSession]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what asks for the session, so that `-m "not spark"` needs no Java."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        if "spark" in getattr(item, "fixturenames", ()) or item.name.endswith(".local_session"):
             item.add_marker("spark")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -137,6 +138,15 @@ def interrupted_wait(group: Group) -> None:
         run.awaitTermination(60)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Python's own handler: who is started in the background may be told to ignore interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_of_the_wait_stops_the_run() -> None:
     group = Group("a")
     with pytest.raises(KeyboardInterrupt):

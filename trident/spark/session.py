@@ -55,7 +55,9 @@ def local_session(**conf: Any) -> SparkSession:
 
     Examples
     --------
-    >>> spark = local_session(**{"spark.master": "local[2]"})     # doctest: +SKIP
+    >>> spark = local_session()
+    >>> spark.conf.get("spark.ui.showConsoleProgress")
+    'false'
     """
     wanted = {name: _text(value) for name, value in conf.items()}
     running = SparkSession.getActiveSession()
