@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
-from trident.backends.sqlite_tables import Table, native, restored
+from trident.backends.sqlite_tables import Table, key_of, native, restored, stored_keys
 from trident.states.errors import LongOverflowError, StaleBatchError
 from trident.states.keys import decode_key
 from trident.states.values import Token
@@ -107,7 +107,7 @@ class Adding:
                 "INSERT INTO temp.exceptions VALUES (?, ?)", exceptions.items()
             )
         tokens = repeat(token.txid, len(keys)), repeat(token.attempt, len(keys))
-        rows = zip(keys, *tokens, native(amounts, self._table.serializer), strict=True)
+        rows = zip(stored_keys(keys), *tokens, native(amounts, self._table.serializer), strict=True)
         try:
             self._connection.executemany(self._statement, rows)
         except sqlite3.OperationalError:
@@ -115,12 +115,12 @@ class Adding:
                 raise self._refusal from None
             raise
 
-    def _sum(self, key: bytes, before: Any, amount: Any) -> Any:
+    def _sum(self, key: str | bytes, before: Any, amount: Any) -> Any:
         try:
             before, amount = restored([before, amount], self._table.serializer)
             total = before + amount
             if type(total) is int and not -(2**63) <= total < 2**63:
-                raise LongOverflowError(decode_key(key), total)
+                raise LongOverflowError(decode_key(key_of(key)), total)
             [stored] = native([total], self._table.serializer)
         except Exception as error:
             self._refusal = error  # SQLite reports only that a function failed

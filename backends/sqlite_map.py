@@ -10,7 +10,7 @@ from typing import Any
 
 from trident.backends.sqlite_adding import Adding
 from trident.backends.sqlite_connections import Connections, transaction
-from trident.backends.sqlite_tables import CATALOG, CREATE_CATALOG, Table
+from trident.backends.sqlite_tables import CATALOG, CREATE_CATALOG, Table, stored_keys
 from trident.states.backing_map import Codec, IBackingMap
 from trident.states.control import ControlRecord
 from trident.states.errors import CorruptStateError
@@ -93,7 +93,7 @@ class SQLiteMap(IBackingMap):
         with self._transaction() as connection:
             if self._control(connection) != fence:
                 return False
-            connection.executemany(self._table.delete, zip(keys, strict=True))
+            connection.executemany(self._table.delete, zip(stored_keys(keys), strict=True))
             return True
 
     def multiAddFenced(

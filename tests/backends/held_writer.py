@@ -4,37 +4,38 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from trident.backends.sqlite import SQLiteStore
 from trident.states.control import Control, ControlRecord
+from trident.states.serializers import JSONSerializer
 from trident.states.values import Token
 
 KEYS = [f"word{number}".encode() for number in range(100_000)]
+VALUES = [True if number == 50_000 else 10 for number in range(100_000)]
+"""What the first batch stored: one value is not a number, so Python is asked to add to it."""
 
 
-class HeldKeys(list[bytes]):
-    """Keys that, half way through, create `marker` and never go on."""
+class HeldSerializer(JSONSerializer):
+    """Creates `marker` when it is first asked for a value, and never answers."""
 
-    marker: Path
+    def __init__(self, marker: Path) -> None:
+        self._marker = marker
 
-    def __iter__(self) -> Iterator[bytes]:
-        for place, key in enumerate(super().__iter__()):
-            if place == len(self) // 2:
-                self.marker.touch()
-                signal.pause()
-            yield key
+    def loads_plain(self, data: Sequence[bytes | None]) -> list[Any]:
+        self._marker.touch()
+        while True:
+            signal.pause()
 
 
 def main(path: str, marker: str) -> None:
     """Begin batch 2 and add 1 to every key, until half of them."""
-    store = SQLiteStore(path, "words").open()
+    store = SQLiteStore(path, "words", serializer=HeldSerializer(Path(marker))).open()
     record = ControlRecord("a1", Token(2, 0), 1, {})
     Control(store).begin(record)
-    keys = HeldKeys(KEYS)
-    keys.marker = Path(marker)
-    store.multiAddFenced(keys, [1] * len(keys), record.token, record)
+    store.multiAddFenced(KEYS, [1] * len(KEYS), record.token, record)
 
 
 if __name__ == "__main__":

@@ -158,7 +158,7 @@ def test_a_column_shows_its_type_to_any_sqlite_client(opened: Opener, path: Path
     store.close()
     client = sqlite3.connect(path)
     rows = client.execute(
-        "SELECT CAST(key AS TEXT), txid, attempt, curr, prev FROM words ORDER BY key"
+        "SELECT key, txid, attempt, curr, prev FROM words ORDER BY key"
     ).fetchall()
     client.close()
     assert rows == [("a", 2, 1, 5, 1.5), ("b", 2, 0, "x", None), ("c", 2, 0, b"true", b"[1]")]

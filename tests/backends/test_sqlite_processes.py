@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.backends.held_writer import KEYS
+from tests.backends.held_writer import KEYS, VALUES
 from trident.backends.sqlite import SQLiteStore, opaque
 from trident.backends.sqlite_map import SQLiteMap
 from trident.states.control import Control, ControlRecord
@@ -37,11 +37,11 @@ def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes]) 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SQLiteMap]:
-    """A state whose first batch has stored 10 for every key, and is announced."""
+    """A state whose first batch has stored a value for every key, and is announced."""
     opened = SQLiteStore(str(tmp_path / "counts.db"), "words").open()
     control = Control(opened)
     control.begin(FIRST)
-    opened.multiAddFenced(KEYS, [10] * len(KEYS), FIRST.token, FIRST)
+    opened.multiAddFenced(KEYS, VALUES, FIRST.token, FIRST)
     control.announce(FIRST)
     yield opened
     opened.close()
@@ -64,7 +64,7 @@ def test_a_reader_sees_none_of_a_write_under_way(store: SQLiteMap, tmp_path: Pat
     with held_in_the_middle(tmp_path):
         with store.snapshot():
             assert store.getControl() == SECOND.encode()
-            assert store.multiGet(KEYS) == [OpaqueValue(1, 0, 10, None)] * len(KEYS)
+            assert store.multiGet(KEYS) == [OpaqueValue(1, 0, value, None) for value in VALUES]
         reader = opaque(tmp_path / "counts.db", "words").makeState()
         assert reader.multiGet([("word0",), ("word99999",), ("none",)]) == [10, 10, None]
         reader.close()
@@ -88,13 +88,13 @@ def test_a_writer_killed_in_the_middle_of_a_write_leaves_nothing_of_it(
         process.send_signal(signal.SIGKILL)
         assert process.wait(30) == -signal.SIGKILL
     assert store.getControl() == SECOND.encode()
-    assert store.multiGet(KEYS) == [OpaqueValue(1, 0, 10, None)] * len(KEYS)
+    assert store.multiGet(KEYS) == [OpaqueValue(1, 0, value, None) for value in VALUES]
 
     again = ControlRecord("a1", Token(2, 1), 1, {})
     Control(store).begin(again, listed=FIRST.token)
     assert not store.multiAddFenced(KEYS, [5] * len(KEYS), SECOND.token, SECOND)
     assert store.multiAddFenced(KEYS, [5] * len(KEYS), again.token, again)
-    assert store.multiGet(KEYS) == [OpaqueValue(2, 1, 15, 10)] * len(KEYS)
+    assert store.multiGet(KEYS) == [OpaqueValue(2, 1, value + 5, value) for value in VALUES]
 
 
 def test_what_a_killed_writer_acknowledged_stays(tmp_path: Path) -> None:
