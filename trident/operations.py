@@ -278,7 +278,7 @@ class QueryFunction(Operation, ABC, Generic[S, R]):
 
     @abstractmethod
     def batchRetrieve(self, state: S, tuples: Sequence[TridentTuple]) -> Sequence[R]:
-        """One result for each tuple, in order; called for a partition's tuples, or chunks of them."""
+        """One result for each tuple, in order; called with a partition, or chunks of it."""
 
     @abstractmethod
     def execute(self, tuple: TridentTuple, result: R, collector: TridentCollector) -> None:
