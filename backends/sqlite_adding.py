@@ -120,7 +120,8 @@ class Adding:
             before, amount = restored([before, amount], self._table.serializer)
             total = before + amount
             if type(total) is int and not -(2**63) <= total < 2**63:
-                raise LongOverflowError(decode_key(key_of(key)), total)
+                what = f"the value of key {decode_key(key_of(key))!r}"
+                raise LongOverflowError(what, total)
             [stored] = native([total], self._table.serializer)
         except Exception as error:
             self._refusal = error  # SQLite reports only that a function failed

@@ -227,4 +227,4 @@ def _check_longs(keys: Sequence[bytes], values: Sequence[Any]) -> None:
         return
     for key, value in zip(keys, values, strict=True):
         if type(value) is int and not -(2**63) <= value < 2**63:
-            raise LongOverflowError(decode_key(key), value)
+            raise LongOverflowError(f"the value of key {decode_key(key)!r}", value)

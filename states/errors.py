@@ -6,8 +6,6 @@ crosses process borders by pickle unchanged.
 
 from __future__ import annotations
 
-from typing import Any
-
 from trident.states.values import Token
 
 
@@ -198,22 +196,26 @@ class SerializationError(StateError):
 
 
 class LongOverflowError(TridentError, ArithmeticError):
-    """A value became an integer of more than 64 bits, which no store keeps.
+    """An integer left the 64 bits that stores and Spark keep.
 
     Parameters
     ----------
-    key : tuple
-        The fields of the key.
+    what : str
+        Which operation, or the value of which key.
     value : int
         What it would have become.
+
+    Notes
+    -----
+    No OverflowError: what SQLite calls while it runs a statement would be reported as another.
     """
 
-    def __init__(self, key: tuple[Any, ...], value: int) -> None:
-        super().__init__(key, value)
+    def __init__(self, what: str, value: int) -> None:
+        super().__init__(what, value)
 
     def __str__(self) -> str:
-        key, value = self.args
+        what, value = self.args
         return (
-            f"the value of key {key!r} would become {value}, more than a long of 64 bits holds. "
-            "Count in smaller units, or aggregate floats."
+            f"{what}: {value} does not fit into 64 bits. "
+            "Sum doubles instead, or keep the sum in several keys."
         )

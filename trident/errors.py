@@ -10,6 +10,7 @@ from trident.states.errors import (
     CorruptStateError,
     FailedException,
     LineageError,
+    LongOverflowError,
     LostStateError,
     RewoundStateError,
     SerializationError,
@@ -149,28 +150,6 @@ def described(value: object) -> str:
     "str 'cat'"
     """
     return f"{type(value).__name__} {value!r:.200}"
-
-
-class LongOverflowError(TridentError, OverflowError):
-    """A sum or count of integers left the 64 bits that stores and Spark keep.
-
-    Parameters
-    ----------
-    operation : str
-        Which operation.
-    value : int
-        The sum.
-    """
-
-    def __init__(self, operation: str, value: int) -> None:
-        super().__init__(operation, value)
-
-    def __str__(self) -> str:
-        operation, value = self.args
-        return (
-            f"{operation}: {value} does not fit into 64 bits. "
-            "Sum doubles instead, or keep the sum in several keys."
-        )
 
 
 class GuaranteeWarning(UserWarning):
