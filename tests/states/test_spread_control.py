@@ -1,0 +1,84 @@
+"""One control record in a store of several parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from trident.states import ControlRecord, CorruptStateError, Token
+from trident.states.spread_control import least_control, may_spread
+
+
+def record(txid: int, attempt: int = 0, lineage: str = "log") -> ControlRecord:
+    return ControlRecord(lineage, Token(txid, attempt), txid - 1)
+
+
+BEFORE = record(4).announced().encode()
+BEGUN = record(5).encode()
+RETRIED = record(5, 1).encode()
+ANNOUNCED = record(5).announced().encode()
+NEXT = record(6).encode()
+FOREIGN = record(9, lineage="other").encode()
+
+
+@pytest.mark.parametrize(
+    ("found", "least"),
+    [
+        pytest.param([None, None, None], None, id="never begun"),
+        pytest.param([BEGUN] * 3, BEGUN, id="all alike"),
+        pytest.param([None, BEGUN, None], None, id="creation that stopped in the middle"),
+        pytest.param([BEFORE, BEGUN, BEFORE], BEFORE, id="begin that stopped in the middle"),
+        pytest.param([RETRIED, BEGUN, RETRIED], BEGUN, id="retry that stopped in the middle"),
+        pytest.param([ANNOUNCED, BEGUN, ANNOUNCED], BEGUN, id="announcement that stopped"),
+        pytest.param([NEXT, NEXT, BEFORE], BEFORE, id="a part that went back"),
+    ],
+)
+def test_the_least_record_is_read(found: Sequence[bytes | None], least: bytes | None) -> None:
+    assert least_control(found, "counts") == least
+
+
+def test_a_part_without_a_record_has_lost_it() -> None:
+    with pytest.raises(CorruptStateError, match="counts .* of its 3 parts these have none: 1, 2"):
+        least_control([BEGUN, None, None], "counts")
+
+
+@pytest.mark.parametrize(
+    ("found", "new", "expected"),
+    [
+        pytest.param([None] * 3, BEGUN, None, id="creation"),
+        pytest.param([None, BEGUN, None], BEGUN, None, id="creation that goes on"),
+        pytest.param([None, BEGUN, None], RETRIED, None, id="creation that begins again"),
+        pytest.param([BEFORE] * 3, BEGUN, BEFORE, id="begin"),
+        pytest.param([BEFORE, BEGUN, BEGUN], RETRIED, BEFORE, id="retry of half a begin"),
+        pytest.param([BEGUN] * 3, ANNOUNCED, BEGUN, id="announcement"),
+        pytest.param([BEGUN, ANNOUNCED, BEGUN], ANNOUNCED, BEGUN, id="announcement that goes on"),
+        pytest.param([BEGUN, ANNOUNCED, BEGUN], NEXT, BEGUN, id="begin after half of one"),
+        pytest.param([FOREIGN] * 3, record(10).encode(), FOREIGN, id="another log takes over"),
+    ],
+)
+def test_a_record_may_be_put(
+    found: Sequence[bytes | None], new: bytes, expected: bytes | None
+) -> None:
+    assert may_spread(found, new, expected, "counts")
+
+
+@pytest.mark.parametrize(
+    ("found", "new", "expected"),
+    [
+        pytest.param([BEGUN] * 3, ANNOUNCED, BEFORE, id="another than expected"),
+        pytest.param([BEGUN] * 3, ANNOUNCED, None, id="not absent"),
+        pytest.param([None] * 3, ANNOUNCED, BEGUN, id="absent"),
+        pytest.param([BEGUN, RETRIED, BEGUN], ANNOUNCED, BEGUN, id="a part begun by a later one"),
+        pytest.param([BEFORE, NEXT, BEFORE], BEGUN, BEFORE, id="a part of the next batch"),
+    ],
+)
+def test_a_record_must_not_be_put(
+    found: Sequence[bytes | None], new: bytes, expected: bytes | None
+) -> None:
+    assert not may_spread(found, new, expected, "counts")
+
+
+def test_what_another_log_left_is_not_created_over() -> None:
+    with pytest.raises(CorruptStateError, match="emptied in part"):
+        may_spread([None, FOREIGN, None], BEGUN, None, "counts")
