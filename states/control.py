@@ -19,6 +19,7 @@ from trident.states.errors import (
     CorruptStateError,
     LineageError,
     LostStateError,
+    LostWritesError,
     RewoundStateError,
     StaleBatchError,
     StateUnavailableError,
@@ -143,6 +144,7 @@ class Control:
         self._backing = backing
         self._seen: tuple[bytes, ControlRecord] | None = None
         self._incarnation: str | None = None
+        self._announced: ControlRecord | None = None
 
     def read(self) -> ControlRecord | None:
         """Return the record as the store holds it now, None where there is none."""
@@ -193,7 +195,8 @@ class Control:
         Raises
         ------
         LineageError, LostStateError, RewoundStateError
-            When the stored record is another log's, gone, or older than the log knows it was.
+            When the stored record is another log's, gone, or older than the log, or this object,
+            knows it was.
         StaleBatchError
             When the state has already begun a later attempt.
         StateUnavailableError
@@ -203,11 +206,25 @@ class Control:
         stored, found = self._check(record.lineage, listed, adopted)
         if found is not None and found.token > record.token:
             raise StaleBatchError(record.token, found.token)
+        self._check_announced(found)
         if not self._backing.putControl(record.encode(), stored):
             raise StateUnavailableError(
                 self.name, "its control record changed while the batch began", "It is retried."
             )
         self._incarnation = incarnation
+
+    def _check_announced(self, found: ControlRecord | None) -> None:
+        """Raise where the store forgot an announcement: what was written before it went too.
+
+        The log can't tell, because it lists a state by the batches that began there.
+        """
+        announced = self._announced
+        if announced is None:
+            return
+        if found is None:
+            raise LostStateError(self.name, announced.token)
+        if (found.token, found.committed) < (announced.token, announced.committed):
+            raise RewoundStateError(self.name, found.token, announced.token)
 
     def ready(self, record: ControlRecord) -> None:
         """Confirm that everything written since ``begin(record)`` is still there, to stay.
@@ -235,11 +252,22 @@ class Control:
         """Tell readers that the attempt of `record` is committed, where it is still ours.
 
         Returns whether the state now knows; False where a later attempt has begun already.
+
+        Raises
+        ------
+        LostWritesError
+            When the server restarted or another took over since ``ready(record)``: nobody knows
+            whether it kept what was confirmed, and the batch is committed already.
         """
         announced = record.announced()
-        if self._backing.putControl(announced.encode(), record.encode()):
-            return True
-        return self.read() == announced
+        replaced = self._backing.putControl(announced.encode(), record.encode())
+        if not replaced and self.read() != announced:
+            return False
+        # Only the server that confirmed the writes is known to have them under the announcement.
+        if self._incarnation is not None and self._backing.incarnation() != self._incarnation:
+            raise LostWritesError(self.name, record.token)
+        self._announced = announced
+        return True
 
     def catch_up(
         self,

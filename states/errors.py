@@ -145,11 +145,38 @@ class RewoundStateError(StateError):
 
     def __str__(self) -> str:
         state, found, listed = self.args
+        known = f"batch {listed.txid} (attempt {listed.attempt})"
+        held = f"batch {found.txid} (attempt {found.attempt})"
         return (
-            f"state {state} was rewound: it holds batch {found.txid} (attempt {found.attempt}), "
-            f"the log says that batch {listed.txid} (attempt {listed.attempt}) was stored there. "
+            f"state {state} was rewound: it holds {held}{' as under way' * (found == listed)}, "
+            f"but {known} was stored and committed there. "
             "Restore the store from a newer backup, or begin anew with an empty store and a new "
             "checkpoint."
+        )
+
+
+class LostWritesError(StateError):
+    """The store failed over between its confirmation of a batch and the batch's announcement.
+
+    Parameters
+    ----------
+    state : str
+        The state's name or place.
+    token : Token
+        The committed attempt whose writes may be gone.
+    """
+
+    def __init__(self, state: str, token: Token) -> None:
+        super().__init__(state, token)
+
+    def __str__(self) -> str:
+        state, token = self.args
+        return (
+            f"state {state}: the store restarted, or another server took over, right after it had "
+            f"confirmed batch {token.txid}, which is committed; what it acknowledged may be lost. "
+            "If this store keeps every acknowledged write (see its log, and its settings for "
+            "durability), start again; otherwise restore it from a backup, or begin anew with an "
+            "empty store and a new checkpoint."
         )
 
 
