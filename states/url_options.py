@@ -1,0 +1,147 @@
+"""The options of a state's URL: those that every scheme takes, and the scheme's own, typed."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trident.states.serializers import JSONSerializer, PickleSerializer
+from trident.states.url_errors import StateURLError
+from trident.states.values import StateType
+
+_MODES = {kind.value.replace("-", ""): kind for kind in StateType}
+_SERIALIZERS = {"json": JSONSerializer, "pickle": PickleSerializer}
+_COUNTS = {"cache": "cache_size", "max_get": "max_get", "max_put": "max_put"}
+_COMMON = ("mode", "prefix", "serializer", *_COUNTS)
+_BOOLS = {"true": True, "1": True, "false": False, "0": False}
+_SECRET = re.compile("passw|passphrase|pwd|secret|token|auth|credential|api_?key", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class URLOptions:
+    """What the options of a URL say, converted.
+
+    Parameters
+    ----------
+    kind : StateType
+        How the state keeps its values; opaque unless ``mode`` says otherwise.
+    prefix : str or None
+        None where it wasn't given, and the state's name is to be taken; empty for bare keys.
+    state : dict
+        Parameters of :class:`~trident.states.stack.MapStateFactory` that were given: `cache_size`,
+        `max_get`, `max_put`, `serializer`.
+    own : dict
+        The scheme's own options that were given.
+    """
+
+    kind: StateType
+    prefix: str | None
+    state: dict[str, Any]
+    own: dict[str, Any]
+
+
+def is_secret(option: str) -> bool:
+    """Whether the value of an option must not be shown, judged by its name.
+
+    Examples
+    --------
+    >>> is_secret("password"), is_secret("sentinel_password"), is_secret("prefix")
+    (True, True, False)
+    """
+    return _SECRET.search(option) is not None
+
+
+def read_options(scheme: str, given: Mapping[str, str], own: Mapping[str, type]) -> URLOptions:
+    """Convert the options of a URL.
+
+    Parameters
+    ----------
+    scheme : str
+        For errors.
+    given : mapping of str to str
+        The options, in the order of the URL.
+    own : mapping of str to type
+        The options of the scheme itself, each ``bool``, ``int``, ``float`` or ``str``.
+
+    Raises
+    ------
+    StateURLError
+        For an option that is unknown, or whose value is not of its type.
+    """
+    _check_names(scheme, given, sorted({*_COMMON, *own}))
+    state = {name: _count(scheme, key, given[key]) for key, name in _COUNTS.items() if key in given}
+    if "serializer" in given:
+        state["serializer"] = _choice(scheme, "serializer", given, _SERIALIZERS)()
+    return URLOptions(
+        _choice(scheme, "mode", given, _MODES) if "mode" in given else StateType.OPAQUE,
+        given.get("prefix"),
+        state,
+        {key: _READERS[kind](scheme, key, given[key]) for key, kind in own.items() if key in given},
+    )
+
+
+def _check_names(scheme: str, given: Mapping[str, str], known: list[str]) -> None:
+    before = ""
+    for name in given:
+        if name not in known and is_secret(before):
+            # It may be the rest of a secret with a bare &, so it is not shown.
+            what = f"{scheme}: the option after {before} is unknown"
+            raise StateURLError(what, "", known, "In a secret write & as %26.")
+        if name not in known:
+            raise StateURLError(f"{scheme}: unknown option", name, known)
+        before = name
+
+
+def _choice(scheme: str, name: str, given: Mapping[str, str], choices: Mapping[str, Any]) -> Any:
+    chosen = given[name]
+    if chosen not in choices:
+        problem = "can't be" if chosen else "is empty"
+        raise StateURLError(f"{scheme}: option {name} {problem}", chosen, tuple(choices))
+    return choices[chosen]
+
+
+def _refused(scheme: str, name: str, text: str, due: str) -> StateURLError:
+    shown = "" if is_secret(name) else f", found {text!r}"
+    return StateURLError(f"{scheme}: option {name} takes {due}{shown}")
+
+
+def _count(scheme: str, name: str, text: str) -> int:
+    if not re.fullmatch("[0-9]{1,18}", text):
+        raise _refused(scheme, name, text, "a whole number, 0 or more")
+    return int(text)
+
+
+def _int(scheme: str, name: str, text: str) -> int:
+    if not re.fullmatch("-?[0-9]{1,18}", text):
+        raise _refused(scheme, name, text, "a whole number")
+    return int(text)
+
+
+def _float(scheme: str, name: str, text: str) -> float:
+    number = float(text) if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?(e-?[0-9]+)?", text) else math.inf
+    if not math.isfinite(number):
+        raise _refused(scheme, name, text, "a number")
+    return number
+
+
+def _bool(scheme: str, name: str, text: str) -> bool:
+    if text not in _BOOLS:
+        raise _refused(scheme, name, text, "true or false")
+    return _BOOLS[text]
+
+
+def _str(scheme: str, name: str, text: str) -> str:
+    if not text:
+        raise _refused(scheme, name, text, "a text that is not empty")
+    return text
+
+
+_READERS: Mapping[type, Callable[[str, str, str], Any]] = {
+    bool: _bool,
+    int: _int,
+    float: _float,
+    str: _str,
+}
