@@ -43,7 +43,7 @@ class Attempt:
         self._befores: dict[bytes, Any] = {}
         self._values: dict[bytes, Any] = {}
         self._applied: set[bytes] = set()
-        self._updates: dict[bytes, list[Update]] = {}  # kept only where a flush may be redone
+        self._calls: list[tuple[Sequence[bytes], Sequence[Update]]] = []
         self._adds: dict[bytes, Any] = {}
         self._adder: Combiner | None = None
         # Without the general fenced write a store could not take the other updates so.
@@ -81,9 +81,7 @@ class Attempt:
             values.append(value)
         _check_longs(keys, values)
         self._values.update(fresh)
-        if self._path.redoes:
-            for key, update in zip(keys, updates, strict=True):
-                self._updates.setdefault(key, []).append(update)
+        self._remember(keys, updates)
         return values
 
     def put(self, keys: Sequence[bytes], updates: Sequence[Update]) -> None:
@@ -100,14 +98,11 @@ class Attempt:
         _check_lengths(keys, partials)
         currents = self._currents(keys)
         if (
-            self._path.redoes
-            or len(set(keys)) < len(keys)
+            len(set(keys)) < len(keys)
             or not self._applied.isdisjoint(keys)
             or not set(map(type, currents)) <= _IMMUTABLE
         ):
-            return self.update(
-                keys, [CombinerValueUpdater(combiner, partial).update for partial in partials]
-            )
+            return self.update(keys, _Combined(combiner, partials))
         combine = combiner.combine
         values = [
             partial if current is None else combine(current, partial)
@@ -115,7 +110,13 @@ class Attempt:
         ]
         _check_longs(keys, values)
         self._values.update(zip(keys, values, strict=True))
+        self._remember(keys, _Combined(combiner, partials))
         return values
+
+    def _remember(self, keys: Sequence[bytes], updates: Sequence[Update]) -> None:
+        """Keep a call, where a flush may have to do it again."""
+        if self._path.redoes:
+            self._calls.append((keys, updates))
 
     def fold(self, keys: Sequence[bytes], partials: Sequence[Any], combiner: Combiner) -> None:
         """Combine without an answer; a store that adds by itself does so at the flush."""
@@ -174,14 +175,13 @@ class Attempt:
     def _redo(self, keys: Sequence[bytes], stored: Sequence[Any]) -> list[Any]:
         befores = self._rules.read(stored, self.record)
         applied = set(self._rules.applied(keys, stored, self.record))
-        values = []
-        for key, before in zip(keys, befores, strict=True):
-            value = before
-            for update in self._updates[key]:
-                value = update(_own(value))
-            values.append(value)
-        _check_longs(keys, values)
-        entries = self._rules.write(values, befores, self.record)
+        values = dict(zip(keys, befores, strict=True))
+        for called, updates in self._calls:
+            for position, key in enumerate(called):
+                if key in values:
+                    values[key] = updates[position](_own(values[key]))
+        _check_longs(keys, list(values.values()))
+        entries = self._rules.write(list(values.values()), befores, self.record)
         return [
             old if key in applied else new
             for key, old, new in zip(keys, stored, entries, strict=True)
@@ -205,6 +205,20 @@ class Attempt:
             return
         amounts = {key: self._adds.pop(key) for key in set(keys) if key in self._adds}
         self.combine(list(amounts), list(amounts.values()), self._adder)
+
+
+class _Combined(Sequence[Update]):
+    """The updates that combine partial results, made only where they are needed."""
+
+    def __init__(self, combiner: Combiner, partials: Sequence[Any]) -> None:
+        self._combiner = combiner
+        self._partials = partials
+
+    def __len__(self) -> int:
+        return len(self._partials)
+
+    def __getitem__(self, position: Any) -> Any:
+        return CombinerValueUpdater(self._combiner, self._partials[position]).update
 
 
 def _own(value: Any) -> Any:

@@ -67,6 +67,11 @@ class IBackingMap(ABC):
     """
 
     codec: ClassVar[Codec | None] = Codec.BYTES
+    versions_are_values: ClassVar[bool] = False
+    """Whether an entry's version, for :meth:`multiPutVersioned`, is its very value (None: absent).
+
+    Whoever wrote an entry then knows its version, so that a cache may keep it.
+    """
 
     @abstractmethod
     def multiGet(self, keys: Sequence[Any]) -> list[Any]:
@@ -121,8 +126,12 @@ class IBackingMap(ABC):
         """Return ``(value, version)`` for each key; ``(None, version)`` where it is absent.
 
         A version is whatever :meth:`multiPutVersioned` compares with; it may be None for absent.
+        By default it is the value, for maps that say so (`versions_are_values`).
         """
-        raise NotImplementedError
+        if not self.versions_are_values:
+            raise NotImplementedError
+        values = self.multiGet(keys)
+        return list(zip(values, values, strict=True))
 
     def multiPutVersioned(
         self, keys: Sequence[Any], values: Sequence[Any], versions: Sequence[Any]
@@ -201,13 +210,15 @@ def abilities(backing: IBackingMap) -> frozenset[Ability]:
     >>> Ability.FENCED in abilities(MemoryMapState.Factory().makeState().backing)
     True
     """
+    hidden: frozenset[Ability] = frozenset()
     while isinstance(backing, WrappedMap):
+        hidden |= backing.hidden
         backing = backing.inner
     kind = type(backing)
     return frozenset(
         ability
         for ability, method in _OVERRIDES.items()
-        if getattr(kind, method) is not getattr(IBackingMap, method)
+        if getattr(kind, method) is not getattr(IBackingMap, method) and ability not in hidden
     )
 
 
@@ -218,7 +229,14 @@ class WrappedMap(IBackingMap):
     ----------
     inner : IBackingMap
         The map below.
+
+    Attributes
+    ----------
+    hidden : frozenset of Ability
+        What the map below can do, but not through this layer.
     """
+
+    hidden: ClassVar[frozenset[Ability]] = frozenset()
 
     def __init__(self, inner: IBackingMap) -> None:
         self.inner = inner
@@ -227,6 +245,11 @@ class WrappedMap(IBackingMap):
     def codec(self) -> Codec | None:  # type: ignore[override]
         """What is exchanged, the inner map's unless the layer translates."""
         return self.inner.codec
+
+    @property
+    def versions_are_values(self) -> bool:  # type: ignore[override]
+        """Whether an entry's version is its very value."""
+        return self.inner.versions_are_values
 
     def multiGet(self, keys: Sequence[Any]) -> list[Any]:
         return self.inner.multiGet(keys)

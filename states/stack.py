@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, Self
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
-from trident.states.cached import CachedMap
+from trident.states.cached import CachedMap, ConditionalCachedMap
 from trident.states.counted import CountedMap
 from trident.states.map_state import Key
 from trident.states.microbatch import MicroBatchMap
@@ -97,9 +97,10 @@ class MapStateFactory(StateFactory):
     serializer : Serializer
         Makes bytes of values, for stores that exchange bytes.
     cache_size : int
-        How many entries the state keeps in memory. Used only where one process writes the state
-        (``store.hosted == "driver"``): elsewhere a partition may move to another process and
-        back, and its entries here would be old.
+        How many entries to keep in memory, in each process that updates the state. Used where
+        that is one process (``store.hosted == "driver"``), and where the store can make a write
+        conditional on the very entry (Redis): elsewhere a partition may move to another process
+        and back, and its entries here would be old.
     max_get, max_put : int
         How many keys to read and write at once; 0 leaves it to the store.
     snapshot_key : sequence
@@ -153,6 +154,12 @@ class MapStateFactory(StateFactory):
         backing = self.store.open()
         if self.max_get or self.max_put:
             backing = MicroBatchMap(backing, self.max_get, self.max_put)
+        return _MAPS[self.kind](CountedMap(self._cached(backing)), self.serializer)
+
+    def _cached(self, backing: IBackingMap) -> IBackingMap:
         if self.cache_size and self.hosted == "driver":
-            backing = CachedMap(backing, self.cache_size)
-        return _MAPS[self.kind](CountedMap(backing), self.serializer)
+            return CachedMap(backing, self.cache_size)
+        if self.cache_size and backing.versions_are_values:
+            place = (self.identity, self.cache_size)
+            return ConditionalCachedMap(backing, self.cache_size, place)
+        return backing

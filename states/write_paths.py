@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
@@ -13,6 +14,7 @@ from trident.states.errors import StaleBatchError, StateError, StateUnavailableE
 Redo = Callable[[Sequence[bytes], Sequence[Any]], list[Any]]
 """From keys and what is stored now to what is to be stored: the flush, computed again."""
 
+_first, _second = itemgetter(0), itemgetter(1)
 _CONFLICTS = 16
 _MAX_ATTEMPT = 2**12 - 1
 
@@ -96,8 +98,8 @@ class EntryPath(WritePath):
 
     def read(self, keys: Sequence[bytes]) -> list[Any]:
         found = self._store.multiGetVersioned(keys)
-        self._versions.update((key, version) for key, (_, version) in zip(keys, found, strict=True))
-        return [value for value, _ in found]
+        self._versions.update(zip(keys, map(_second, found), strict=True))
+        return list(map(_first, found))
 
     def write(self, keys: Sequence[bytes], values: Sequence[Any], redo: Redo) -> None:
         self._check_token()

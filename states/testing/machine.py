@@ -119,6 +119,10 @@ class StatesMachine(RuleBasedStateMachine):
         maps: list[IBackingMap] = [self.store(server) for server in self.servers]
         return [CachedMap(each, self.cache_size) for each in maps] if self.cache_size else maps
 
+    def backing(self, attempt: Attempt, state: int) -> IBackingMap:
+        """Return the map that a task of `attempt` writes."""
+        return attempt.caches[state]
+
     # What drivers do.
 
     @rule(content=CONTENTS, begun=REACHED)
@@ -179,7 +183,7 @@ class StatesMachine(RuleBasedStateMachine):
             self._go_on(attempt, 2)
 
     def _start_task(self, attempt: Attempt, state: int) -> None:
-        task = Task(attempt, state, self.state(attempt.caches[state]))
+        task = Task(attempt, state, self.state(self.backing(attempt, state)))
         try:
             task.map.beginCommit(attempt.record)
             content = attempt.content[state]

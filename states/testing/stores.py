@@ -175,6 +175,23 @@ class FencedMap(AtomicControlMap):
         return self.server.write(decide)
 
 
+class ComparedMap(FencedMap):
+    """Compares the control record, or the value of each entry, in the step that writes."""
+
+    versions_are_values = True
+
+    def multiPutVersioned(
+        self, keys: Sequence[bytes], values: Sequence[bytes], versions: Sequence[bytes | None]
+    ) -> list[bool]:
+        changes = self._changes(keys, values)
+
+        def decide() -> tuple[Changes, list[bool]]:
+            same = [a == b for a, b in zip(self.multiGet(keys), versions, strict=True)]
+            return [change for change, fits in zip(changes, same, strict=True) if fits], same
+
+        return self.server.write(decide)
+
+
 class EntryMap(AtomicControlMap):
     """Writes an entry only where it still has the version that was read; 0 is absent."""
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from trident.states import Ability, Codec, IBackingMap, MemoryMap
-from trident.states.testing.stores import EntryMap, FencedMap, PlainMap, VersionedMap
+from trident.states.testing.stores import ComparedMap, EntryMap, FencedMap, PlainMap, VersionedMap
 from trident.states.testing.suite import BackingMapConformance
 
 _NUMBERS = count()
@@ -25,6 +25,13 @@ class TestFencedMap(BackingMapConformance):
 
     def make_map(self) -> IBackingMap:
         return FencedMap()
+
+
+class TestComparedMap(BackingMapConformance):
+    abilities = frozenset({Ability.FENCED, Ability.REMOVE, Ability.ENTRY})
+
+    def make_map(self) -> IBackingMap:
+        return ComparedMap()
 
 
 class TestEntryMap(BackingMapConformance):

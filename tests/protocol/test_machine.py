@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -9,9 +10,16 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.protocol import broken
-from trident.states import StateError, TransactionalMap
-from trident.states.testing.machine import StatesMachine
-from trident.states.testing.stores import EntryMap, FencedMap, PlainMap, VersionedMap
+from trident.states import IBackingMap, StateError, TransactionalMap
+from trident.states.cached import ConditionalCachedMap
+from trident.states.testing.machine import Attempt, StatesMachine
+from trident.states.testing.stores import (
+    ComparedMap,
+    EntryMap,
+    FencedMap,
+    PlainMap,
+    VersionedMap,
+)
 
 RUNS = 25
 BUDGET = 300
@@ -46,6 +54,25 @@ class FencedCached(Fenced):
     cache_size = 2
 
 
+class TasksWithCaches(Fenced):
+    """Tasks run in two processes by turns, each of which keeps what it knew."""
+
+    store = ComparedMap
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turns = cycle("ab")
+
+    def backing(self, attempt: Attempt, state: int) -> IBackingMap:
+        server = self.servers[state]
+        place = (server.number, next(self.turns))
+        return ConditionalCachedMap(self.store(server), self.cache_size or 9, place)
+
+
+class TasksWithTinyCaches(TasksWithCaches):
+    cache_size = 1
+
+
 class VersionedCached(Versioned):
     cache_size = 2
 
@@ -62,6 +89,10 @@ class TransactionalCached(FencedCached):
     state = TransactionalMap
 
 
+class TransactionalTasksWithCaches(TasksWithCaches):
+    state = TransactionalMap
+
+
 @pytest.mark.parametrize(
     "machine",
     [
@@ -74,6 +105,9 @@ class TransactionalCached(FencedCached):
         TransactionalFenced,
         TransactionalEntry,
         TransactionalCached,
+        TasksWithCaches,
+        TasksWithTinyCaches,
+        TransactionalTasksWithCaches,
     ],
 )
 def test_states_hold_what_was_committed(machine: type[StatesMachine]) -> None:
@@ -83,6 +117,7 @@ def test_states_hold_what_was_committed(machine: type[StatesMachine]) -> None:
 BROKEN: dict[str, tuple[type[StatesMachine], dict[str, Any]]] = {
     "the fence": (Fenced, {"store": broken.UnfencedMap}),
     "writes conditional on the entry": (Entry, {"store": broken.UnconditionalEntryMap}),
+    "cached entries are compared": (TasksWithCaches, {"store": broken.UncomparedMap}),
     "the highest version wins": (Versioned, {"store": broken.LastWriteMap}),
     "attempts": (Fenced, {"state": broken.MapWithoutAttempts}),
     "prev is committed": (Fenced, {"state": broken.MapWithoutPrev}),

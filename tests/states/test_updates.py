@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -23,6 +24,7 @@ from trident.states import (
     CombinerValueUpdater,
     CountedMap,
     FailedException,
+    IBackingMap,
     LineageError,
     LongOverflowError,
     LRUMemoryMapState,
@@ -42,11 +44,14 @@ from trident.states import (
     Token,
     TransactionalMap,
     ValueUpdater,
+    WrappedMap,
     decode_key,
     encode_keys,
 )
+from trident.states.cached import ConditionalCachedMap
 from trident.states.control import ControlRecord
 from trident.states.stack import OpenedStore
+from trident.states.testing.stores import ComparedMap, Server
 
 EVERY_STORE = pytest.mark.parametrize("store", STORES)
 
@@ -59,6 +64,13 @@ def put(state: MapState, txid: int, **values: object) -> None:
 
 def get(state: MapState, *keys: str) -> list[object]:
     return state.multiGet([(key,) for key in keys])
+
+
+def layers(backing: IBackingMap) -> Iterator[IBackingMap]:
+    while isinstance(backing, WrappedMap):
+        yield backing
+        backing = backing.inner
+    yield backing
 
 
 def test_a_key_is_read_and_written_once_an_attempt() -> None:
@@ -387,18 +399,39 @@ def test_a_bounded_memory_forgets_the_keys_used_longest_ago() -> None:
 
 
 def test_only_a_state_that_one_process_writes_is_cached() -> None:
-    def layers(hosted: str) -> set[type]:
-        factory = MapStateFactory(OpenedStore(DictMap, hosted), cache_size=9, max_put=3)  # type: ignore[arg-type]
-        found: set[type] = set()
-        layer = factory.makeMap().backing
-        while True:
-            found.add(type(layer))
-            if not hasattr(layer, "inner"):
-                return found
-            layer = layer.inner
+    def kinds(hosted: str, make: type[IBackingMap] = DictMap) -> set[type]:
+        factory = MapStateFactory(OpenedStore(make, hosted), cache_size=9, max_put=3)  # type: ignore[arg-type]
+        return set(map(type, layers(factory.makeMap().backing)))
 
-    assert layers("driver") == {CountedMap, CachedMap, MicroBatchMap, DictMap}
-    assert layers("executor") == {CountedMap, MicroBatchMap, DictMap}
+    assert kinds("driver") == {CountedMap, CachedMap, MicroBatchMap, DictMap}
+    assert kinds("executor") == {CountedMap, MicroBatchMap, DictMap}
+    conditional = {CountedMap, ConditionalCachedMap, MicroBatchMap, ComparedMap}
+    assert kinds("executor", ComparedMap) == conditional
+
+
+def test_tasks_of_one_process_share_a_cache_of_compared_entries() -> None:
+    store = OpenedStore(partial(ComparedMap, Server()), name="shared")
+    factory = MapStateFactory(store, cache_size=9)
+    put(factory.makeState(), 1, a=1)
+    put(factory.makeState(), 2, a=2)
+    later = factory.makeMap()
+    put(later, 3, a=3)
+    [cache] = [layer for layer in layers(later.backing) if isinstance(layer, CachedMap)]
+    assert (cache.hits, cache.misses) == (1, 0)
+
+
+def test_a_task_with_an_old_cache_computes_again() -> None:
+    server = Server()
+
+    def process(name: str) -> OpaqueMap:
+        return OpaqueMap(ConditionalCachedMap(ComparedMap(server), 9, (server.number, name)))
+
+    for txid, name in enumerate("aabbaab", start=1):
+        state = process(name)
+        state.beginCommit(txid)
+        state.multiCombine([b"k"], [1], Count())
+        state.commit(txid)
+    assert get(process("c"), "k") == [7]
 
 
 def test_a_factory_over_ones_own_map_takes_every_option() -> None:
