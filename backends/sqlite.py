@@ -10,6 +10,7 @@ from trident.backends.sqlite_map import SQLiteMap
 from trident.backends.sqlite_tables import CATALOG, Table
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.stack import MapStateFactory
+from trident.states.urls import StateURL
 from trident.states.values import StateType
 
 _DEFAULT_PREFIX = "state"
@@ -154,6 +155,22 @@ def nonTransactional(
     The parameters are those of :func:`opaque`.
     """
     return _factory(path, prefix, StateType.NON_TRANSACTIONAL, serializer, options)
+
+
+def from_url(url: StateURL) -> MapStateFactory:
+    """Return the factory of ``sqlite:relative.db`` or ``sqlite:///folder/absolute.db``.
+
+    Its own option is ``patience``, in seconds.
+
+    Examples
+    --------
+    >>> from_url(StateURL.parse("sqlite:counts.db?patience=30")).store.patience
+    30.0
+    """
+    options = url.read(patience=float)
+    serializer = options.state.pop("serializer", JSONSerializer())
+    store = SQLiteStore(url.local_path(), options.prefix, options.kind, serializer, **options.own)
+    return MapStateFactory(store, options.kind, serializer, **options.state)
 
 
 def _factory(

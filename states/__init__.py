@@ -46,6 +46,10 @@ from trident.states.updaters import (
     ReducerValueUpdater,
     ValueUpdater,
 )
+from trident.states.url_errors import StateURLError
+from trident.states.url_options import URLOptions
+from trident.states.urls import StateURL
+from trident.states.usage_errors import UsageError
 from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
 
 __all__ = [
@@ -95,6 +99,8 @@ __all__ = [
     "StateFactory",
     "StateSpec",
     "StateType",
+    "StateURL",
+    "StateURLError",
     "StateUnavailableError",
     "Store",
     "Token",
@@ -102,6 +108,8 @@ __all__ = [
     "TransactionalValue",
     "TridentError",
     "TupleCollectionMap",
+    "URLOptions",
+    "UsageError",
     "ValueUpdater",
     "WrappedMap",
     "abilities",

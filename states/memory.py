@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, ClassVar, Literal
 from uuid import uuid4
@@ -13,6 +13,8 @@ from cachetools import LRUCache
 from trident.states.backing_map import Codec, IBackingMap
 from trident.states.snapshottable import TupleCollectionMap
 from trident.states.stack import MapStateFactory
+from trident.states.url_errors import StateURLError
+from trident.states.urls import StateURL
 
 
 @dataclass(eq=False)
@@ -22,7 +24,7 @@ class _Database:
     lock: Lock = field(default_factory=Lock)
 
 
-_DATABASES: dict[tuple[str, int], _Database] = {}
+_DATABASES: dict[tuple[str, int, str], _Database] = {}
 _DATABASES_LOCK = Lock()
 
 
@@ -38,20 +40,21 @@ class MemoryMap(IBackingMap):
         Which entries.
     size : int
         How many keys to keep, the ones used last; 0 keeps all.
+    prefix : str
+        Tells several states of one id apart.
     """
 
     codec = Codec.VALUES
 
-    def __init__(self, id: str, size: int = 0) -> None:
-        self._id = id
-        self._size = size
+    def __init__(self, id: str, size: int = 0, prefix: str = "") -> None:
+        self._place = id, size, prefix
         with _DATABASES_LOCK:
             self._database = _DATABASES.setdefault(
-                (id, size), _Database(LRUCache(size) if size else {})
+                self._place, _Database(LRUCache(size) if size else {})
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return MemoryMap, (self._id, self._size)
+        return MemoryMap, self._place
 
     def multiGet(self, keys: Sequence[bytes]) -> list[Any]:
         get = self._database.entries.get
@@ -102,24 +105,46 @@ class MemoryStore:
         Which entries.
     size : int
         How many keys to keep; 0 keeps all.
+    prefix : str or None
+        Tells several states of one id apart; None takes the name of the state.
     """
 
     id: str
     size: int = 0
+    prefix: str | None = ""
     hosted: ClassVar[Literal["driver"]] = "driver"
 
     @property
     def identity(self) -> tuple[str, str, str]:
         """What tells two states apart."""
-        return "memory", self.id, ""
+        return "memory", self.id, self.prefix or ""
 
     def named(self, prefix: str) -> MemoryStore:
-        """Return the store itself: an id needs no prefix."""
-        return self
+        """Return this store with `prefix`, where it was left open."""
+        return self if self.prefix is not None else replace(self, prefix=prefix)
 
     def open(self) -> MemoryMap:
         """Return the map, in the calling process."""
-        return MemoryMap(self.id, self.size)
+        return MemoryMap(self.id, self.size, self.prefix or "")
+
+
+def from_url(url: StateURL) -> MapStateFactory:
+    """Return the factory of ``memory:id``, or of ``memory:``, which has entries of its own.
+
+    Its own option is ``size``: how many keys to keep, the ones used last.
+
+    Examples
+    --------
+    >>> recent = from_url(StateURL.parse("memory:recent?size=1000"))
+    >>> recent.named("clicks").identity
+    ('memory', 'recent', 'clicks')
+    """
+    options = url.read(size=int)
+    size = options.own.get("size", 0)
+    if size < 0:
+        raise StateURLError(f"{url.scheme}: option size takes 0, which keeps all, or more")
+    store = MemoryStore(url.local_path() or uuid4().hex, size, options.prefix)
+    return MapStateFactory(store, options.kind, **options.state)
 
 
 class MemoryMapState(TupleCollectionMap):

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import StateError
+from trident.states.urls import StateURL
 from trident.states.values import Token
 
 Batch = int | Token | ControlRecord
@@ -79,14 +80,22 @@ class StateSpec:
 
     Parameters
     ----------
-    stateFactory : StateFactory
-        Makes the state.
+    stateFactory : StateFactory, StateURL or str
+        Makes the state, or is the URL of what does.
     requiredNumPartitions : int or None
         None leaves the number to the topology.
     name : str or None
         The state's name; None leaves it to the topology.
     """
 
-    stateFactory: StateFactory
+    stateFactory: StateFactory | StateURL | str
     requiredNumPartitions: int | None = None
     name: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.stateFactory, str):  # which would show its password
+            object.__setattr__(self, "stateFactory", StateURL.parse(self.stateFactory))
+
+
+StateLike = StateFactory | StateSpec | StateURL | str
+"""What may stand for a state where one is declared; a str is its URL."""

@@ -109,6 +109,20 @@ class StateURL:
         """
         return read_options(self.scheme, self.options, own)
 
+    def local_path(self) -> str:
+        """Return the path, for a store that is a file or in memory and so has no hosts.
+
+        Raises
+        ------
+        StateURLError
+            Where the URL names hosts.
+        """
+        if self.hosts:
+            what = f"{self.scheme}: it has no hosts, and the URL names some"
+            advice = f'Write "{self.scheme}:name", or "{self.scheme}:///folder/name".'
+            raise StateURLError(what, "", (), advice)
+        return self.path
+
     def __str__(self) -> str:
         options = "&".join(
             f"{quote(name)}={_HIDDEN if is_secret(name) else quote(value)}"

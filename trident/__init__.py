@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trident.backends.urls import state_from_url
     from trident.batch.adoption import Adoption
     from trident.builtin import (
         Count,
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from trident.tuples import TridentTuple
 
 _HOMES = {
+    "backends.urls": "state_from_url",
     "batch.adoption": "Adoption",
     "builtin": (
         "Count Debug Equals FilterNull MapGet Max Min Negate SnapshotGet Split Sum "
@@ -175,6 +177,7 @@ __all__ = [
     "TupleCollectionGet",
     "ValueUpdater",
     "native",
+    "state_from_url",
 ]
 
 

@@ -26,7 +26,7 @@ from trident.state_updaters import (
     MapReducerAggStateUpdater,
     ReducerAggStateUpdater,
 )
-from trident.states.state import StateFactory, StateSpec
+from trident.states.state import StateLike
 from trident.trident_state import TridentState
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Aggregatable(ABC):
     @overload
     def persistentAggregate(
         self,
-        state: StateFactory | StateSpec,
+        state: StateLike,
         aggregator: StatefulAggregator,
         outputs: FieldsLike,
         /,
@@ -116,7 +116,7 @@ class Aggregatable(ABC):
     @overload
     def persistentAggregate(
         self,
-        state: StateFactory | StateSpec,
+        state: StateLike,
         inputs: FieldsLike,
         aggregator: StatefulAggregator,
         outputs: FieldsLike,
@@ -132,7 +132,7 @@ class Aggregatable(ABC):
 
         Parameters
         ----------
-        state : StateFactory or StateSpec
+        state : StateFactory, its URL, or StateSpec
             Makes the state: a map when grouped, which it keys by the group fields, else a single
             value.
         inputs : fields, optional

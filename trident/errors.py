@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Sequence
-
 from trident.failures import OperationError
 from trident.states.errors import (
     CorruptStateError,
@@ -20,6 +17,8 @@ from trident.states.errors import (
     StateUnavailableError,
     TridentError,
 )
+from trident.states.url_errors import StateURLError
+from trident.states.usage_errors import UsageError, masked
 
 __all__ = [
     "CorruptStateError",
@@ -39,26 +38,19 @@ __all__ = [
     "SerializationError",
     "StaleBatchError",
     "StateError",
+    "StateURLError",
     "StateUnavailableError",
     "TridentError",
+    "UsageError",
     "ValueTypeError",
     "described",
 ]
 
 
-class PlanError(TridentError, ValueError):
+class PlanError(UsageError):
     """A call that builds or starts a topology is wrong; nothing was added to the plan.
 
-    Parameters
-    ----------
-    what : str
-        The call and what is wrong with it.
-    found : str
-        What was given.
-    allowed : sequence of str
-        What would be right; the name nearest to ``found`` is offered.
-    advice : str
-        The next step.
+    The parameters are those of :class:`~trident.states.usage_errors.UsageError`.
 
     Examples
     --------
@@ -68,27 +60,6 @@ class PlanError(TridentError, ValueError):
     trident.errors.PlanError: each: unknown field 'sentense'; there are: id, sentence.
     Did you mean 'sentence'?
     """
-
-    def __init__(
-        self, what: str, found: str = "", allowed: Sequence[str] = (), advice: str = ""
-    ) -> None:
-        super().__init__(what, found, tuple(allowed), advice)
-
-    @property
-    def nearest(self) -> str | None:
-        """The allowed name that is most like the one found."""
-        _, found, allowed, _ = self.args
-        return next(iter(difflib.get_close_matches(found, allowed, n=1)), None)
-
-    def __str__(self) -> str:
-        what, found, allowed, advice = self.args
-        text = f"{what} {found!r}" if found else what
-        if allowed:
-            text += f"; there are: {', '.join(allowed)}"
-        text += "."
-        if self.nearest:
-            text += f" Did you mean {self.nearest!r}?"
-        return f"{text} {advice}" if advice else text
 
 
 class FieldError(PlanError):
@@ -151,7 +122,7 @@ def described(value: object) -> str:
     >>> described("cat")
     "str 'cat'"
     """
-    return f"{type(value).__name__} {value!r:.200}"
+    return f"{type(value).__name__} {masked(repr(value)):.200}"
 
 
 class GuaranteeWarning(UserWarning):

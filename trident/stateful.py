@@ -14,7 +14,7 @@ from trident.plan.queries import check_queryable
 from trident.plan.types import typed_outputs
 from trident.plan.validate import check_selection
 from trident.rows import operation_name
-from trident.states.state import StateFactory, StateSpec
+from trident.states.state import StateLike
 from trident.trident_state import TridentState
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Stateful(Aggregatable):
     @overload
     def partitionPersist(
         self,
-        state: StateFactory | StateSpec,
+        state: StateLike,
         updater: StateUpdater[Any],
         outputs: FieldsLike = ...,
         /,
@@ -98,7 +98,7 @@ class Stateful(Aggregatable):
     @overload
     def partitionPersist(
         self,
-        state: StateFactory | StateSpec,
+        state: StateLike,
         inputs: FieldsLike,
         updater: StateUpdater[Any],
         outputs: FieldsLike = ...,
@@ -116,7 +116,7 @@ class Stateful(Aggregatable):
 
         Parameters
         ----------
-        state : StateFactory or StateSpec
+        state : StateFactory, its URL, or StateSpec
             Makes the state.
         inputs : fields, optional
             What the updater sees; without it empty tuples.

@@ -16,7 +16,7 @@ from trident.plan.nodes import DRPCNode, MergeNode, SourceNode, StaticStateNode
 from trident.plan.plan import Plan
 from trident.plan.start import check_start
 from trident.spouts.interfaces import IBatchSpout, ITridentSpout
-from trident.states.state import StateFactory, StateSpec
+from trident.states.state import StateLike
 from trident.stream import Stream
 from trident.trident_state import TridentState
 
@@ -95,14 +95,12 @@ class TridentTopology:
         name = self._builder.check_function("newDRPCStream", function)
         return Stream(self._builder, self._builder.add(DRPCNode, function=name))
 
-    def newStaticState(
-        self, state: StateFactory | StateSpec, *, name: str | None = None
-    ) -> TridentState:
+    def newStaticState(self, state: StateLike, *, name: str | None = None) -> TridentState:
         """A state that this topology queries and never updates.
 
         Parameters
         ----------
-        state : StateFactory or StateSpec
+        state : StateFactory, its URL, or StateSpec
             Makes the state.
         name : str, optional
             Its name, unique in the topology and the default prefix in the store; by default

@@ -137,7 +137,7 @@ def test_a_field_is_there_once(call: Call, text: str) -> None:
         ),
         (
             lambda t, s: s.groupBy("id").persistentAggregate(Count(), "count"),
-            r"persistentAggregate: a StateFactory or StateSpec is due, found 'Count\(\)'",
+            r"persistentAggregate: a StateFactory, its URL or a StateSpec .* found 'Count\(\)'",
         ),
         (lambda t, s: s.aggregate("count", "n"), r"the string 'n'\". Pass the object itself\.$"),
     ],
@@ -194,7 +194,12 @@ def test_names_and_places_are_unique(call: Call, text: str) -> None:
     [
         (lambda t, s: word_count(s, MemoryMapState), "the class MemoryMapState"),
         (lambda t, s: word_count(s, MemoryMapState.Factory), "Pass an instance"),
-        (lambda t, s: word_count(s, "redis://host"), "a StateFactory or StateSpec is due"),
+        (lambda t, s: word_count(s, {"redis": "host"}), "its URL or a StateSpec is due, found"),
+        (lambda t, s: word_count(s, "redis"), r"starts with a scheme, .*sqlite:counts\.db"),
+        (
+            lambda t, s: word_count(s, "rediss+claster://h"),
+            r"rediss\+cluster.*trident-spark\[redis",
+        ),
         (lambda t, s: word_count(s, word_count(s)), r"merge\(\) the streams first"),
         (lambda t, s: word_count(s, StateSpec(memory(), 0)), "requiredNumPartitions is 1 or more"),
     ],

@@ -24,6 +24,8 @@ from trident.plan.origin import caller
 from trident.plan.plan import Plan, ancestors
 from trident.rows import operation_name
 from trident.states.state import StateFactory, StateSpec
+from trident.states.url_errors import StateURLError
+from trident.states.urls import StateURL
 
 N = TypeVar("N", bound=Node)
 
@@ -54,17 +56,19 @@ class Builder:
         before = len(self.nodes)
         try:
             yield
-        except PlanError:
+        except Exception:
             del self.nodes[before:]
             raise
 
     def state(
         self, call: str, given: object, name: str | None, outputs: Iterable[str]
     ) -> StateDeclaration:
-        """Declare a state from its factory or spec, under its own name or that of the output.
+        """Declare a state from its factory, URL or spec, under its own name or the output's.
 
         Raises
         ------
+        PlanError
+            When its URL can't be used.
         OperationTypeError
             When there is no factory.
         DuplicateNameError
@@ -139,16 +143,31 @@ def identity_of(factory: StateFactory) -> tuple[str, ...] | None:
 def _factory(call: str, given: object) -> StateFactory:
     if isinstance(given, StateFactory):
         return given
-    what = f"{call}: a StateFactory or StateSpec is due, found"
+    if isinstance(given, str | StateURL):
+        return _from_url(call, given)
+    what = f"{call}: a StateFactory, its URL or a StateSpec is due, found"
     if isinstance(given, type):
         advice = "Pass an instance of it, such as MemoryMapState.Factory() or opaque(path)."
         raise OperationTypeError(what, f"the class {given.__qualname__}", (), advice)
     if type(given).__name__ == "TridentState":
         advice = "A state has one update; merge() the streams first and persist once."
         raise OperationTypeError(what, "a state that is updated already", (), advice)
-    advice = "Use MemoryMapState.Factory(), or a backend such as trident.backends.sqlite.opaque(…)."
+    advice = (
+        'Use MemoryMapState.Factory(), a URL such as "sqlite:counts.db", or a backend such as '
+        "trident.backends.sqlite.opaque(…)."
+    )
     found = operation_name(given) if isinstance(given, Operation) else described(given)
     raise OperationTypeError(what, found, (), advice)
+
+
+def _from_url(call: str, url: str | StateURL) -> StateFactory:
+    from trident.backends.urls import state_from_url  # most topologies use none
+
+    try:
+        return state_from_url(url)
+    except StateURLError as error:
+        what, *rest = error.args
+        raise PlanError(f"{call}: {what}", *rest) from error
 
 
 def _check_partitions(call: str, required: object) -> None:

@@ -1,0 +1,144 @@
+"""Makes the factory of a state from its URL, by the backend that its scheme names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+
+from trident.states.state import StateFactory
+from trident.states.url_errors import StateURLError
+from trident.states.urls import StateURL
+
+GROUP = "trident.states"
+"""The group of entry points under which other packages register schemes."""
+
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """A scheme of our own.
+
+    Parameters
+    ----------
+    home : str
+        Module and function that make the factory; imported when a URL asks for it.
+    extra : str or None
+        The extra that brings the driver.
+    """
+
+    home: str
+    extra: str | None = None
+
+    def entry(self, scheme: str) -> EntryPoint:
+        """What other packages declare in their metadata; ours works without an installation."""
+        return EntryPoint(scheme, self.home, GROUP)
+
+
+_REDIS = BuiltIn("trident.backends.redis:from_url", "redis")
+BUILT_IN: Mapping[str, BuiltIn] = {
+    "redis": _REDIS,
+    "rediss": _REDIS,
+    "redis+cluster": _REDIS,
+    "rediss+cluster": _REDIS,
+    "redis+sentinel": _REDIS,
+    "rediss+sentinel": _REDIS,
+    "memcached": BuiltIn("trident.backends.memcached:from_url", "memcached"),
+    "hbase": BuiltIn("trident.backends.hbase:from_url", "hbase"),
+    "sqlite": BuiltIn("trident.backends.sqlite:from_url"),
+    "memory": BuiltIn("trident.states.memory:from_url"),
+}
+
+
+def state_from_url(url: str | StateURL) -> StateFactory:
+    """Return the factory of the state that a URL describes.
+
+    Connects to nothing and needs no driver: the store is opened by whoever uses the state, in each
+    process anew. A driver that is missing there is an ImportError with the ``pip install`` line.
+    The factory pickles, with the URL's password; no ``repr`` or error shows one. Wherever a
+    topology takes a factory, it takes the URL itself just as well.
+
+    Parameters
+    ----------
+    url : str or StateURL
+        ``scheme:place?option=value&…``. Every scheme takes the options ``mode`` (``opaque``, which
+        is the default, ``transactional`` or ``nontransactional``), ``prefix`` (default: the state's
+        name), ``cache`` (entries to keep in memory), ``max_get`` and ``max_put`` (keys to read and
+        write at once) and ``serializer`` (``json`` or ``pickle``). The table of schemes, and what
+        else each takes, is in ``docs/states.md``.
+
+    Raises
+    ------
+    StateURLError
+        For a URL that is malformed, a scheme or option that is unknown, and a value that doesn't
+        fit; also where the package that registered the scheme can't be used.
+
+    Notes
+    -----
+    Other packages register schemes as entry points of the group ``trident.states``: the name is
+    the scheme, the object a function that takes a `StateURL` and returns a `StateFactory`.
+
+    Examples
+    --------
+    >>> counts = state_from_url("sqlite:counts.db?prefix=words&mode=transactional")
+    >>> counts.kind, counts.store.prefix
+    (<StateType.TRANSACTIONAL: 'transactional'>, 'words')
+    >>> state_from_url("memory:seen?cash=100")
+    Traceback (most recent call last):
+    ...
+    trident.states.url_errors.StateURLError: memory: unknown option 'cash'; there are: cache, ...
+    Did you mean 'cache'?
+    """
+    if not isinstance(url, str | StateURL):
+        raise StateURLError("the URL of a state is a string, found", type(url).__name__)
+    parsed = StateURL.parse(url) if isinstance(url, str) else url
+    built_in = BUILT_IN.get(parsed.scheme)
+    entry = built_in.entry(parsed.scheme) if built_in else _registered(parsed.scheme)
+    make = _loaded(entry)
+    try:
+        factory = make(parsed)
+    except StateURLError:
+        raise
+    except ValueError as error:
+        raise StateURLError(f"{parsed}: {error}") from error
+    if not isinstance(factory, StateFactory):
+        what = f"{parsed.scheme}: {_named(entry)} returned no StateFactory but"
+        raise StateURLError(what, type(factory).__name__)
+    return factory
+
+
+def _registered(scheme: str) -> EntryPoint:
+    """What other packages registered; the installed ones are looked through at each call."""
+    registered = entry_points(group=GROUP)
+    found = [entry for entry in registered if entry.name == scheme]
+    if not found:
+        raise _unknown(scheme, {entry.name for entry in registered})
+    if len(found) > 1:
+        names = " and ".join(sorted(map(_named, found)))
+        advice = "Uninstall all of them but one."
+        raise StateURLError(f"{scheme}: several packages register it: {names}", "", (), advice)
+    return found[0]
+
+
+def _unknown(scheme: str, registered: set[str]) -> StateURLError:
+    what, known = "no scheme of a state's URL is", sorted({*BUILT_IN, *registered})
+    nearest = BUILT_IN.get(StateURLError(what, scheme, known).nearest or "")
+    extra = (nearest and nearest.extra) or "redis"
+    advice = (
+        f'The driver of a store comes with its extra, as in pip install "trident-spark[{extra}]", '
+        "any other scheme with the package that registers it."
+    )
+    return StateURLError(what, scheme, known, advice)
+
+
+def _loaded(entry: EntryPoint) -> Callable[[StateURL], object]:
+    try:
+        make: Callable[[StateURL], object] = entry.load()
+    except Exception as error:
+        what = f"{entry.name}: {_named(entry)} can't be loaded: {type(error).__name__}: {error}"
+        raise StateURLError(what, "", (), "Repair or uninstall that package.") from error
+    return make
+
+
+def _named(entry: EntryPoint) -> str:
+    package = f" of the package {entry.dist.name}" if entry.dist else ""
+    return f"{entry.value}{package}"
