@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.servers.hbase import HBaseServer
+from tests.servers.memcached import MemcachedServers
+from tests.servers.promised import Served, served
+from tests.servers.redis import RedisCluster, RedisServer
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -19,6 +24,36 @@ def spark() -> Iterator[SparkSession]:
     session = local_session()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A Redis server that all tests share: each keeps to keys of its own, and never hurts it."""
+    with served("REDIS", lambda: RedisServer(tmp_path_factory.mktemp("redis"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A Redis Cluster of three masters, shared likewise."""
+    folder = tmp_path_factory.mktemp("redis-cluster")
+    with served("REDIS_CLUSTER", lambda: RedisCluster(folder)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def memcached_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Two Memcached nodes, shared likewise."""
+    folder = tmp_path_factory.mktemp("memcached")
+    with served("MEMCACHED", lambda: MemcachedServers(folder)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hbase_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """HBase behind its Thrift gateway, shared likewise."""
+    with served("HBASE", lambda: HBaseServer(tmp_path_factory.mktemp("hbase"))) as server:
+        yield server
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,0 +1,120 @@
+"""HBase: master, region server and Thrift gateway in one JVM."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from tests.servers.ports import free_port
+from tests.servers.process import MissingServer, ServerProcess
+
+_HERE = Path(__file__).parent
+_MODULES = (
+    "opens java.base/java.lang",
+    "opens java.base/java.lang.reflect",
+    "opens java.base/java.nio",
+    "opens java.base/sun.nio.ch",
+    "opens java.base/jdk.internal.ref",
+    "exports java.base/jdk.internal.misc",
+    "exports java.base/sun.net.util",
+)
+_LOGGING = """\
+log4j.rootLogger=WARN, console
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=%d %p %c{1}: %m%n
+"""
+
+
+class HBaseServer(ServerProcess):
+    """HBase behind its Thrift gateway, which keeps in its folder what it has acknowledged."""
+
+    program = "java"
+    package = "default-jdk-headless"
+    patience = 90.0
+
+    def __init__(self, folder: Path, port: int | None = None) -> None:
+        super().__init__(folder, port)
+        self._zookeeper = free_port()
+
+    @property
+    def url(self) -> str:
+        return f"hbase://{self.host}:{self.port}"
+
+    def command(self) -> Sequence[str]:
+        java, jars = _jdk(), _jars()
+        settings = self.folder / "settings"
+        settings.mkdir(exist_ok=True)
+        (settings / "hbase-site.xml").write_text(_site(self._settings()))
+        (settings / "log4j.properties").write_text(_LOGGING)
+        modules = [f"--add-{kind}={name}=ALL-UNNAMED" for kind, name in map(str.split, _MODULES)]
+        limits = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        classes = ["-cp", f"{settings}{os.pathsep}{jars}/*", str(_HERE / "OneHBase.java")]
+        network = "-Djava.net.preferIPv4Stack=true"
+        return [java, *limits, network, *modules, *classes, str(self.port)]
+
+    def _settings(self) -> Mapping[str, object]:
+        return {
+            "hbase.rootdir": (self.folder / "data").as_uri(),
+            "hbase.tmp.dir": self.folder / "tmp",
+            "hadoop.tmp.dir": self.folder / "tmp" / "hadoop",
+            "hbase.cluster.distributed": "false",
+            # The usual local file system keeps half a block of its checksums to itself, and with
+            # it writes that were acknowledged.
+            "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+            "hbase.wal.provider": "filesystem",
+            "hbase.unsafe.stream.capability.enforce": "false",
+            "hbase.zookeeper.quorum": self.host,
+            "hbase.zookeeper.property.clientPort": self._zookeeper,
+            "hbase.zookeeper.property.dataDir": self.folder / "zookeeper",
+            "zookeeper.session.timeout": 10_000,
+            "hbase.master.hostname": "localhost",
+            "hbase.regionserver.hostname": "localhost",
+            "hbase.unsafe.regionserver.hostname": "localhost",
+            "hbase.localcluster.assign.random.ports": "true",
+            "hbase.master.info.port": -1,
+            "hbase.regionserver.info.port": -1,
+            # Small, and quick to start.
+            "hbase.table.sanity.checks": "false",
+            "hbase.master.wait.on.regionservers.mintostart": 1,
+            "hbase.master.wait.on.regionservers.interval": 50,
+            "hbase.regionserver.msginterval": 100,
+            "hbase.procedure.remote.dispatcher.delay.msec": 0,
+            "hbase.client.pause": 50,
+            "hbase.regionserver.handler.count": 6,
+            "hbase.hconnection.threads.max": 16,
+        }
+
+
+def _site(settings: Mapping[str, object]) -> str:
+    lines = [
+        f"<property><name>{name}</name><value>{escape(str(value))}</value></property>"
+        for name, value in settings.items()
+    ]
+    return "\n".join(["<configuration>", *lines, "</configuration>"])
+
+
+def _jdk() -> str:
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which(str(Path(home, "bin", "java")) if home else "java")
+    # The source launcher is the compiler's.
+    if java is None or not Path(java).resolve().with_name("javac").exists():
+        raise MissingServer(
+            "HBase needs a JDK, not only a Java: setup/servers (default-jdk-headless)"
+        )
+    return java
+
+
+def _jars() -> Path:
+    """Return the folder into which setup/servers put HBase's jars."""
+    version = re.search(r"<hbase.version>(.*)</", (_HERE / "hbase_jars.xml").read_text())
+    assert version is not None
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    jars = Path(cache, "trident-spark", f"hbase-{version[1]}")
+    if not jars.is_dir():
+        raise MissingServer(f"HBase's jars are not in {jars}: setup/servers puts them there")
+    return jars

@@ -1,0 +1,68 @@
+"""Memcached: one node, or several."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from tests.servers.process import ServerProcess, installed, is_root
+
+
+class MemcachedServer(ServerProcess):
+    """One Memcached server.
+
+    Parameters
+    ----------
+    options
+        As on its command line: ``"-m", "1"`` for a megabyte of memory.
+    """
+
+    program = "memcached"
+    package = "memcached"
+
+    def __init__(self, folder: Path, *options: str, port: int | None = None) -> None:
+        super().__init__(folder, port)
+        self.options = options
+
+    @property
+    def url(self) -> str:
+        return f"memcached://{self.host}:{self.port}"
+
+    def command(self) -> Sequence[str]:
+        place = ["-l", self.host, "-p", str(self.port), "-U", "0"]
+        # It refuses to run as root.
+        user = ["-u", "nobody"] if is_root() else []
+        return [installed(self.program, self.package), *place, *user, *self.options]
+
+    def answers(self) -> bool:
+        try:
+            with socket.create_connection((self.host, self.port), timeout=1) as asked:
+                asked.sendall(b"version\r\n")
+                return asked.recv(100).startswith(b"VERSION")
+        except OSError:
+            return False
+
+
+class MemcachedServers:
+    """Several nodes, which know nothing of each other."""
+
+    def __init__(self, folder: Path, nodes: int = 2) -> None:
+        self.nodes = [MemcachedServer(folder / f"node{number}") for number in range(nodes)]
+        self._running = ExitStack()
+
+    @property
+    def url(self) -> str:
+        return "memcached://" + ",".join(f"{node.host}:{node.port}" for node in self.nodes)
+
+    def __enter__(self) -> Self:
+        with ExitStack() as started:
+            for node in self.nodes:
+                started.enter_context(node)
+            self._running = started.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.close()

@@ -1,0 +1,35 @@
+"""Ports that servers can have to themselves."""
+
+from __future__ import annotations
+
+import random
+import socket
+
+# Below those that systems give to outgoing connections: a client that knocks at a dead server's
+# port there may be connected to itself, and the server could not have its port again.
+_LOWEST, _HIGHEST = 12_000, 22_000
+_BUS = 10_000
+
+
+def free_port() -> int:
+    """Return a port that is free, and so is the one 10,000 above it, for Redis Cluster's bus."""
+    for port in random.sample(range(_LOWEST, _HIGHEST), 1000):
+        if _is_free(port) and _is_free(port + _BUS):
+            return port
+    raise RuntimeError(f"no port from {_LOWEST} to {_HIGHEST} is free")
+
+
+def accepts(host: str, port: int) -> bool:
+    """Tell whether someone takes connections there."""
+    with socket.socket() as probe:
+        probe.settimeout(3)
+        return probe.connect_ex((host, port)) == 0
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True

@@ -1,0 +1,165 @@
+"""A server's process: started, killed, paused, restarted where it was."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar, Self
+
+from tests.servers.ports import accepts, free_port
+
+# Reads until the tests' process is gone, however it ended
+_GUARD = ("sh", "-c", 'read -r _; kill -9 "$0"')
+
+
+class MissingServer(Exception):
+    """A server can't be had on this machine; the text says why, and what to do."""
+
+
+class ServerProcess(ABC):
+    """A server of one process, on this machine only; nothing of it outlives the tests.
+
+    Parameters
+    ----------
+    folder : Path
+        Where its data and its log are; made if it isn't there.
+    port : int or None
+        None takes a free one. A restarted server has the port it had.
+
+    Attributes
+    ----------
+    process : Popen
+        What was started last.
+    """
+
+    program: ClassVar[str]
+    package: ClassVar[str]
+    patience: ClassVar[float] = 30.0
+
+    host = "127.0.0.1"
+
+    def __init__(self, folder: Path, port: int | None = None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.port = port or free_port()
+        self.log = folder / "server.log"
+        self.process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """The address that `state_from_url` takes."""
+
+    @abstractmethod
+    def command(self) -> Sequence[str]:
+        """Return what is run; raise MissingServer where it isn't installed."""
+
+    def answers(self) -> bool:
+        """Tell whether it serves clients."""
+        return accepts(self.host, self.port)
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def start(self) -> None:
+        """Start it, and return when it answers."""
+        assert not self.running, f"{self.program} runs already"
+        command = self.command()
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        guard = (*_GUARD, str(self.process.pid))
+        self._guard = subprocess.Popen(guard, stdin=subprocess.PIPE, start_new_session=True)
+        try:
+            wait_until(lambda: not self.running or self.answers(), self.patience)
+            started = self.running
+        except TimeoutError:
+            started = False
+        if not started:
+            self.kill()
+            raise RuntimeError(f"{self.program} did not start; its log ends:\n{self._last_lines()}")
+
+    def kill(self) -> None:
+        """End it at once, as a crash does."""
+        if self.process is not None:
+            self.process.kill()
+            self._ended()
+
+    def stop(self) -> None:
+        """Ask it to end, and wait until it has."""
+        if self.process is not None:
+            self.resume()
+            self.process.terminate()
+            self._ended()
+
+    def pause(self) -> None:
+        """Let it do nothing more, its connections open, until `resume`."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def restart(self) -> None:
+        """Start it again, on the same port and data; stop it first where it runs."""
+        self.stop()
+        self.start()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.process is not None:
+            self.process.send_signal(number)
+
+    def _ended(self) -> None:
+        assert self.process is not None
+        # The guard goes before the process is reaped: then its number can't be another's yet.
+        if self._guard is not None:
+            assert self._guard.stdin is not None
+            self._guard.kill()
+            self._guard.wait()
+            self._guard.stdin.close()
+            self._guard = None
+        try:
+            self.process.wait(self.patience)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+    def _last_lines(self) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
+
+
+def installed(program: str, package: str) -> str:
+    """Return where `program` is; raise MissingServer where it isn't."""
+    found = shutil.which(program)
+    if found is None:
+        raise MissingServer(f"{program} is not installed: setup/servers (Debian's {package})")
+    return found
+
+
+def is_root() -> bool:
+    return os.getuid() == 0
+
+
+def wait_until(condition: Callable[[], object], patience: float = 30.0) -> None:
+    """Return when `condition` is true; raise TimeoutError after `patience` seconds."""
+    deadline = time.monotonic() + patience
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"it did not become so within {patience} s")
+        time.sleep(0.02)
