@@ -132,6 +132,14 @@ class MapStateFactory(StateFactory):
         """What tells two states apart: (store, database, prefix)."""
         return self.store.identity
 
+    @property
+    def buckets(self) -> int | None:
+        """Of how many parts the store is made, ``crc32(encoded key)`` modulo which tells a key's.
+
+        None where that is of no concern; the shuffle before an update keeps each part in one task.
+        """
+        return getattr(self.store, "buckets", None)
+
     def named(self, name: str) -> Self:
         """Return the factory of the state called `name`: its default prefix is filled in."""
         store = self.store.named(name)

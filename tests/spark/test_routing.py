@@ -33,3 +33,12 @@ def test_buckets_are_the_same(
     frame = by_key(spark.createDataFrame(keys, ddl), tuple(types), types, 5, Schemas(spark))
     found = {tuple(row[:-1]): row[BUCKET] for row in frame.collect()}
     assert found == {key: bucket(key, 5) for key in keys}
+
+
+@pytest.mark.parametrize("kind", ["string", "double"])
+def test_each_bucket_of_a_store_is_in_one_partition(spark: SparkSession, kind: str) -> None:
+    keys = [(str(n) if kind == "string" else n / 4,) for n in range(200)]
+    types = {"k": kind}
+    frame = by_key(spark.createDataFrame(keys, f"k {kind}"), ["k"], types, 3, Schemas(spark), 8)
+    found = {row["k"]: row[BUCKET] for row in frame.collect()}
+    assert found == {key[0]: bucket(key, 8) % 3 for key in keys}

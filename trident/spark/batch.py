@@ -26,7 +26,7 @@ from trident.spark.compile import Compiler
 from trident.spark.flow import Flow
 from trident.spark.group import GroupPlan, is_on_driver
 from trident.spark.kernels import array_of
-from trident.spark.natives import combines_in_python
+from trident.spark.natives import combines_in_python, is_native
 from trident.spark.queries import Lookup, QueryStep, answered
 from trident.spark.schemas import Schemas, frame_of, quoted, selected
 from trident.spark.steps import Place, Step, Task
@@ -142,10 +142,11 @@ class SparkBatch:
         flow, steps = self._before(node)
         key = self._key(node)
         count = self._count(node) if key else 1
-        if count > 1:
-            flow = self._compiler.routed(flow, key, count)
-        else:
+        buckets = getattr(node.state.factory, "buckets", None)
+        if count == 1:
             flow = self._compiler.gathered(flow)
+        elif buckets is not None or not self._is_grouped(node, count, flow):
+            flow = self._compiler.routed(flow, key, count, buckets)
         names = () if update.kept is None else self._group.needed[node]
         types = {name: field_type(node, name) for name in names}
         schema = self._schemas.of({**types, STATUS: "binary"})
@@ -162,6 +163,19 @@ class SparkBatch:
 
     def _judge(self, statuses: DataFrame) -> None:
         self._outcome += judged(statuses.toArrow().column(0).to_pylist())
+
+    def _is_grouped(self, node: StateUpdateNode, count: int, flow: Flow) -> bool:
+        """Whether each key is in one partition already, and it doesn't matter in which.
+
+        So it is behind Catalyst's aggregate, for a map: its partitions have no names.
+        """
+        aggregate = self._group.before_hints(node)
+        return (
+            isinstance(node.state.factory, MapStateFactory)
+            and isinstance(aggregate, AggregateNode)
+            and is_native(aggregate.aggregator)
+            and flow.partitions == count
+        )
 
     def _before(self, node: StateUpdateNode) -> tuple[Flow, tuple[Step, ...]]:
         """What an update takes, and the steps that it runs itself before it."""

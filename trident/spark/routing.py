@@ -16,13 +16,23 @@ from trident.states.errors import SerializationError
 from trident.states.keys import encode_key, encode_keys
 
 BUCKET = "__trident_bucket"
+_ALL = 2**32
+"""How many values crc32 has."""
 _WHOLE = ("long", "bigint", "int", "short", "smallint", "byte", "tinyint")
 
 
 def by_key(
-    frame: DataFrame, names: Sequence[str], types: Mapping[str, str], count: int, schemas: Schemas
+    frame: DataFrame,
+    names: Sequence[str],
+    types: Mapping[str, str],
+    count: int,
+    schemas: Schemas,
+    buckets: int | None = None,
 ) -> DataFrame:
     """Move every row to the partition ``crc32(encoded key) mod count``, kept in a column.
+
+    A store that is itself divided into `buckets` by that number has each of them in one
+    partition: the number is then taken modulo `buckets` first.
 
     Spark's own hash would spread keys as well, but a state's partition needs a name that means
     the same after a restart, in another version, and on the local engine.
@@ -39,13 +49,17 @@ def by_key(
         How many partitions.
     schemas : Schemas
         Looks the types up.
+    buckets : int or None
+        Of how many parts the store is made.
     """
-    bucket = _expression(names, types)
-    if bucket is not None:
-        frame = frame.withColumn(BUCKET, (bucket % count).cast("int"))
+    hashed = _expression(names, types)
+    if hashed is not None:
+        hashed = hashed if buckets is None else hashed % buckets
+        frame = frame.withColumn(BUCKET, (hashed % count).cast("int"))
     else:
         schema = schemas.of({**types, BUCKET: "int"})
-        frame = frame.mapInArrow(Buckets(tuple(names), count, schema.arrow), schema.struct)
+        kernel = Buckets(tuple(names), count, schema.arrow, buckets or _ALL)
+        frame = frame.mapInArrow(kernel, schema.struct)
     return frame.repartitionById(count, BUCKET)
 
 
@@ -79,6 +93,7 @@ class Buckets:
     names: tuple[str, ...]
     count: int
     schema: pa.Schema
+    buckets: int = _ALL
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -87,6 +102,6 @@ class Buckets:
                 keys = encode_keys(zip(*columns, strict=True))
             except SerializationError as error:
                 raise raised_in_stage(error) from None
-            buckets = [crc32(key) % self.count for key in keys]
+            buckets = [crc32(key) % self.buckets % self.count for key in keys]
             arrays = [*batch.columns, pa.array(buckets, pa.int32())]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
