@@ -180,10 +180,10 @@ class TridentTopology:
         on_failure : str
             What follows then: ``"stop"`` keeps the batch for the next start, ``"dead-letter"``
             commits it without any update.
-        adopt : path, mapping or Adoption, optional
+        adopt : path, mapping, Adoption or StormState, optional
             An old checkpoint whose state this one takes over, once; where that is gone, the
             ``lineage`` of the state, and whether the batch ``in_flight`` is ``"committed"`` or to
-            ``"burn"``.
+            ``"burn"``. For state that Storm wrote, ``{"base": its last txid}``.
 
         Returns
         -------

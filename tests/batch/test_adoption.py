@@ -15,7 +15,7 @@ from tests.batch.counting import (
     open_runner,
     seen_elsewhere,
 )
-from trident.batch.adoption import Adoption
+from trident.batch.adoption import Adoption, StormState
 from trident.log.checkpoint import Checkpoint
 from trident.log.errors import AdoptionError, CheckpointInUseError, TakenOverError
 from trident.log.log import Log, MemoryLog
@@ -24,7 +24,7 @@ from trident.states.errors import LineageError, LostStateError
 from trident.states.memory import MemoryMap
 from trident.states.opaque import OpaqueMap
 from trident.states.transactional import TransactionalMap
-from trident.states.values import Token
+from trident.states.values import OpaqueValue, Token
 from trident.testing import fail_at
 
 
@@ -278,3 +278,49 @@ def test_what_says_too_little_is_refused(state: OpaqueMap, adopt: Any) -> None:
     with pytest.raises(AdoptionError):
         open_runner(log, state, adopt=adopt)
     assert log.newest() is None
+
+
+# Storm wrote the state
+
+
+def storms(**entries: OpaqueValue) -> OpaqueMap:
+    """A state without a control record."""
+    state = memory_state()
+    state.backing.multiPut([key.encode() for key in entries], list(entries.values()))
+    return state
+
+
+def test_storms_state_is_read_at_once_and_counted_on() -> None:
+    state = storms(a=OpaqueValue(17, 0, 5, 4), b=OpaqueValue(3, 0, 2, 1))
+    log = MemoryLog("new")
+    runner = open_runner(log, state, adopt={"base": 17})
+    assert (runner.base, runner.next_txid, runner.last) == (17, 18, None)
+    assert counts(state, "a b c") == [5, 2, None]
+    runner.run(Words(CountingEngine(state), "a c"))
+    assert counts(state, "a b c") == [6, 2, 1]
+    assert newest(log).committed == 18
+
+
+def test_what_storms_last_batch_left_uncommitted_does_not_count() -> None:
+    state = storms(a=OpaqueValue(18, 0, 9, 5), b=OpaqueValue(18, 0, 1, None))
+    runner = open_runner(MemoryLog("new"), state, adopt=StormState(17))
+    assert counts(state, "a b") == [5, None]
+    runner.run(Words(CountingEngine(state), "a"))
+    runner.run(Words(CountingEngine(state), "b"))
+    assert counts(state, "a b") == [6, 1]
+
+
+def test_storms_state_is_taken_over_once() -> None:
+    state = storms(a=OpaqueValue(17, 0, 5, 4))
+    log = MemoryLog("new")
+    open_runner(log, state, adopt={"base": 17}).run(Words(CountingEngine(state), "a"))
+    open_runner(log, state, adopt={"base": 17}).run(Words(CountingEngine(state), "a"))
+    assert counts(state, "a") == [7]
+    with pytest.raises(LineageError):
+        open_runner(MemoryLog("other"), state, adopt={"base": 17})
+
+
+@pytest.mark.parametrize("base", [0, -1, "17", None, True, 1.0])
+def test_storms_last_txid_is_a_number_from_1(base: Any) -> None:
+    with pytest.raises(AdoptionError, match="the last txid that Storm committed"):
+        open_runner(MemoryLog("new"), memory_state(), adopt={"base": base})

@@ -47,7 +47,28 @@ class Adoption:
             )
 
 
-Adopt = str | os.PathLike[str] | Mapping[str, Any] | Adoption
+@dataclass(frozen=True, slots=True)
+class StormState:
+    """How to continue state that Storm wrote.
+
+    Parameters
+    ----------
+    base : int
+        Storm's last txid: what it wrote up to that batch counts, what a later one left does not.
+    """
+
+    base: int
+
+    def __post_init__(self) -> None:
+        if type(self.base) is not int or self.base < 1:
+            raise AdoptionError(
+                "adopt=",
+                f"base is {self.base!r}",
+                "Give the last txid that Storm committed, a whole number from 1.",
+            )
+
+
+Adopt = str | os.PathLike[str] | Mapping[str, Any] | Adoption | StormState
 
 
 def adopt_state(log: Log, group: str, states: GroupStates, adopt: Adopt) -> LogEntry:
@@ -61,9 +82,10 @@ def adopt_state(log: Log, group: str, states: GroupStates, adopt: Adopt) -> LogE
         The batch group.
     states : GroupStates
         Its states; only read.
-    adopt : path, mapping or Adoption
+    adopt : path, mapping, Adoption or StormState
         The path of the older checkpoint, which then can't be started any more; or, where that is
-        gone, the lineage of its states and what to do with the batch that was in flight.
+        gone, the lineage of its states and what to do with the batch that was in flight; or the
+        last txid of Storm's, where Storm wrote the states.
 
     Raises
     ------
@@ -71,18 +93,37 @@ def adopt_state(log: Log, group: str, states: GroupStates, adopt: Adopt) -> LogE
         When there is nothing to adopt, or not in this way.
     CheckpointInUseError
         When a run still holds the older checkpoint.
+    LineageError
+        When a state that is said to be Storm's belongs to a log of ours.
     """
-    if isinstance(adopt, Mapping):
-        if adopt.keys() != {"lineage", "in_flight"}:
-            raise AdoptionError(
-                "adopt=",
-                f"found the keys {', '.join(map(str, adopt)) or 'none'}",
-                "Give 'lineage' and 'in_flight'.",
-            )
-        adopt = Adoption(**adopt)
-    if isinstance(adopt, Adoption):
-        return _from_states(states, adopt)
-    return _from_log(log, group, adopt)
+    match _told(adopt):
+        case Adoption() as adoption:
+            return _from_states(states, adoption)
+        case StormState(base):
+            return _from_storm(states, base)
+        case path:
+            return _from_log(log, group, path)
+
+
+def _told(adopt: Adopt) -> str | os.PathLike[str] | Adoption | StormState:
+    if not isinstance(adopt, Mapping):
+        return adopt
+    if adopt.keys() == {"lineage", "in_flight"}:
+        return Adoption(**adopt)
+    if adopt.keys() == {"base"}:
+        return StormState(**adopt)
+    raise AdoptionError(
+        "adopt=",
+        f"found the keys {', '.join(map(str, adopt)) or 'none'}",
+        "Give 'lineage' and 'in_flight'; or 'base', for state that Storm wrote.",
+    )
+
+
+def _from_storm(states: GroupStates, base: int) -> LogEntry:
+    lineage = secrets.token_hex(8)
+    states.check_unowned(lineage)
+    # Whatever Storm left of the batch after it would pass for our attempt 0.
+    return LogEntry(1, "", lineage, begun=Token(base + 1, 1), committed=base, base=base)
 
 
 def _from_log(log: Log, group: str, path: str | os.PathLike[str]) -> LogEntry:

@@ -40,7 +40,7 @@ def opening_entry(
         The schema of each stream, by its id.
     clock : str
         Who decides what a batch is.
-    adopt : path, mapping, Adoption or None
+    adopt : path, mapping, Adoption, StormState or None
         Whose state a new log takes over; ignored once that is done.
 
     Raises
@@ -72,7 +72,7 @@ def _check_same(
 ) -> None:
     if newest.successor is not None:
         raise adopted_already(log, newest.successor[1])
-    if adopt is not None and not newest.adopted:
+    if adopt is not None and not newest.adopted and not newest.base:
         raise AdoptionError(
             log.place,
             f"it has state of its own, up to batch {newest.committed}",

@@ -107,7 +107,7 @@ class BatchRunner:
             The schema of each stream of the group, by its id.
         clock : str
             ``"spout"`` or ``"dataframe"``.
-        adopt : path, mapping, Adoption or None
+        adopt : path, mapping, Adoption, StormState or None
             Whose state a new log takes over; see :func:`adopt_state`. Ignored once that is done.
 
         Raises
@@ -122,6 +122,8 @@ class BatchRunner:
         )
         self._writer.begin(first)
         self._states.catch_up(first)
+        if first.committed == first.base > 0 and not first.adopted:
+            self._states.own(first)
 
     @property
     def base(self) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trident.log.entry import LogEntry
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import LineageError
-from trident.states.values import StateType
+from trident.states.values import StateType, Token
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,13 @@ class GroupStates:
                 listed=entry.states.get(name),
                 adopted=adopted,
             )
+
+    def own(self, entry: LogEntry) -> None:
+        """Give states that Storm wrote their first record, so that they can be read at once."""
+        record = ControlRecord(entry.lineage, Token(entry.committed, 0), entry.committed)
+        for control in self.controls.values():
+            if control.read() is None:
+                control.begin(record)
 
     def begin(self, record: ControlRecord, entry: LogEntry) -> None:
         """Begin `record` at every state; raises as :meth:`Control.begin`."""
