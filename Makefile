@@ -1,5 +1,5 @@
-# Every target sets up what it needs: a virtual environment in .venv, and Java for those that
-# start Spark. `make` alone lists them.
+# Every target sets up what it needs: a virtual environment in .venv, Java for those that start
+# Spark, and servers for those that test with them. `make` alone lists them.
 
 ENV    := .venv
 STAMP  := $(ENV)/complete
@@ -10,7 +10,7 @@ PYTEST_ARGS ?=
 BENCH  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help wordcount test bench lint typecheck lock environment java clean
+.PHONY: help wordcount test bench lint typecheck lock environment java servers clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,10 +18,10 @@ help: ## show this list
 wordcount: $(STAMP) java ## count words on Spark, exactly once: Python's own documentation, or INPUT=file-or-folder
 	@$(PYTHON_IN_ENV) examples/wordcount.py $(if $(INPUT),"$(INPUT)") $(if $(DATA),--data "$(DATA)")
 
-test: $(STAMP) java ## run every test (PYTEST_ARGS="-k word" for some of them)
+test: $(STAMP) servers java ## run every test (PYTEST_ARGS="-k word" for some of them)
 	@$(PYTHON_IN_ENV) -m pytest $(PYTEST_ARGS)
 
-bench: $(STAMP) java ## measure, as ratios to the hand-written job of the same run (BENCH="sqlite drpc" for some)
+bench: $(STAMP) servers java ## measure, as ratios to the hand-written job of the same run (BENCH="sqlite drpc" for some)
 	@$(PYTHON_IN_ENV) -m tests.bench $(BENCH)
 
 lint: $(STAMP) ## check the style
@@ -47,6 +47,9 @@ $(STAMP): requirements.lock pyproject.toml setup/environment
 
 java:
 	@setup/java
+
+servers: ## install Redis, Memcached and HBase, which the tests start by themselves
+	@setup/servers
 
 clean: ## remove the environment and what tools left behind (not wordcount-data)
 	rm -rf $(ENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -13,7 +13,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TOOLS = ("awk", "cat", "dirname", "find", "head", "mkdir", "rm", "sed", "sh", "touch")
+TOOLS = (
+    "awk",
+    "cat",
+    "dirname",
+    "find",
+    "head",
+    "mkdir",
+    "mktemp",
+    "mv",
+    "rm",
+    "sed",
+    "sh",
+    "touch",
+)
 
 # Runs what the scripts ask of an interpreter, as if it were another version
 PRETENDED_PYTHON = """\

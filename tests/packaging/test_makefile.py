@@ -21,6 +21,9 @@ def project(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "setup", folder / "setup")
     for name in ("Makefile", "requirements.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, folder / name)
+    jars = Path("tests", "servers", "hbase_jars.xml")
+    (folder / jars).parent.mkdir(parents=True)
+    shutil.copy(ROOT / jars, folder / jars)
     return folder
 
 
@@ -57,3 +60,26 @@ def test_an_interpreter_can_be_named(machine: Machine, project: Path) -> None:
     done = machine.run(str(MAKE), "environment", f"PYTHON={mine}", cwd=project)
     assert done.returncode == 0, done.stderr
     assert "(3.12.1)" in done.stdout
+
+
+def test_tests_run_without_servers(machine: Machine, project: Path) -> None:
+    machine.python("python3", "3.11.2")
+    machine.java("17.0.15")
+    done = machine.run(str(MAKE), "test", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert "sudo apt-get install" in done.stderr
+
+
+def test_tests_do_not_run_without_servers_in_ci(machine: Machine, project: Path) -> None:
+    machine.python("python3", "3.11.2")
+    machine.java("17.0.15")
+    done = machine.run(str(MAKE), "test", cwd=project, CI="true")
+    assert done.returncode != 0
+    assert "redis-server" in done.stderr
+
+
+def test_style_and_types_need_neither_servers_nor_java(machine: Machine, project: Path) -> None:
+    planned = machine.run(str(MAKE), "--dry-run", "lint", "typecheck", cwd=project).stdout
+    assert "ruff" in planned
+    assert "setup/servers" not in planned
+    assert "setup/java" not in planned

@@ -100,12 +100,11 @@ def _site(settings: Mapping[str, object]) -> str:
 
 def _jdk() -> str:
     home = os.environ.get("JAVA_HOME")
-    java = shutil.which(str(Path(home, "bin", "java")) if home else "java")
-    # The source launcher is the compiler's.
-    if java is None or not Path(java).resolve().with_name("javac").exists():
-        raise MissingServer(
-            "HBase needs a JDK, not only a Java: setup/servers (default-jdk-headless)"
-        )
+    programs = os.path.join(home, "bin") if home else None
+    java, javac = shutil.which("java", path=programs), shutil.which("javac", path=programs)
+    # Java runs a source file with its compiler.
+    if java is None or javac is None:
+        raise MissingServer("HBase's launcher needs a JDK: setup/servers (default-jdk-headless)")
     return java
 
 
