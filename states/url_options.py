@@ -17,7 +17,7 @@ _SERIALIZERS = {"json": JSONSerializer, "pickle": PickleSerializer}
 _COUNTS = {"cache": "cache_size", "max_get": "max_get", "max_put": "max_put"}
 _COMMON = ("mode", "prefix", "serializer", *_COUNTS)
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
-_SECRET = re.compile("passw|passphrase|pwd|secret|token|auth|credential|api_?key", re.IGNORECASE)
+_SECRET = re.compile("passw|passphrase|pwd|secret|token|auth|credential|api[-_]?key", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -191,6 +191,7 @@ def _options(scheme: str, query: str) -> dict[str, str]:
             what = f"{scheme}: an option is written name=value, one is not"
             raise StateURLError(what, "", (), "In a value write & as %26.")
         if name in options:
-            raise StateURLError(f"{scheme}: option {name} is given twice")
+            shown = "" if any(map(is_secret, options)) else f" {name}"  # it may be a secret's rest
+            raise StateURLError(f"{scheme}: option{shown} is given twice")
         options[name] = _decoded(scheme, value)
     return options
