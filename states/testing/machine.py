@@ -16,13 +16,14 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from trident.states.backing_map import IBackingMap
+from trident.states.backing_map import Ability, IBackingMap, abilities
 from trident.states.cached import CachedMap
 from trident.states.committed import read_committed
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import FailedException, LostWritesError, StaleBatchError
 from trident.states.opaque import OpaqueMap
 from trident.states.stored_map import StoredMap
+from trident.states.testing.misfortunes import Misfortunes
 from trident.states.testing.stores import FencedMap, PlainMap, Server
 from trident.states.updaters import ValueUpdater
 from trident.states.values import StateType, Token
@@ -36,6 +37,7 @@ CONTENTS = st.tuples(
     *[st.dictionaries(st.sampled_from(KEYS), st.sampled_from([True, True, False]))] * 2
 )
 MISFORTUNES = st.sampled_from(["", "", "", "", "refuse", "crash", "lose_answer", "hold"])
+_CONDITIONAL = {Ability.FENCED, Ability.ENTRY, Ability.VERSIONED}
 REACHED = st.sampled_from([2, 2, 2, 1, 0])
 
 
@@ -94,7 +96,7 @@ class StatesMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.servers = Server(), Server()
+        self.servers: tuple[Any, Any] = self.make_server(), self.make_server()
         self.history: list[Values] = [({}, {})]
         self.exceptions: dict[int, int] = {}
         self.listed: list[Token | None] = [None, None]
@@ -115,8 +117,16 @@ class StatesMachine(RuleBasedStateMachine):
     def transactional(self) -> bool:
         return self.state.rules.kind is StateType.TRANSACTIONAL
 
+    def make_server(self) -> Misfortunes:
+        """Return what is behind a state: empty, and nobody else's."""
+        return Server()
+
+    def open_map(self, server: Any) -> IBackingMap:
+        """Return another map over what is on `server`."""
+        return self.store(server)
+
     def _caches(self) -> Sequence[IBackingMap]:
-        maps: list[IBackingMap] = [self.store(server) for server in self.servers]
+        maps = [self.open_map(server) for server in self.servers]
         return [CachedMap(each, self.cache_size) for each in maps] if self.cache_size else maps
 
     def backing(self, attempt: Attempt, state: int) -> IBackingMap:
@@ -141,7 +151,7 @@ class StatesMachine(RuleBasedStateMachine):
         token = Token(txid, self.next_attempt)
         self.next_attempt += 1
         record = ControlRecord("log", token, self.committed, dict(self.exceptions))
-        controls = [self.control(self.store(server)) for server in self.servers]
+        controls = [self.control(self.open_map(server)) for server in self.servers]
         attempt = Attempt(self.driver, record, emission, content, controls, self.caches)
         self.attempts.append(attempt)
         self._go_on(attempt, begun)
@@ -206,7 +216,7 @@ class StatesMachine(RuleBasedStateMachine):
         self._write(task)
         server.calm()
 
-    def _meet(self, misfortune: str, server: Server) -> None:
+    def _meet(self, misfortune: str, server: Misfortunes) -> None:
         match misfortune:
             case "refuse":
                 server.refuse()
@@ -215,7 +225,7 @@ class StatesMachine(RuleBasedStateMachine):
             case "lose_answer":
                 server.lose_answer()
             # What a write without a condition does when it arrives late is left open.
-            case "hold" if self.store is not PlainMap:
+            case "hold" if abilities(self.open_map(server)) & _CONDITIONAL:
                 server.hold()
 
     def _write(self, task: Task) -> None:
@@ -279,7 +289,7 @@ class StatesMachine(RuleBasedStateMachine):
         self.next_attempt += 1
         self.caches = self._caches()
         for server, listed in zip(self.servers, self.listed, strict=True):
-            control = self.control(self.store(server))
+            control = self.control(self.open_map(server))
             control.catch_up("log", self.committed, self.exceptions, listed=listed)
         self.floor = self.committed
 
@@ -289,7 +299,7 @@ class StatesMachine(RuleBasedStateMachine):
     def fail_over(self, state: int, lost: int) -> None:
         """Another server takes over, without the newest of what no one has confirmed."""
         self.servers[state].fail_over(lost)
-        records = [self.control(self.store(server)).read() for server in self.servers]
+        records = [self.control(self.open_map(server)).read() for server in self.servers]
         self.floor = min(record.committed if record else 0 for record in records)
 
     @rule(state=st.sampled_from([0, 1]))
@@ -314,7 +324,7 @@ class StatesMachine(RuleBasedStateMachine):
                 self._finish()
             return [first, _values(views[1])]
 
-        readers = [self.state(self.store(server)) for server in self.servers]
+        readers = [self.state(self.open_map(server)) for server in self.servers]
         try:
             found = self.read([("group", reader) for reader in readers], query)
         except FailedException:
@@ -336,6 +346,13 @@ class StatesMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Everything that is late arrives; then a driver works alone."""
+        try:
+            self._end()
+        finally:
+            for server in self.servers:
+                server.close()
+
+    def _end(self) -> None:
         for task in list(self.tasks):
             self._write(task)
         for server in self.servers:
@@ -343,7 +360,7 @@ class StatesMachine(RuleBasedStateMachine):
         self._alone()
         self._alone()
         for state, server in enumerate(self.servers):
-            found = _values(self.state(self.store(server)))
+            found = _values(self.state(self.open_map(server)))
             expected = self.history[-1][state]
             assert found == expected, f"state {state} holds {found} instead of {expected}"
 

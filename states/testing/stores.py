@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from trident.states.backing_map import IBackingMap
-from trident.states.errors import StateUnavailableError
 from trident.states.keys import CONTROL_KEY
+from trident.states.testing.misfortunes import Misfortunes
 
 T = TypeVar("T")
 Changes = list[tuple[bytes, tuple[bytes, int] | None]]
@@ -22,11 +22,8 @@ _NUMBERS = count()
 _SERVERS: WeakValueDictionary[int, Server] = WeakValueDictionary()
 
 
-class Server:
+class Server(Misfortunes):
     """What several maps share: entries, the control record among them, and what goes wrong.
-
-    A misfortune is asked for beforehand and befalls the next write, of entries or of the control
-    record.
 
     Examples
     --------
@@ -42,13 +39,11 @@ class Server:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.number = next(_NUMBERS)
         _SERVERS[self.number] = self
         self.entries: dict[bytes, tuple[bytes, int]] = {}
         self.versions = count(1)
-        self.incarnation = 0
-        self.held: list[Callable[[], object]] = []
-        self._misfortune: Callable[[Callable[[], Changes]], None] | None = None
         self._undo: list[tuple[bytes, tuple[bytes, int] | None]] = []
 
     def get(self, key: bytes) -> tuple[bytes, int] | None:
@@ -56,46 +51,22 @@ class Server:
 
     def write(self, decide: Callable[[], tuple[Changes, T]]) -> T:
         """Let `decide` look at the entries and say what to change, and apply that, at once."""
-        misfortune, self._misfortune = self._misfortune, None
-        if misfortune:
-            misfortune(lambda: decide()[0])
-            raise StateUnavailableError("a store in memory", "no answer came")
-        changes, answer = decide()
-        self._apply(changes)
-        return answer
 
-    def refuse(self) -> None:
-        """The next write never arrives."""
-        self._misfortune = lambda changes: None
+        def whole() -> T:
+            changes, answer = decide()
+            self._apply(changes)
+            return answer
 
-    def crash(self, after: int) -> None:
-        """Of the next write, only the first `after` entries are stored."""
-        self._misfortune = lambda changes: self._apply(changes()[:after])
-
-    def lose_answer(self) -> None:
-        """The next write is stored, but its writer hears nothing."""
-        self._misfortune = lambda changes: self._apply(changes())
-
-    def hold(self) -> None:
-        """The next write stays on its way, until :meth:`release`; its writer hears nothing."""
-        self._misfortune = lambda changes: self.held.append(lambda: self._apply(changes()))
-
-    def calm(self) -> None:
-        """No misfortune befalls the next write after all."""
-        self._misfortune = None
-
-    def release(self) -> None:
-        """The writes that were held arrive now, late."""
-        held, self.held = self.held, []
-        for arrive in held:
-            arrive()
+        return self.befall(
+            "a store in memory", whole, lambda after: self._apply(decide()[0][:after])
+        )
 
     def fail_over(self, lost: int = 0) -> None:
         """Another server takes over, without the `lost` newest changes of an entry."""
         for key, before in reversed(self._undo[len(self._undo) - min(lost, len(self._undo)) :]):
             self._put(key, before)
         self._undo.clear()
-        self.incarnation += 1
+        super().fail_over()
 
     def persist(self) -> None:
         """What was stored so far can't be lost any more."""
