@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
+from operator import add, is_
 from typing import Any
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
@@ -103,11 +105,7 @@ class Attempt:
             or not set(map(type, currents)) <= _IMMUTABLE
         ):
             return self.update(keys, _Combined(combiner, partials))
-        combine = combiner.combine
-        values = [
-            partial if current is None else combine(current, partial)
-            for current, partial in zip(currents, partials, strict=True)
-        ]
+        values = _combined(currents, partials, combiner)
         _check_longs(keys, values)
         self._values.update(zip(keys, values, strict=True))
         self._remember(keys, _Combined(combiner, partials))
@@ -150,12 +148,13 @@ class Attempt:
         self._remove(dead)
         if isinstance(self._path, FencedPath):
             for keys in _chunks(list(self._adds)):
-                self._path.add(keys, [self._adds[key] for key in keys])
+                self._path.add(keys, list(map(self._adds.__getitem__, keys)))
         for keys in _chunks(list(self._values)):
-            values = [self._values[key] for key in keys]
-            befores = [self._befores[key] for key in keys]
+            values = list(map(self._values.__getitem__, keys))
+            befores = list(map(self._befores.__getitem__, keys))
             self._path.write(keys, self._rules.write(values, befores, self.record), self._redo)
-        return {key for key, value in self._values.items() if value is None}
+        removed = any(map(is_, self._values.values(), repeat(None)))
+        return {key for key, value in self._values.items() if value is None} if removed else set()
 
     def _remove(self, dead: set[bytes]) -> None:
         """Remove tombstones physically, but none of a key that this attempt writes.
@@ -172,7 +171,7 @@ class Attempt:
             if gone:
                 self._path.remove(gone)
 
-    def _redo(self, keys: Sequence[bytes], stored: Sequence[Any]) -> list[Any]:
+    def _redo(self, keys: Sequence[bytes], stored: Sequence[Any]) -> Sequence[Any]:
         befores = self._rules.read(stored, self.record)
         applied = set(self._rules.applied(keys, stored, self.record))
         values = dict(zip(keys, befores, strict=True))
@@ -197,6 +196,8 @@ class Attempt:
             read = self._rules.read(stored, self.record)
             self._applied.update(self._rules.applied(asked, stored, self.record))
             befores.update(zip(asked, read, strict=True))
+            if len(asked) == len(keys):
+                return read
         return [values[key] if key in values else befores[key] for key in keys]
 
     def _settle(self, keys: Sequence[bytes]) -> None:
@@ -205,6 +206,19 @@ class Attempt:
             return
         amounts = {key: self._adds.pop(key) for key in set(keys) if key in self._adds}
         self.combine(list(amounts), list(amounts.values()), self._adder)
+
+
+def _combined(currents: Sequence[Any], partials: Sequence[Any], combiner: Combiner) -> list[Any]:
+    # What adds is called for plain numbers only where they leave the 64 bits.
+    if combiner.adds and set(map(type, currents)) | set(map(type, partials)) == {int}:
+        values = list(map(add, currents, partials))
+        if min(values) >= -(2**63) and max(values) < 2**63:
+            return values
+    combine = combiner.combine
+    return [
+        partial if current is None else combine(current, partial)
+        for current, partial in zip(currents, partials, strict=True)
+    ]
 
 
 class _Combined(Sequence[Update]):

@@ -74,7 +74,7 @@ class IBackingMap(ABC):
     """
 
     @abstractmethod
-    def multiGet(self, keys: Sequence[Any]) -> list[Any]:
+    def multiGet(self, keys: Sequence[Any]) -> Sequence[Any]:
         """Return the values of `keys`, in their order, None for each that is absent.
 
         Called once a chunk of keys a partition a batch; `keys` may be empty.
@@ -122,7 +122,7 @@ class IBackingMap(ABC):
         """Remove entries physically, under the same condition as :meth:`multiPutFenced`."""
         raise NotImplementedError
 
-    def multiGetVersioned(self, keys: Sequence[Any]) -> list[tuple[Any, Any]]:
+    def multiGetVersioned(self, keys: Sequence[Any]) -> Sequence[tuple[Any, Any]]:
         """Return ``(value, version)`` for each key; ``(None, version)`` where it is absent.
 
         A version is whatever :meth:`multiPutVersioned` compares with; it may be None for absent.
@@ -251,7 +251,7 @@ class WrappedMap(IBackingMap):
         """Whether an entry's version is its very value."""
         return self.inner.versions_are_values
 
-    def multiGet(self, keys: Sequence[Any]) -> list[Any]:
+    def multiGet(self, keys: Sequence[Any]) -> Sequence[Any]:
         return self.inner.multiGet(keys)
 
     def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
@@ -269,7 +269,7 @@ class WrappedMap(IBackingMap):
     def multiRemoveFenced(self, keys: Sequence[Any], fence: bytes) -> bool:
         return self.inner.multiRemoveFenced(keys, fence)
 
-    def multiGetVersioned(self, keys: Sequence[Any]) -> list[tuple[Any, Any]]:
+    def multiGetVersioned(self, keys: Sequence[Any]) -> Sequence[tuple[Any, Any]]:
         return self.inner.multiGetVersioned(keys)
 
     def multiPutVersioned(

@@ -68,7 +68,7 @@ class CachedMap(WrappedMap):
         for place in places:
             values[place] = known[keys[place]]
 
-    def multiGetVersioned(self, keys: Sequence[Any]) -> list[tuple[Any, Any]]:
+    def multiGetVersioned(self, keys: Sequence[Any]) -> Sequence[tuple[Any, Any]]:
         if not self.versions_are_values:
             return self.inner.multiGetVersioned(keys)
         values = self.multiGet(keys)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trident.states.backing_map import Codec, IBackingMap, WrappedMap
+from trident.states.columns import OpaqueEntries, VersionedEntries
 from trident.states.control import ControlRecord
 from trident.states.keys import decode_key, encode_key
 from trident.states.serializers import Serializer
@@ -36,11 +37,11 @@ class TranslatedMap(WrappedMap):
         """Return the inner map's form of values."""
         return values
 
-    def up(self, data: Sequence[Any]) -> list[Any]:
+    def up(self, data: Sequence[Any]) -> Sequence[Any]:
         """Return the values for the inner map's form of them."""
-        return list(data)
+        return data
 
-    def multiGet(self, keys: Sequence[Any]) -> list[Any]:
+    def multiGet(self, keys: Sequence[Any]) -> Sequence[Any]:
         return self.up(self.inner.multiGet(self.keys_down(keys)))
 
     def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
@@ -52,10 +53,9 @@ class TranslatedMap(WrappedMap):
     def multiRemoveFenced(self, keys: Sequence[Any], fence: bytes) -> bool:
         return self.inner.multiRemoveFenced(self.keys_down(keys), fence)
 
-    def multiGetVersioned(self, keys: Sequence[Any]) -> list[tuple[Any, Any]]:
-        found = self.inner.multiGetVersioned(self.keys_down(keys))
-        values = self.up([data for data, _ in found])
-        return [(value, version) for value, (_, version) in zip(values, found, strict=True)]
+    def multiGetVersioned(self, keys: Sequence[Any]) -> Sequence[tuple[Any, Any]]:
+        found = VersionedEntries.of(self.inner.multiGetVersioned(self.keys_down(keys)))
+        return VersionedEntries(self.up(found.entries), found.versions)
 
     def multiPutVersioned(
         self, keys: Sequence[Any], values: Sequence[Any], versions: Sequence[Any]
@@ -98,13 +98,13 @@ class SerializedMap(TranslatedMap):
             return []
         match self._kind:
             case StateType.OPAQUE:
-                return self._serializer.dumps_opaque(*zip(*values, strict=True))
+                return self._serializer.dumps_opaque(*_opaque_columns(values))
             case StateType.TRANSACTIONAL:
                 return self._serializer.dumps_transactional(*zip(*values, strict=True))
             case StateType.NON_TRANSACTIONAL:
                 return self._serializer.dumps_plain(values)
 
-    def up(self, data: Sequence[Any]) -> list[Any]:
+    def up(self, data: Sequence[Any]) -> Sequence[Any]:
         match self._kind:
             case StateType.OPAQUE:
                 return self._serializer.loads_opaque(data)
@@ -117,6 +117,12 @@ class SerializedMap(TranslatedMap):
         found = self.inner.entries()
         values = self.up([data for _, data in found])
         return [(key, value) for (key, _), value in zip(found, values, strict=True)]
+
+
+def _opaque_columns(values: Sequence[Any]) -> Sequence[Sequence[Any]]:
+    if isinstance(values, OpaqueEntries):
+        return values.txids, values.attempts, values.currs, values.prevs
+    return list(zip(*values, strict=True))
 
 
 class FieldsMap(TranslatedMap):

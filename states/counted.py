@@ -46,11 +46,11 @@ class CountedMap(WrappedMap):
             self._gets, self._puts, self._keys_read, self._keys_written, self._control_calls
         )
 
-    def multiGet(self, keys: Sequence[Any]) -> list[Any]:
+    def multiGet(self, keys: Sequence[Any]) -> Sequence[Any]:
         self._count_get(keys)
         return self.inner.multiGet(keys)
 
-    def multiGetVersioned(self, keys: Sequence[Any]) -> list[tuple[Any, Any]]:
+    def multiGetVersioned(self, keys: Sequence[Any]) -> Sequence[tuple[Any, Any]]:
         self._count_get(keys)
         return self.inner.multiGetVersioned(keys)
 

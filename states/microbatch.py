@@ -35,7 +35,7 @@ class MicroBatchMap(WrappedMap):
         parts = _parts(keys, self._max_get)
         return [value for part in parts for value in self.inner.multiGet(part)]
 
-    def multiGetVersioned(self, keys: Sequence[Any]) -> list[tuple[Any, Any]]:
+    def multiGetVersioned(self, keys: Sequence[Any]) -> Sequence[tuple[Any, Any]]:
         parts = _parts(keys, self._max_get)
         return [found for part in parts for found in self.inner.multiGetVersioned(part)]
 

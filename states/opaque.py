@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from itertools import repeat
 from typing import Any
 
+from trident.states.columns import OpaqueEntries
 from trident.states.control import ControlRecord
 from trident.states.resolution import Cut, at_cut, in_batch
 from trident.states.rules import Rules
 from trident.states.stored_map import StoredMap
-from trident.states.values import OpaqueValue, StateType
-
-# Twice as fast as OpaqueValue(...), and called for every key of every batch.
-_opaque_value = partial(tuple.__new__, OpaqueValue)
+from trident.states.values import StateType
 
 
 class OpaqueRules(Rules):
@@ -27,10 +23,10 @@ class OpaqueRules(Rules):
 
     def write(
         self, values: Sequence[Any], befores: Sequence[Any], record: ControlRecord
-    ) -> list[Any]:
+    ) -> OpaqueEntries:
         txid, attempt = record.token
-        columns = zip(repeat(txid, len(values)), repeat(attempt), values, befores)
-        return list(map(_opaque_value, columns))
+        count = len(values)
+        return OpaqueEntries([txid] * count, [attempt] * count, values, befores)
 
     def at_cut(self, stored: Sequence[Any], cut: Cut) -> list[Any]:
         return at_cut(stored, cut)

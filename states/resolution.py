@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from trident.states.columns import OpaqueEntries
 from trident.states.control import ControlRecord
 from trident.states.errors import StaleBatchError
 from trident.states.values import OpaqueValue, Token
@@ -48,6 +49,8 @@ def in_batch(stored: Iterable[OpaqueValue | None], record: ControlRecord) -> lis
     """
     own_txid, own_attempt = record.token
     exceptions = record.exceptions
+    if isinstance(stored, OpaqueEntries) and stored.committed(own_txid - 1, exceptions):
+        return list(stored.currs)
     values: list[Any] = []
     for entry in stored:
         if entry is None:
@@ -77,6 +80,8 @@ def at_cut(stored: Iterable[OpaqueValue | None], cut: Cut) -> list[Any]:
     [5, 4, None]
     """
     committed, horizon, exceptions = cut
+    if isinstance(stored, OpaqueEntries) and stored.committed(committed, exceptions):
+        return list(stored.currs)
     values: list[Any] = []
     for entry in stored:
         if entry is None:

@@ -12,7 +12,7 @@ from trident.states.values import StateType
 
 
 class Rules(ABC):
-    """The rules of one kind; `stored` is always a list of its value objects, None for absent."""
+    """The rules of one kind; `stored` is a sequence of its value objects, None for absent."""
 
     kind: StateType
 
@@ -32,7 +32,7 @@ class Rules(ABC):
     @abstractmethod
     def write(
         self, values: Sequence[Any], befores: Sequence[Any], record: ControlRecord
-    ) -> list[Any]:
+    ) -> Sequence[Any]:
         """Return the entries for new `values` of keys that :meth:`read` gave `befores` for."""
 
     @abstractmethod

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from typing import Any
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
+from trident.states.columns import VersionedEntries
 from trident.states.control import ControlRecord
 from trident.states.errors import StaleBatchError, StateError, StateUnavailableError
 
-Redo = Callable[[Sequence[bytes], Sequence[Any]], list[Any]]
+Redo = Callable[[Sequence[bytes], Sequence[Any]], Sequence[Any]]
 """From keys and what is stored now to what is to be stored: the flush, computed again."""
 
-_first, _second = itemgetter(0), itemgetter(1)
 _CONFLICTS = 16
 _MAX_ATTEMPT = 2**12 - 1
 
@@ -51,7 +50,7 @@ class WritePath(ABC):
         self._record = record
         self._fence = record.encode()
 
-    def read(self, keys: Sequence[bytes]) -> list[Any]:
+    def read(self, keys: Sequence[bytes]) -> Sequence[Any]:
         """Return what is stored under `keys`, which are going to be written."""
         return self._store.multiGet(keys)
 
@@ -96,15 +95,15 @@ class EntryPath(WritePath):
         super().begin(record)
         self._versions: dict[bytes, Any] = {}
 
-    def read(self, keys: Sequence[bytes]) -> list[Any]:
-        found = self._store.multiGetVersioned(keys)
-        self._versions.update(zip(keys, map(_second, found), strict=True))
-        return list(map(_first, found))
+    def read(self, keys: Sequence[bytes]) -> Sequence[Any]:
+        found = VersionedEntries.of(self._store.multiGetVersioned(keys))
+        self._versions.update(zip(keys, found.versions, strict=True))
+        return found.entries
 
     def write(self, keys: Sequence[bytes], values: Sequence[Any], redo: Redo) -> None:
         self._check_token()
         for _ in range(_CONFLICTS):
-            versions = [self._versions[key] for key in keys]
+            versions = list(map(self._versions.__getitem__, keys))
             stored = self._store.multiPutVersioned(keys, values, versions)
             keys = [key for key, done in zip(keys, stored, strict=True) if not done]
             if not keys:

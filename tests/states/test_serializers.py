@@ -62,7 +62,7 @@ def test_values_come_back_equal(serializer: Serializer) -> None:
     written = serializer.dumps_transactional([7] * count, values)
     assert serializer.loads_transactional(written) == [TransactionalValue(7, v) for v in values]
     written = serializer.dumps_opaque([7] * count, [0, 1] * (count // 2), values, values[::-1])
-    assert serializer.loads_opaque([*written, None]) == [
+    assert list(serializer.loads_opaque([*written, None])) == [
         *map(OpaqueValue, [7] * count, [0, 1] * (count // 2), values, values[::-1]),
         None,
     ]
@@ -114,3 +114,20 @@ def test_bytes_that_do_not_unpickle_are_an_error() -> None:
 def test_what_does_not_pickle_is_an_error() -> None:
     with pytest.raises(SerializationError):
         PickleSerializer().dumps_plain([lambda: None])
+
+
+def test_opaque_values_of_all_forms_are_read_together() -> None:
+    found = JSONSerializer().loads_opaque([b"[3,7,4]", None, b"[4,null,1,2]", b"[5,[1],{}]"])
+    assert list(found) == [
+        OpaqueValue(3, 0, 7, 4),
+        None,
+        OpaqueValue(4, 2, None, 1),
+        OpaqueValue(5, 0, [1], {}),
+    ]
+    assert found[1:3][1] == OpaqueValue(4, 2, None, 1)
+
+
+@pytest.mark.parametrize("wrong", [b"", b"7", b"[7]", b'"abc"', b"[1.5,2,3]", b"[1,2],[3,4]"])
+def test_an_opaque_value_that_cannot_be_read_is_named(wrong: bytes) -> None:
+    with pytest.raises(CorruptStateError, match="value at position 2 of 4"):
+        JSONSerializer().loads_opaque([b"[3,7,4]", None, wrong, b"[3,7,4]"])
