@@ -1,0 +1,193 @@
+"""State in Memcached: fast, shared by many processes, and only as lasting as a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+from trident.backends.memcached_keys import LONGEST_PREFIX, quoted
+from trident.backends.memcached_map import MemcachedMap
+from trident.backends.memcached_nodes import Node
+from trident.states.stack import MapStateFactory
+from trident.states.url_errors import StateURLError
+from trident.states.urls import StateURL
+from trident.states.values import StateType
+
+_DEFAULT_PREFIX = "state"
+
+
+@dataclass(frozen=True)
+class MemcachedStore:
+    """One state on one or several Memcached nodes; states of different prefixes may share them.
+
+    Pickles, and connects to nothing until the map it makes is used. Tasks read and write it
+    directly, each process through connections it keeps.
+
+    Parameters
+    ----------
+    nodes : sequence of str
+        The servers, each ``host``, ``host:port`` or ``[IPv6]:port``. A key's node follows from the
+        key and the number of nodes. A node that is away is never stood in for by another: the
+        batch fails until it is back. So the list, and its order, belongs to the state.
+    prefix : str or None
+        What the stored keys begin with, up to a ``:``; None takes the name of the state. Empty:
+        keys are stored bare, as Storm's trident-memcached stores them, and a state that Storm left
+        on a single node goes on; nothing else may then use those nodes.
+    ttl : int
+        Seconds until an entry that is not written again is forgotten, and counts from nothing; 0
+        for never.
+    timeout : float
+        Seconds to wait while a node doesn't answer.
+
+    Notes
+    -----
+    Updates are exact while Memcached keeps what it was given: every entry is written only over the
+    version that was read (``gets``, ``cas``). But it is a cache:
+
+    - A node that restarts has lost all its entries. Each node has a copy of the state's control
+      record, so this is noticed, at the latest before the batch is committed, and the run stops;
+      it never goes on from nothing. The same holds where the control record alone was lost.
+    - Memory that runs out makes Memcached *evict* entries, which then silently count from nothing.
+      That can't be noticed; watch ``evictions`` in its ``stats``. With ``memcached -M`` it refuses
+      writes instead, and batches fail and are retried until there is room (``-m``).
+    - Nothing survives a loss of power.
+
+    A value over a node's limit (``memcached -I``, 1 MB by default) is refused before anything is
+    sent. Keys that Memcached doesn't take (over 250 bytes, white space, control characters) are
+    stored under escaped names.
+
+    Examples
+    --------
+    >>> store = MemcachedStore(["cache1", "cache2:11212"]).named("words")
+    >>> store.nodes, store.prefix, store.hosted
+    (('cache1:11211', 'cache2:11212'), 'words', 'executor')
+    """
+
+    nodes: Sequence[str] = ("localhost:11211",)
+    prefix: str | None = None
+    ttl: int = 0
+    timeout: float = 5.0
+
+    hosted: ClassVar[Literal["driver", "executor"]] = "executor"
+
+    def __post_init__(self) -> None:
+        nodes = [self.nodes] if isinstance(self.nodes, str) else self.nodes
+        places = tuple(str(Node.parse(node)) for node in nodes)
+        object.__setattr__(self, "nodes", places)
+        if not places or len(set(places)) < len(places):
+            raise ValueError(
+                f"MemcachedStore: nodes {', '.join(places) or 'are none'}; give each node once, "
+                "and at least one"
+            )
+        if self.prefix is not None and len(quoted(self.prefix)) > LONGEST_PREFIX:
+            raise ValueError(
+                f"MemcachedStore: prefix {self.prefix[:40]!r}… takes {len(quoted(self.prefix))} "
+                f"bytes of every key, percent-encoded; allowed are {LONGEST_PREFIX}"
+            )
+        if self.ttl < 0 or not self.timeout > 0:
+            raise ValueError(
+                f"MemcachedStore: ttl {self.ttl} and timeout {self.timeout}; ttl is 0 or more "
+                "seconds, timeout more than 0"
+            )
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What tells this state from others: ``("memcached", nodes, prefix)``."""
+        return "memcached", ",".join(self.nodes), self._prefix
+
+    @property
+    def _prefix(self) -> str:
+        return _DEFAULT_PREFIX if self.prefix is None else self.prefix
+
+    def named(self, prefix: str) -> MemcachedStore:
+        """Return this store with `prefix`, where it has none yet."""
+        return self if self.prefix is not None else replace(self, prefix=prefix)
+
+    def open(self) -> MemcachedMap:
+        """Return the map; nodes are connected to when the map is first used."""
+        nodes = tuple(map(Node.parse, self.nodes))
+        return MemcachedMap(nodes, self._prefix, self.ttl, self.timeout)
+
+
+def opaque(
+    nodes: Sequence[str] = ("localhost:11211",),
+    prefix: str | None = None,
+    *,
+    ttl: int = 0,
+    timeout: float = 5.0,
+    **options: Any,
+) -> MapStateFactory:
+    """Return a factory of opaque map states in Memcached: they withstand any replay.
+
+    Parameters
+    ----------
+    nodes, prefix, ttl, timeout
+        See :class:`MemcachedStore`, and what it says of losses.
+    options
+        Further parameters of :class:`~trident.states.stack.MapStateFactory`.
+
+    Examples
+    --------
+    >>> counts = opaque(["cache1", "cache2"], "counts", max_get=10_000)
+    >>> counts.identity
+    ('memcached', 'cache1:11211,cache2:11211', 'counts')
+    """
+    return MapStateFactory(MemcachedStore(nodes, prefix, ttl, timeout), StateType.OPAQUE, **options)
+
+
+def transactional(
+    nodes: Sequence[str] = ("localhost:11211",),
+    prefix: str | None = None,
+    *,
+    ttl: int = 0,
+    timeout: float = 5.0,
+    **options: Any,
+) -> MapStateFactory:
+    """Return a factory of transactional map states: exact where replays are identical.
+
+    The parameters are those of :func:`opaque`.
+    """
+    store = MemcachedStore(nodes, prefix, ttl, timeout)
+    return MapStateFactory(store, StateType.TRANSACTIONAL, **options)
+
+
+def nonTransactional(
+    nodes: Sequence[str] = ("localhost:11211",),
+    prefix: str | None = None,
+    *,
+    ttl: int = 0,
+    timeout: float = 5.0,
+    **options: Any,
+) -> MapStateFactory:
+    """Return a factory of plain map states: a replayed batch counts twice.
+
+    The parameters are those of :func:`opaque`.
+    """
+    store = MemcachedStore(nodes, prefix, ttl, timeout)
+    return MapStateFactory(store, StateType.NON_TRANSACTIONAL, **options)
+
+
+def from_url(url: StateURL) -> MapStateFactory:
+    """Return the factory of ``memcached://host:port,host:port?prefix=…&ttl=…&timeout=…``.
+
+    Raises
+    ------
+    StateURLError
+        When the URL has a user, a password or a path, or an unknown option.
+
+    Examples
+    --------
+    >>> factory = from_url(StateURL.parse("memcached://cache1,cache2:11212?prefix=counts&ttl=60"))
+    >>> factory.store
+    MemcachedStore(nodes=('cache1:11211', 'cache2:11212'), prefix='counts', ttl=60, timeout=5.0)
+    """
+    options = url.read(ttl=int, timeout=float)
+    if url.user or url.password or url.path.strip("/"):
+        raise StateURLError(
+            "memcached: a URL has hosts and options only, without user, password or path",
+            advice='Write it as in "memcached://cache1:11211,cache2:11211?prefix=counts".',
+        )
+    nodes = [str(Node(host, port or 11211)) for host, port in url.hosts] or ["localhost:11211"]
+    store = MemcachedStore(nodes, options.prefix, **options.own)
+    return MapStateFactory(store, options.kind, **options.state)

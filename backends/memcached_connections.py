@@ -1,0 +1,170 @@
+"""Connections to Memcached nodes: each process keeps those that are idle, and lends them out."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import socket
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakSet
+
+from trident.backends.memcached_errors import no_memcached, unreachable
+from trident.backends.memcached_nodes import Node
+
+if TYPE_CHECKING:
+    from pymemcache.client.base import Client
+
+CONNECT_TIMEOUT = 2.0
+"""Seconds that a node has to accept a connection."""
+
+# What an item needs beside its key and value: a header of 48 bytes, the version's 8, a NUL behind
+# the key, a line break behind the value.
+_OVERHEAD = 59
+
+
+class Greeting(NamedTuple):
+    """What a node tells about itself at first.
+
+    Parameters
+    ----------
+    client : pymemcache.Client
+        It is connected.
+    end : bytes
+        The server's answer to ``version``.
+    item_limit : int
+        How many bytes a key and its value may have together.
+    """
+
+    client: Client
+    end: bytes
+    item_limit: int
+
+
+class Connection:
+    """A connection to one node; used by one thread at a time.
+
+    Parameters
+    ----------
+    node : Node
+        The server.
+
+    Raises
+    ------
+    StateUnavailableError
+        When the node can't be reached, or is no Memcached.
+    ImportError
+        When pymemcache is not installed.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self._client, self.end, self.item_limit = _greeted(node)
+        _open.add(self)
+
+    @property
+    def socket(self) -> socket.socket:
+        """The socket, for many commands at once."""
+        sock: socket.socket = self._client.sock
+        return sock
+
+    def is_quiet(self) -> bool:
+        """Return whether nothing has happened to an idle connection: no end, no late bytes."""
+        poll = select.poll()
+        poll.register(self.socket, select.POLLIN)
+        return not poll.poll(0)
+
+    def close(self) -> None:
+        """Close it; may be called twice."""
+        self._client.close()
+
+
+# By process, because after a fork both would talk through one socket.
+_idle: defaultdict[tuple[int, Node], list[Connection]] = defaultdict(list)
+_open: WeakSet[Connection] = WeakSet()
+
+
+@atexit.register
+def close_all() -> None:
+    """Close every connection of this process."""
+    _idle.clear()
+    for connection in list(_open):
+        connection.close()
+
+
+@contextmanager
+def lent(nodes: Sequence[Node]) -> Iterator[list[Connection]]:
+    """Lend a connection to each node; an error inside closes them, for what they carry is unknown.
+
+    Raises
+    ------
+    StateUnavailableError
+        When a node can't be reached.
+    """
+    taken: list[Connection] = []
+    try:
+        for node in nodes:
+            taken.append(_taken(node))
+        yield taken
+    except BaseException:
+        for connection in taken:
+            connection.close()
+        raise
+    for connection in taken:
+        _idle[os.getpid(), connection.node].append(connection)
+
+
+def _taken(node: Node) -> Connection:
+    idle = _idle[os.getpid(), node]
+    with suppress(IndexError):  # any other thread may take the last one
+        while True:
+            connection = idle.pop()
+            if connection.is_quiet():
+                return connection
+            connection.close()
+    return Connection(node)
+
+
+def _greeted(node: Node) -> Greeting:
+    """Connect; by itself pymemcache would try only the first address of a name.
+
+    (Debian's server listens on 127.0.0.1, and ``localhost`` may be ``::1`` first.)
+    """
+    deadline = time.monotonic() + CONNECT_TIMEOUT
+    failure: OSError = TimeoutError()
+    try:
+        addresses = socket.getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)
+        for *_, address in addresses:
+            try:
+                return _greeted_at(node.name, address[:2], deadline)
+            except OSError as error:
+                failure = error
+    except socket.gaierror as error:
+        failure = error
+    raise unreachable(node.name, node.port, failure, CONNECT_TIMEOUT) from failure
+
+
+def _greeted_at(name: str, address: tuple[Any, ...], deadline: float) -> Greeting:
+    try:
+        from pymemcache.client.base import Client
+        from pymemcache.exceptions import MemcacheError
+    except ImportError as error:
+        raise ImportError(
+            'state in Memcached needs pymemcache: pip install "trident-spark[memcached]"'
+        ) from error
+    left = max(deadline - time.monotonic(), 0.01)
+    client = Client(address, connect_timeout=left, timeout=left, no_delay=True)
+    try:
+        version = client.version()
+        limit = client.stats("settings")[b"item_size_max"]
+        return Greeting(client, b"VERSION %b\r\n" % version, int(limit) - _OVERHEAD)
+    except (MemcacheError, KeyError, ValueError) as error:
+        client.close()
+        raise no_memcached(name, repr(error)) from error
+    except BaseException:
+        client.close()
+        raise

@@ -1,0 +1,69 @@
+"""What goes wrong with a Memcached node, and what to do about it."""
+
+from __future__ import annotations
+
+import socket
+
+from trident.states.errors import SerializationError, StateUnavailableError
+
+_START = (
+    "Start one: apt-get install memcached (on Debian it then runs), or "
+    "docker run -d -p {port}:11211 memcached; or correct nodes=."
+)
+_AWAY = "Is that host up, and its port open to this one? Is the server paused or overloaded?"
+_UNKNOWN = "What arrived is unknown; the batch is retried."
+_ADVICE = {
+    b"SERVER_ERROR out of memory": "Give it more memory: memcached -m <megabytes>.",
+    b"SERVER_ERROR object too large": "Let it take larger items: memcached -I <size>.",
+    b"ERROR Too many open": "Let it take more connections: memcached -c <number>.",
+}
+_NO_MEMCACHED = (
+    "Is something else listening there, or has it as many connections as it takes (memcached -c)?"
+)
+
+
+def unreachable(name: str, port: int, error: OSError, seconds: float) -> StateUnavailableError:
+    """Return the error of a node that accepts no connection."""
+    if isinstance(error, ConnectionRefusedError):
+        advice = _START.format(port=port)
+        return StateUnavailableError(name, "it refuses the connection", advice)
+    if isinstance(error, TimeoutError):
+        return StateUnavailableError(name, f"no connection within {seconds:g} s", _AWAY)
+    if isinstance(error, socket.gaierror):
+        return StateUnavailableError(name, f"no host has that name ({error})", "Correct nodes=.")
+    return StateUnavailableError(name, f"no connection ({error})", _AWAY)
+
+
+def no_memcached(name: str, found: str) -> StateUnavailableError:
+    """Return the error of a server that doesn't answer as Memcached does."""
+    return StateUnavailableError(name, f"it does not answer as Memcached ({found})", _NO_MEMCACHED)
+
+
+def silent(name: str, seconds: float) -> StateUnavailableError:
+    """Return the error of a node that doesn't answer in time."""
+    advice = f"Is it paused or overloaded? {_UNKNOWN} Raise timeout= if it is only slow."
+    return StateUnavailableError(name, f"no answer within {seconds:g} s", advice)
+
+
+def cut(name: str, reason: str) -> StateUnavailableError:
+    """Return the error of a connection that ended before the answer did."""
+    advice = f"Did it restart? {_UNKNOWN}"
+    return StateUnavailableError(name, f"the connection was cut ({reason})", advice)
+
+
+def refused(name: str, line: bytes) -> StateUnavailableError:
+    """Return the error of a server that answered with one."""
+    said = line[:100].decode(errors="replace")
+    for beginning, advice in _ADVICE.items():
+        if line.startswith(beginning):
+            return StateUnavailableError(name, f"it says {said!r}", f"{advice} {_UNKNOWN}")
+    return StateUnavailableError(name, f"it says {said!r}", f"{_NO_MEMCACHED} {_UNKNOWN}")
+
+
+def too_large(name: str, key: bytes, size: int, limit: int) -> SerializationError:
+    """Return the error of a value that the node would refuse, and lose the old one with it."""
+    allowed = (
+        f"{name} takes at most {limit} bytes there; raise that with memcached -I <size> on every "
+        "node, or keep less under one key."
+    )
+    return SerializationError("value", f"{size} bytes under the key {key[:60]!r}", allowed)

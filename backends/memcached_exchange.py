@@ -1,0 +1,111 @@
+"""Requests to several Memcached nodes, all under way at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
+from typing import Generic, TypeVar
+
+from trident.backends.memcached_connections import Connection
+from trident.backends.memcached_errors import cut, refused, silent
+from trident.backends.memcached_wire import IncompleteReplyError, UnexpectedReplyError
+
+T = TypeVar("T")
+
+_AT_ONCE = 2**18
+
+
+class Call(Generic[T]):
+    """One request to one node.
+
+    Parameters
+    ----------
+    connection : Connection
+        To the node.
+    request : bytes
+        Ends with a ``version`` command.
+    read : callable
+        Makes the answer from the reply and the server's answer to ``version``, which ends it.
+
+    Attributes
+    ----------
+    answer : object
+        What `read` made of the reply.
+    """
+
+    answer: T
+
+    def __init__(
+        self, connection: Connection, request: bytes, read: Callable[[bytes, bytes], T]
+    ) -> None:
+        self.connection = connection
+        self._unsent = memoryview(request)
+        self._read = read
+        self._got: list[bytes] = []
+        self._tail = b""
+
+    def send(self) -> bool:
+        """Send what the socket takes now; return whether that was the last of it."""
+        try:
+            sent = self.connection.socket.send(self._unsent[:_AT_ONCE])
+        except OSError as error:
+            raise cut(self.connection.node.name, str(error)) from error
+        self._unsent = self._unsent[sent:]
+        return not self._unsent
+
+    def receive(self) -> bool:
+        """Take what has come; return whether the reply is complete."""
+        node, end = self.connection.node, self.connection.end
+        try:
+            got = self.connection.socket.recv(_AT_ONCE)
+        except OSError as error:
+            raise cut(node.name, str(error)) from error
+        if not got:
+            raise cut(node.name, "the server closed it")
+        self._got.append(got)
+        self._tail = (self._tail + got[-len(end) :])[-len(end) :]
+        if self._tail != end:
+            return False
+        self._got = [b"".join(self._got)]
+        try:
+            self.answer = self._read(self._got[0], end)
+        except IncompleteReplyError:
+            return False
+        except UnexpectedReplyError as error:
+            raise refused(node.name, *error.args) from error
+        return True
+
+
+def exchange(calls: Sequence[Call[T]], timeout: float) -> list[T]:
+    """Make all calls together and return their answers.
+
+    It sends and receives by turns, as each node is ready for it: a node that can't get rid of its
+    answers stops reading, and would wait for us as we for it.
+
+    Parameters
+    ----------
+    calls : sequence of Call
+        Each with a connection of its own.
+    timeout : float
+        Seconds to wait while nothing happens.
+
+    Raises
+    ------
+    StateUnavailableError
+        When a connection is cut, a node is silent or answers with an error. What has arrived then
+        is unknown, and all the connections have to be closed.
+    """
+    with DefaultSelector() as selector:
+        for call in calls:
+            selector.register(call.connection.socket, EVENT_READ | EVENT_WRITE, call)
+        while waiting := selector.get_map():
+            ready = selector.select(timeout)
+            if not ready:
+                raise silent(next(iter(waiting.values())).data.connection.node.name, timeout)
+            for key, events in ready:
+                call = key.data
+                if events & EVENT_WRITE and call.send():
+                    selector.modify(key.fileobj, EVENT_READ, call)
+                if events & EVENT_READ and call.receive():
+                    selector.unregister(key.fileobj)
+    return [call.answer for call in calls]

@@ -1,0 +1,76 @@
+"""Keys as Memcached takes them: at most 250 bytes, without white space and control characters."""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Sequence
+from hashlib import sha256
+from urllib.parse import quote
+
+LONGEST = 250
+"""How many bytes a stored key may have."""
+LONGEST_PREFIX = 180
+"""So many bytes leave room for any key's hash."""
+
+_MARK = b"~"
+_HASHED = b"~#"  # no base64 has a #
+_ODD = re.compile(rb"[\x00-\x20\x7f]")
+_PLAIN = re.compile(rb"[^\x00-\x20\x7f~][^\x00-\x20\x7f]*")
+
+
+def quoted(prefix: str) -> str:
+    """Return `prefix` without the characters that keys can't have, nor the ``:`` that ends it.
+
+    Examples
+    --------
+    >>> quoted("counts"), quoted("word counts"), quoted("a:b")
+    ('counts', 'word%20counts', 'a%3Ab')
+    """
+    return quote(prefix, safe="", errors="surrogatepass")
+
+
+class StoredKeys:
+    """How the keys of one state are called in Memcached; no two of any state by the same name.
+
+    A key that Memcached takes is stored as itself after its prefix. Any other one, and one that
+    starts with ``~``, is ``~`` and base64, or where that is too long ``~#`` and its SHA-256.
+
+    Parameters
+    ----------
+    prefix : str
+        The state's prefix; empty for none, which is how Storm's states are stored.
+
+    Examples
+    --------
+    >>> words = StoredKeys("words")
+    >>> words.of([b"dog", b"hot dog", b"~", b"k" * 500])
+    [b'words:dog', b'words:~aG90IGRvZw', b'words:~fg', b'words:~#8a3c...']
+    >>> StoredKeys("").of([b"dog", b""])
+    [b'dog', b'~']
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._front = quoted(prefix).encode() + b":" if prefix else b""
+        self._room = LONGEST - len(self._front)
+
+    def of(self, keys: Sequence[bytes]) -> list[bytes]:
+        """Return the stored form of each key."""
+        together = b"".join(keys)
+        if (
+            b"" in keys
+            or _MARK in together
+            or _ODD.search(together)
+            or max(map(len, keys), default=0) > self._room
+        ):
+            return list(map(self._one, keys))
+        front = self._front
+        return [front + key for key in keys]
+
+    def _one(self, key: bytes) -> bytes:
+        if len(key) <= self._room and _PLAIN.fullmatch(key):
+            return self._front + key
+        escaped = _MARK + urlsafe_b64encode(key).rstrip(b"=")
+        if len(escaped) > self._room:
+            escaped = _HASHED + sha256(key).hexdigest().encode()
+        return self._front + escaped

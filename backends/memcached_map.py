@@ -1,0 +1,207 @@
+"""The backing map over Memcached's nodes."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from trident.backends.memcached_connections import Connection, lent
+from trident.backends.memcached_errors import too_large
+from trident.backends.memcached_exchange import Call, exchange
+from trident.backends.memcached_keys import LONGEST, StoredKeys
+from trident.backends.memcached_nodes import Node, Placement
+from trident.backends.memcached_wire import (
+    END,
+    all_stored,
+    compares_and_sets,
+    found,
+    gets,
+    sets,
+    stats,
+    stored,
+)
+from trident.states.backing_map import IBackingMap
+from trident.states.errors import CorruptStateError
+from trident.states.keys import CONTROL_KEY
+from trident.states.spread_control import least_control, may_spread
+
+_ABSENT = (None, None)
+_LONGEST_RELATIVE = 30 * 24 * 3600  # Memcached takes more seconds for a date
+_MARK = re.compile(rb"([0-9]{1,9})/([0-9]{1,9}) ")
+_RESTORE = "Something else has written there; give the state another prefix."
+
+
+class MemcachedMap(IBackingMap):
+    """The entries of one state in Memcached, each with the version that Memcached gives it.
+
+    Any thread of any process may use it; each call borrows connections of its process. Pickles
+    without them. No write is ever repeated.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+        The servers; a key's place depends on their number and order.
+    prefix : str
+        What the state's keys begin with; may be empty.
+    ttl : int
+        Seconds until an entry that is not written again is forgotten; 0 for never.
+    timeout : float
+        Seconds to wait for an answer.
+
+    Raises
+    ------
+    StateUnavailableError
+        From every method: when a node can't be reached, answers with an error or not at all.
+    CorruptStateError
+        From the control record's methods: when a node has lost its own, or the nodes are not those
+        that the state was begun with.
+    SerializationError
+        From every method that writes, before anything is sent: for a value over a node's limit.
+    """
+
+    def __init__(self, nodes: Sequence[Node], prefix: str, ttl: int, timeout: float) -> None:
+        self._nodes = tuple(nodes)
+        self._prefix = prefix
+        self._ttl = ttl
+        self._timeout = timeout
+        self._keys = StoredKeys(prefix)
+        [self._control_key] = self._keys.of([CONTROL_KEY])
+        parts = [f"{node} (part {part})" for part, node in enumerate(self._nodes)]
+        self._name = f"{prefix or 'the state'} in memcached at {', '.join(parts)}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MemcachedMap, (self._nodes, self._prefix, self._ttl, self._timeout)
+
+    def multiGet(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [value for value, _ in self.multiGetVersioned(keys)]
+
+    def multiGetVersioned(self, keys: Sequence[bytes]) -> list[tuple[Any, Any]]:
+        names = self._keys.of(keys)
+        placement = Placement.of(names, len(self._nodes))
+        with lent(self._nodes) as connections:
+            calls = [
+                Call(connection, gets(share), partial(found, asked=len(share)))
+                for connection, share in zip(connections, placement.split(names), strict=True)
+            ]
+            answers = exchange(calls, self._timeout)
+        entries = {name: entry for answer in answers for name, entry in answer.items()}
+        return [entries.get(name, _ABSENT) for name in names]
+
+    def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        self._write(sets, all_stored, keys, values)
+
+    def multiPutVersioned(
+        self, keys: Sequence[bytes], values: Sequence[bytes], versions: Sequence[bytes | None]
+    ) -> list[bool]:
+        return self._write(compares_and_sets, stored, keys, values, versions)
+
+    def _write(
+        self,
+        request: Callable[..., bytes],
+        read: Callable[..., list[bool]],
+        keys: Sequence[bytes],
+        *columns: Sequence[Any],
+    ) -> list[bool]:
+        names = self._keys.of(keys)
+        placement = Placement.of(names, len(self._nodes))
+        expires = _expires(self._ttl)
+        with lent(self._nodes) as connections:
+            shares = zip(*map(placement.split, (names, *columns)), strict=True)
+            calls = []
+            for connection, share in zip(connections, shares, strict=True):
+                _check_sizes(connection, *share[:2])
+                answer = partial(read, count=len(share[0]))
+                calls.append(Call(connection, request(*share, expires), answer))
+            answers = exchange(calls, self._timeout)
+        return placement.join(answers)
+
+    def getControl(self) -> bytes | None:
+        with lent(self._nodes) as connections:
+            return least_control([record for record, _ in self._controls(connections)], self._name)
+
+    def putControl(self, new: bytes, expected: bytes | None) -> bool:
+        with lent(self._nodes) as connections:
+            parts = self._controls(connections)
+            if not may_spread([record for record, _ in parts], new, expected, self._name):
+                return False
+            calls = [
+                self._replacing(connection, new, part, version)
+                for part, (connection, (record, version)) in enumerate(
+                    zip(connections, parts, strict=True)
+                )
+                if record != new
+            ]
+            # The first part says that the state exists; so it comes last.
+            last = [call for call in calls if call.connection is connections[0]]
+            others = [call for call in calls if call.connection is not connections[0]]
+            return all(
+                answer for group in (others, last) for [answer] in exchange(group, self._timeout)
+            )
+
+    def _controls(
+        self, connections: Sequence[Connection]
+    ) -> list[tuple[bytes | None, bytes | None]]:
+        """Return each node's control record, without its mark, and the record's version."""
+        key = self._control_key
+        calls = [Call(each, gets([key]), partial(found, asked=1)) for each in connections]
+        answers = exchange(calls, self._timeout)
+        return [
+            (_record(entry[0], node, part, len(self._nodes)), entry[1]) if entry else _ABSENT
+            for part, (node, entry) in enumerate(
+                zip(self._nodes, [answer.get(key) for answer in answers], strict=True)
+            )
+        ]
+
+    def _replacing(
+        self, connection: Connection, new: bytes, part: int, version: bytes | None
+    ) -> Call[list[bool]]:
+        key, value = self._control_key, b"%d/%d %b" % (part, len(self._nodes), new)
+        _check_sizes(connection, [key], [value])
+        # It never expires, whatever the entries do.
+        request = compares_and_sets([key], [value], [version], 0)
+        return Call(connection, request, partial(stored, count=1))
+
+    def incarnation(self) -> str:
+        """Return which process each node is, and since when."""
+        with lent(self._nodes) as connections:
+            calls = [Call(each, b"stats\r\n" + END, stats) for each in connections]
+            return " ".join(map(_incarnation, exchange(calls, self._timeout)))
+
+
+def _record(stored: bytes, node: Node, part: int, parts: int) -> bytes:
+    """Return the control record without the mark of the node that it was stored on."""
+    mark = b"%d/%d " % (part, parts)
+    if stored.startswith(mark):
+        return stored[len(mark) :]
+    was = _MARK.match(stored)
+    if was is None:
+        raise CorruptStateError(f"the control record on {node.name}", repr(stored[:80]), _RESTORE)
+    raise CorruptStateError(
+        f"the control record on {node.name}",
+        f"it was stored on node {int(was[1]) + 1} of {int(was[2])}, and now that is node "
+        f"{part + 1} of {parts}",
+        "Give the nodes that the state was begun with, in the same order: keys don't move.",
+    )
+
+
+def _incarnation(said: Mapping[bytes, bytes]) -> str:
+    # Both numbers come from one clock, which ticks in seconds: the difference never changes.
+    started = int(said[b"time"]) - int(said[b"uptime"])
+    return f"{int(said[b'pid'])}@{started}"
+
+
+def _check_sizes(connection: Connection, names: Sequence[bytes], values: Sequence[bytes]) -> None:
+    """Refuse what the node would refuse, which would remove what it has under that key."""
+    limit = connection.item_limit
+    if max(map(len, values), default=0) + LONGEST <= limit:
+        return
+    for name, value in zip(names, values, strict=True):
+        if len(name) + len(value) > limit:
+            raise too_large(connection.node.name, name, len(value), limit - len(name))
+
+
+def _expires(ttl: int) -> int:
+    return ttl if ttl <= _LONGEST_RELATIVE else int(time.time()) + ttl

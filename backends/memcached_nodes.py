@@ -1,0 +1,109 @@
+"""Where Memcached's servers are, and which of them has a key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+
+@dataclass(frozen=True, order=True)
+class Node:
+    """Where one Memcached server listens.
+
+    Examples
+    --------
+    >>> Node.parse("localhost"), Node.parse("[::1]:11212")
+    (Node(host='localhost', port=11211), Node(host='::1', port=11212))
+    >>> str(Node("::1", 11212))
+    '[::1]:11212'
+    """
+
+    host: str
+    port: int = 11211
+
+    @staticmethod
+    def parse(text: str) -> Node:
+        """Return the node written ``host``, ``host:port`` or ``[IPv6]:port``.
+
+        Raises
+        ------
+        ValueError
+            When `text` is written otherwise.
+        """
+        host, colon, port = text.rpartition(":") if not text.endswith("]") else (text, "", "")
+        if not colon:
+            host, port = text, "11211"
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        elif ":" in host:
+            host = ""
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise ValueError(
+                f"memcached: {text!r} is no node; write host:port, an IPv6 address in brackets"
+            )
+        return Node(host, int(port))
+
+    @property
+    def name(self) -> str:
+        """How errors name it."""
+        return f"memcached at {self}"
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Which node has which of several keys.
+
+    It depends on nothing but each key and the number of nodes: where a node is away its keys are
+    away, and no other node is asked for them, which might have old values.
+
+    Parameters
+    ----------
+    shares : sequence of sequence of int
+        The positions of the keys of each node.
+    total : int
+        How many keys there are.
+
+    Examples
+    --------
+    >>> placement = Placement.of([b"dog", b"cat", b"hen"], 2)
+    >>> placement.shares
+    [[1], [0, 2]]
+    >>> placement.split(["a", "b", "c"])
+    [['b'], ['a', 'c']]
+    >>> placement.join([[1], [0, 2]])
+    [0, 1, 2]
+    """
+
+    shares: Sequence[Sequence[int]]
+    total: int
+
+    @staticmethod
+    def of(stored: Sequence[bytes], nodes: int) -> Placement:
+        """Place keys, given in their stored form, on so many nodes."""
+        if nodes == 1:
+            return Placement([range(len(stored))], len(stored))
+        shares: list[list[int]] = [[] for _ in range(nodes)]
+        for position, key in enumerate(stored):
+            shares[crc32(key) % nodes].append(position)
+        return Placement(shares, len(stored))
+
+    def split(self, column: Sequence[Any]) -> list[Sequence[Any]]:
+        """Return each node's share of `column`, which has an item for each key."""
+        if len(self.shares) == 1:
+            return [column]
+        return [[column[position] for position in share] for share in self.shares]
+
+    def join(self, shares: Sequence[Sequence[Any]]) -> list[Any]:
+        """Return the items of all shares, in the order of the keys."""
+        if len(self.shares) == 1:
+            return list(shares[0])
+        column: list[Any] = [None] * self.total
+        for positions, items in zip(self.shares, shares, strict=True):
+            for position, item in zip(positions, items, strict=True):
+                column[position] = item
+        return column
