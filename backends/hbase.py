@@ -1,0 +1,186 @@
+"""State in an HBase table, through HBase's Thrift gateway: late writes never show."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Literal
+
+from trident.backends.hbase_connections import Gateway
+from trident.backends.hbase_map import HBaseMap
+from trident.states.stack import MapStateFactory
+from trident.states.url_errors import StateURLError
+from trident.states.urls import StateURL
+from trident.states.values import StateType
+
+_DEFAULT_PREFIX = "state"
+_CHOICES = {"transport": ("buffered", "framed"), "protocol": ("binary", "compact")}
+
+
+@dataclass(frozen=True)
+class HBaseStore:
+    """One state in a column of an HBase table; several states may share table and family.
+
+    Pickles, and connects to nothing until the map it makes is used. Tasks update the state, each
+    through connections that its process keeps.
+
+    Parameters
+    ----------
+    host, port
+        HBase's Thrift gateway (``hbase thrift start``).
+    table : str
+        The table; made at first use where it is missing. ``namespace:table`` for one in a
+        namespace, which has to exist.
+    family : str
+        The column family; an existing table must have it, without a TTL.
+    prefix : str or None
+        The column qualifier; None takes the name of the state.
+    timeout : float
+        Seconds to wait for an answer; making a connection may take 2.
+    transport : str
+        ``"buffered"``, or ``"framed"`` as the gateway was started with ``-f``.
+    protocol : str
+        ``"binary"``, or ``"compact"`` as the gateway was started with ``-c``.
+
+    Notes
+    -----
+    The row is the encoded key. A batch's cells have timestamps made of batch and attempt, far
+    beyond those of clocks, so that whatever was written at the servers' time is older: cells of
+    Storm's ``HBaseMapState`` are taken over (with its qualifier as `prefix`, and keys of one
+    string; ``snapshot_key=("$HBASE_STATE_GLOBAL$",)`` for a global aggregate), and Storm can read
+    ours, but no longer replace them. The same goes for deletions: one without a timestamp changes
+    nothing, one with a timestamp hides what is written below it.
+
+    Examples
+    --------
+    >>> store = HBaseStore("hbase.example", table="counts").named("words")
+    >>> store.prefix, store.hosted
+    ('words', 'executor')
+    >>> store.identity
+    ('hbase', 'hbase.example:9090/counts', 'state:words')
+    """
+
+    host: str = "localhost"
+    port: int = 9090
+    table: str = "trident"
+    family: str = "state"
+    prefix: str | None = None
+    timeout: float = 5.0
+    transport: Literal["buffered", "framed"] = "buffered"
+    protocol: Literal["binary", "compact"] = "binary"
+
+    hosted: ClassVar[Literal["driver", "executor"]] = "executor"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "table", self.table.removeprefix("default:"))
+        if not re.fullmatch(r"(\w+:)?[\w][\w.-]*", self.table):
+            raise ValueError(
+                f"HBaseStore: table {self.table!r} is no name; allowed are letters, digits, _, - "
+                "and ., perhaps after a namespace and a colon"
+            )
+        if not re.fullmatch(r"[^\s:/\\.\0-\x1f][^\s:/\\\0-\x1f]*", self.family):
+            raise ValueError(
+                f"HBaseStore: family {self.family!r} is no name; allowed is what has no spaces, "
+                "colons or slashes and doesn't start with a dot"
+            )
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(
+                    f"HBaseStore: {name} {getattr(self, name)!r}; there are: {', '.join(allowed)}"
+                )
+        if not self.timeout > 0:
+            raise ValueError(f"HBaseStore: timeout {self.timeout!r}; give seconds, more than 0")
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What tells this state from others: ``("hbase", place/table, family:qualifier)``."""
+        place = f"{self.host}:{self.port}/{self.table}"
+        return "hbase", place, f"{self.family}:{self._qualifier}"
+
+    def named(self, prefix: str) -> HBaseStore:
+        """Return this store with `prefix`, where it has none yet."""
+        return self if self.prefix is not None else replace(self, prefix=prefix)
+
+    def open(self) -> HBaseMap:
+        """Return the map; it connects when it is first used."""
+        gateway = Gateway(self.host, self.port, self.timeout, self.transport, self.protocol)
+        return HBaseMap(gateway, self.table, self.family, self._qualifier)
+
+    @property
+    def _qualifier(self) -> str:
+        return _DEFAULT_PREFIX if self.prefix is None else self.prefix
+
+
+def opaque(host: str = "localhost", port: int = 9090, **options: Any) -> MapStateFactory:
+    """Return a factory of opaque map states in HBase: exact with every source.
+
+    Parameters
+    ----------
+    host, port
+        HBase's Thrift gateway.
+    options
+        Further parameters of :class:`HBaseStore` and of
+        :class:`~trident.states.stack.MapStateFactory`.
+
+    Examples
+    --------
+    >>> counts = opaque("hbase.example", table="counts", max_get=500)
+    >>> counts.store.table, counts.kind, counts.max_get
+    ('counts', <StateType.OPAQUE: 'opaque'>, 500)
+    """
+    return _factory(host, port, StateType.OPAQUE, options)
+
+
+def transactional(host: str = "localhost", port: int = 9090, **options: Any) -> MapStateFactory:
+    """Return a factory of transactional map states: exact where replays are identical.
+
+    The parameters are those of :func:`opaque`.
+    """
+    return _factory(host, port, StateType.TRANSACTIONAL, options)
+
+
+def nonTransactional(host: str = "localhost", port: int = 9090, **options: Any) -> MapStateFactory:
+    """Return a factory of plain map states: a replayed batch counts twice.
+
+    The parameters are those of :func:`opaque`.
+    """
+    return _factory(host, port, StateType.NON_TRANSACTIONAL, options)
+
+
+def from_url(url: StateURL) -> MapStateFactory:
+    """Return the factory of ``hbase://host:port/table/family``, whose ends may be left out.
+
+    Its own options are `timeout`, `transport` and `protocol`; the prefix is the qualifier.
+
+    Raises
+    ------
+    StateURLError
+        When the URL names several hosts, a login, or more than a table and a family.
+
+    Examples
+    --------
+    >>> factory = from_url(StateURL.parse("hbase://hbase.example/counts/f?timeout=10&prefix=n"))
+    >>> factory.identity
+    ('hbase', 'hbase.example:9090/counts', 'f:n')
+    """
+    options = url.read(timeout=float, transport=str, protocol=str)
+    names = url.path.strip("/").split("/") if url.path.strip("/") else []
+    if len(url.hosts) > 1 or len(names) > 2 or url.user or url.password:
+        raise StateURLError(
+            "hbase: a URL is hbase://host:port/table/family",
+            "",
+            (),
+            "Give one gateway, without a login; what else there is goes into options.",
+        )
+    given: dict[str, Any] = dict(zip(("table", "family"), names, strict=False))
+    for host, port in url.hosts:
+        given |= {"host": host} if port is None else {"host": host, "port": port}
+    store = HBaseStore(**given, prefix=options.prefix, **options.own)
+    return MapStateFactory(store, options.kind, **options.state)
+
+
+def _factory(host: str, port: int, kind: StateType, options: dict[str, Any]) -> MapStateFactory:
+    known = {field.name for field in fields(HBaseStore)}
+    own = {name: value for name, value in options.items() if name in known}
+    others = {name: value for name, value in options.items() if name not in known}
+    return MapStateFactory(HBaseStore(host, port, **own), kind, **others)

@@ -1,0 +1,49 @@
+"""The driver, imported when a map is first used: a Thrift client, and the structures it takes."""
+
+from __future__ import annotations
+
+import socket
+from importlib import import_module
+from typing import Any
+
+
+def thrift() -> Any:
+    """Return the module of HBase's structures: ``Mutation``, ``AlreadyExists`` and others.
+
+    Raises
+    ------
+    ImportError
+        When the driver is not installed.
+    """
+    try:
+        import_module("happybase")  # which makes the other
+        return import_module("Hbase_thrift")
+    except ImportError as error:
+        raise ImportError(
+            f"state in HBase needs a driver that can't be imported ({error}): "
+            'pip install "trident-spark[hbase]"'
+        ) from error
+
+
+def client_over(connection: socket.socket, transport: str, protocol: str) -> Any:
+    """Return an object with the gateway's calls as methods.
+
+    Parameters
+    ----------
+    connection : socket
+        Connected; the caller closes it.
+    transport : str
+        ``"buffered"`` or ``"framed"``.
+    protocol : str
+        ``"binary"`` or ``"compact"``.
+    """
+    service = thrift().Hbase
+    transports: Any = import_module("thriftpy2.transport")
+    protocols: Any = import_module("thriftpy2.protocol")
+    framed, compact = transport == "framed", protocol == "compact"
+    framing = transports.TFramedTransport if framed else transports.TBufferedTransport
+    encoding = protocols.TCompactProtocol if compact else protocols.TBinaryProtocol
+    stream = framing(transports.TSocket(sock=connection))
+    return import_module("thriftpy2.thrift").TClient(
+        service, encoding(stream, decode_response=False)
+    )

@@ -1,0 +1,125 @@
+"""What HBase's Thrift gateway and the way to it can answer, as errors that say what to do."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from trident.states.errors import StateError, StateUnavailableError
+
+_START = (
+    "Start HBase's Thrift gateway there (hbase thrift start -p {port}); for a trial: "
+    "docker run -d -p {port}:9090 harisekhon/hbase."
+)
+_CUT = (
+    "The batch is retried. Look at the gateway's log; if every first call ends so, the gateway "
+    'speaks another transport or protocol: give transport="framed" or protocol="compact".'
+)
+_SLOW = (
+    "The gateway itself waits for region servers that are down or busy: look at HBase's logs, or "
+    "give a longer timeout=."
+)
+_WRONG = (
+    "Look at the gateway's log. The calls are those of `hbase thrift`; a gateway started as "
+    "`hbase thrift2` has others."
+)
+_RETRIED = "The batch is retried; look at the logs of HBase's master and region servers."
+_REFUSALS = (
+    ("TableNotFound", "Somebody dropped the table; it is made anew when it is used again."),
+    ("TableNotEnabled", "Enable the table in HBase's shell: enable '{table}'."),
+    ("NoSuchColumnFamily", "Add the family in HBase's shell: alter '{table}', '{family}'."),
+    ("NamespaceNotFound", "Make the table's namespace in HBase's shell: create_namespace."),
+    ("AccessDenied", "Grant the gateway's user RWC on the table, and R on hbase:meta."),
+    ("out of range", "Versions are cell timestamps: unset the slop for timestamps on the servers."),
+)
+"""A part of the complaint's first line, and the next step."""
+
+
+def explained_connecting(gateway: str, port: int, patience: float, error: OSError) -> Exception:
+    """Return the error of a connection that could not be made.
+
+    Parameters
+    ----------
+    gateway : str
+        Its name in errors.
+    port : int
+        Where it should be started.
+    patience : float
+        Seconds that were waited.
+    error : OSError
+        What the operating system said.
+    """
+    if isinstance(error, ConnectionRefusedError):
+        problem, advice = "the connection was refused", _START.format(port=port)
+    elif isinstance(error, TimeoutError):
+        problem = f"no connection within {patience:g} s"
+        advice = "Check host, port and firewall: is HBase's Thrift gateway there?"
+    elif isinstance(error, socket.gaierror):
+        problem, advice = f"its host is unknown ({error.strerror})", "Check the host's name."
+    else:
+        problem = f"the connection failed ({error})"
+        advice = "Check host and port: is HBase's Thrift gateway there?"
+    return StateUnavailableError(gateway, problem, advice)
+
+
+@contextmanager
+def explained(gateway: str, timeout: float, table: str, family: str) -> Iterator[None]:
+    """Turn what calls through a connection raise into errors with advice.
+
+    Parameters
+    ----------
+    gateway : str
+        Its name in errors.
+    timeout : float
+        Seconds that are waited for an answer.
+    table, family : str
+        What the calls are about.
+
+    Raises
+    ------
+    StateUnavailableError
+        When there was no answer, or none that is certain.
+    StateError
+        When HBase refused an argument: the same call would be refused again.
+    """
+    try:
+        yield
+    except TimeoutError as error:
+        raise StateUnavailableError(gateway, f"no answer within {timeout:g} s", _SLOW) from error
+    except OSError as error:
+        raise StateUnavailableError(gateway, f"the connection was cut ({error})", _CUT) from error
+    except Exception as error:
+        if not type(error).__module__.startswith(("thriftpy2", "Hbase_thrift")):
+            raise
+        raise _of_thrift(gateway, table, family, error) from error
+
+
+def _of_thrift(gateway: str, table: str, family: str, error: Exception) -> Exception:
+    complaint = _first_line(error)
+    match type(error).__name__:
+        case "TDecodeException":
+            return error  # an argument that is no bytes: the caller's mistake
+        case "TTransportException":
+            return StateUnavailableError(gateway, "the connection was cut", _CUT)
+        case "IllegalArgument":
+            return StateError(
+                f"{gateway}: table {table} refuses what is to be written: {complaint}. Keep "
+                "values under the servers' hbase.server.keyvalue.maxsize, or raise it."
+            )
+        case "IOError":
+            advice = next((advice for part, advice in _REFUSALS if part in complaint), _RETRIED)
+            return StateUnavailableError(
+                gateway,
+                f"table {table}: {complaint}",
+                advice.format(table=table, family=family),
+            )
+    return StateUnavailableError(gateway, f"it answered with an error ({complaint})", _WRONG)
+
+
+def _first_line(error: Exception) -> str:
+    """Return what was complained about, without Java's stack and packages."""
+    message = getattr(error, "message", None) or str(error)
+    text = message.decode(errors="replace") if isinstance(message, bytes) else str(message)
+    line = text.partition("\n")[0].strip().rstrip(".")
+    return " ".join(word.rpartition("hbase.")[2] for word in line.split())[:240]

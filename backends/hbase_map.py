@@ -1,0 +1,162 @@
+"""The backing map over one column of an HBase table: a row a key, a cell a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from trident.backends.hbase_connections import Gateway
+from trident.backends.hbase_driver import thrift
+from trident.backends.hbase_errors import explained
+from trident.backends.hbase_tables import prepare_table
+from trident.states.backing_map import IBackingMap
+from trident.states.errors import SerializationError, StateUnavailableError
+from trident.states.keys import CONTROL_KEY
+
+_EMPTY = b'\0[""]'
+"""The row of the key ("",): HBase has no empty row, and no key encodes to this."""
+
+_FIRST_VERSION = 2**62
+_SERVERS_TIME = 2**63 - 1
+"""A timestamp for which HBase takes the time at which the write arrives."""
+
+# A server counts a block of 64 KB for each row it finds, and from 100 MB on has the gateway ask
+# again for the rest, after a pause.
+_ROWS = 1000
+_BYTES = 8 * 2**20
+
+_prepared: set[tuple[Gateway, str, str]] = set()
+"""The tables that this process has checked."""
+
+
+class HBaseMap(IBackingMap):
+    """A column of a table, as a map of encoded keys and bytes; the other columns stay untouched.
+
+    Runs wherever a state is updated or queried. Any thread of any process may use it, each call
+    through a connection of the process; calls are never repeated. Pickles without connections.
+
+    Parameters
+    ----------
+    gateway : Gateway
+        HBase's Thrift gateway.
+    table, family, qualifier : str
+        The column.
+
+    Raises
+    ------
+    StateUnavailableError
+        From every method: when the gateway can't be reached, or gives no certain answer.
+    StateError
+        From every method: when the table can't keep states.
+    SerializationError
+        When a key is too long for a row.
+
+    Notes
+    -----
+    A cell's timestamp is its version, and of a row's cells the one of the highest timestamp shows,
+    of several with the same one the last written: so a late write changes nothing that shows. A
+    deletion would hide later writes too, so nothing is ever deleted here.
+    """
+
+    def __init__(self, gateway: Gateway, table: str, family: str, qualifier: str) -> None:
+        self._gateway = gateway
+        self._place = table, family, qualifier
+        self._table = table.encode()
+        self._column = f"{family}:{qualifier}".encode()
+        # A row is looked up under its table's name, a comma, and itself, a comma and 14 digits.
+        self._longest = 2**15 - 1 - len(self._table) - 16
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HBaseMap, (self._gateway, *self._place)
+
+    def multiGet(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        rows = self._rows(keys)
+        found = {row: cell.value for row, cell in self._cells(rows).items()}
+        return list(map(found.get, rows))
+
+    def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        """Store `values` so that they show: at the servers' time, or at a version found there."""
+        rows = self._rows(keys)
+        newest = max((cell.timestamp for cell in self._cells(rows).values()), default=0)
+        self._put(rows, values, newest if newest >= _FIRST_VERSION else _SERVERS_TIME)
+
+    def multiPutAt(self, keys: Sequence[bytes], values: Sequence[bytes], version: int) -> None:
+        self._put(self._rows(keys), values, version)
+
+    def putControl(self, new: bytes, expected: bytes | None) -> bool:
+        # The server gives the cell its own time, but none before that of the cell it replaces.
+        put = thrift().Mutation(column=self._column, value=new)
+        with self._client() as client:
+            replaced: bool = client.checkAndPut(
+                self._table, CONTROL_KEY, self._column, expected, put, {}
+            )
+        return replaced
+
+    def incarnation(self) -> str:
+        """Return which region servers, started when, serve the table."""
+        columns = [b"info:server", b"info:serverstartcode"]
+        servers: set[tuple[bytes, ...]] = set()
+        with self._client() as client:
+            # From the table's first region to the first of any name after the table's
+            first, end = self._table + b",,", self._table + b"\0,,"
+            scanner = client.scannerOpenWithStop(b"hbase:meta", first, end, columns, {})
+            while regions := client.scannerGetList(scanner, _ROWS):
+                servers.update(
+                    tuple(region.columns[name].value for name in columns if name in region.columns)
+                    for region in regions
+                )
+            client.scannerClose(scanner)
+        return repr(sorted(servers))
+
+    def _rows(self, keys: Sequence[bytes]) -> list[bytes]:
+        longest = max(map(len, keys), default=0)
+        if longest > self._longest:
+            raise SerializationError(
+                "key",
+                f"one of {longest:,} bytes",
+                f"Rows of this table have at most {self._longest:,}: shorten the key, for "
+                "example to a hash of its text.",
+            )
+        return [key or _EMPTY for key in keys]
+
+    def _cells(self, rows: Sequence[bytes]) -> dict[bytes, Any]:
+        cells: dict[bytes, Any] = {}
+        if not rows:
+            return cells
+        columns = [self._column]
+        with self._client() as client:
+            for start in range(0, len(rows), _ROWS):
+                asked = rows[start : start + _ROWS]
+                for found in client.getRowsWithColumns(self._table, asked, columns, {}):
+                    cells[found.row] = found.columns[self._column]
+        return cells
+
+    def _put(self, rows: Sequence[bytes], values: Sequence[bytes], version: int) -> None:
+        if not rows:
+            return
+        mutation, of_row, column = thrift().Mutation, thrift().BatchMutation, self._column
+        size = max(1, min(_ROWS, _BYTES // (max(map(len, values)) + 1)))
+        with self._client() as client:
+            for start in range(0, len(rows), size):
+                end = start + size
+                puts = [
+                    of_row(row, [mutation(False, column, value)])
+                    for row, value in zip(rows[start:end], values[start:end], strict=True)
+                ]
+                client.mutateRowsTs(self._table, puts, version, {})
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        table, family, _ = self._place
+        place = self._gateway, table, family
+        name, timeout = str(self._gateway), self._gateway.timeout
+        try:
+            with explained(name, timeout, table, family), self._gateway.lend() as client:
+                if place not in _prepared:
+                    prepare_table(client, name, table, family)
+                    _prepared.add(place)
+                yield client
+        except StateUnavailableError:
+            _prepared.discard(place)  # the table may have been dropped
+            raise

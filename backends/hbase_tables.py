@@ -1,0 +1,69 @@
+"""The table and column family that states are kept in: made where missing, refused where unfit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trident.backends.hbase_driver import thrift
+from trident.states.errors import StateError
+
+_FOREVER = 2**31 - 1
+
+
+def prepare_table(client: Any, gateway: str, table: str, family: str) -> None:
+    """Make `table` with `family` where it is missing; check `family` where it is there.
+
+    Runs once a process, before its first use of the table. Several processes may run it at once.
+
+    Parameters
+    ----------
+    client : object
+        Has the gateway's calls.
+    gateway : str
+        Its name in errors.
+    table, family : str
+        Where states are to be kept.
+
+    Raises
+    ------
+    StateError
+        When the table has no such family, or one that forgets.
+    """
+    found = _families(client, table)
+    if found is None:
+        _create(client, table, family)
+        found = _families(client, table) or {}
+    described = found.get(f"{family}:".encode())
+    if described is None:
+        has = ", ".join(sorted(name.decode().rstrip(":") for name in found)) or "none"
+        raise StateError(
+            f"{gateway}: table {table} has no column family {family}; it has: {has}. Add it in "
+            f"HBase's shell: alter '{table}', {{NAME => '{family}', VERSIONS => 1}}."
+        )
+    if 0 < described.timeToLive < _FOREVER:
+        raise StateError(
+            f"{gateway}: column family {family} of table {table} forgets what is "
+            f"{described.timeToLive} s old, the control record first, without which no batch can "
+            "be told from another. Take another family, or let it keep everything: "
+            f"alter '{table}', {{NAME => '{family}', TTL => 'FOREVER'}}."
+        )
+
+
+def _families(client: Any, table: str) -> dict[bytes, Any] | None:
+    try:
+        found: dict[bytes, Any] = client.getColumnDescriptors(table.encode())
+    except thrift().IOError as error:
+        if b"TableNotFoundException" in error.message:
+            return None
+        raise
+    return found
+
+
+def _create(client: Any, table: str, family: str) -> None:
+    # By default the gateway would make a table without either, and reading it would be slow.
+    quick = {"bloomFilterType": b"ROW", "blockCacheEnabled": True}
+    described = thrift().ColumnDescriptor(name=f"{family}:".encode(), maxVersions=1, **quick)
+    try:
+        client.createTable(table.encode(), [described])
+    except thrift().AlreadyExists:
+        pass  # somebody else made it meanwhile
