@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -87,6 +88,27 @@ def test_a_topology_counts_into_a_url_and_another_reads_it() -> None:
     reading.newDRPCStream("ask").stateQuery(known, "args", MapGet(), "count").project("count")
     with reading.start() as run:
         assert run.drpc.execute("ask", "cat") == "[[2]]"
+
+
+@pytest.mark.parametrize(
+    ("url", "driver", "extra"),
+    [
+        ("redis://localhost:1/0", "redis", "redis"),
+        ("redis+cluster://localhost:1", "redis", "redis"),
+        ("redis+sentinel://localhost:1/main/0", "redis", "redis"),
+        ("memcached://localhost:1", "pymemcache", "memcached"),
+        ("hbase://localhost:1/table/family", "happybase", "hbase"),
+    ],
+)
+def test_a_missing_driver_surfaces_where_the_state_is_first_used(
+    url: str, driver: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, driver, None)
+    topology = TridentTopology()
+    state = factory_of(word_count(sentences(topology), url)).makeState()
+    with pytest.raises(ImportError) as caught:
+        state.beginCommit(1)
+    assert f'pip install "trident-spark[{extra}]"' in str(caught.value)
 
 
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)

@@ -28,6 +28,7 @@ from trident.states import (
 from trident.states.memory import MemoryStore
 
 SECRET = "s3cr3t"
+COMMON = {"mode", "prefix", "cache", "max_get", "max_put", "serializer"}
 
 
 def store_of(url: str) -> object:
@@ -380,10 +381,19 @@ class TestSchemes:
         assert extras == {"redis", "memcached", "hbase"}
         assert extras <= set(project["optional-dependencies"])
 
-    def test_the_guide_lists_each(self) -> None:
-        page = (ROOT / "docs" / "states.md").read_text()
-        for scheme in BUILT_IN:
-            assert f"`{scheme}:" in page, scheme
+    @pytest.mark.parametrize("scheme", BUILT_IN)
+    def test_the_guide_lists_each_with_its_options(self, scheme: str) -> None:
+        lines = (ROOT / "docs" / "states.md").read_text().splitlines()
+        rows = {known: [line for line in lines if f"`{known}:" in line] for known in BUILT_IN}
+        told = rows[scheme] + (rows["redis"] if scheme.startswith("redis") else [])
+        place = "" if scheme in ("memory", "sqlite") else "//h"
+        place += "/service" if scheme.endswith("sentinel") else ""
+        with pytest.raises(StateURLError, match="unknown option 'colour'") as caught:
+            state_from_url(f"{scheme}:{place}?colour=red")
+        own = set(caught.value.args[2]) - COMMON
+        assert own
+        for option in own:
+            assert f"`{option}`" in "".join(told), option
 
     @pytest.mark.parametrize("given", [b"memory:", None, Path("counts.db")])
     def test_what_is_no_string(self, given: object) -> None:
