@@ -1,0 +1,60 @@
+"""How a process is let in to Redis servers: everything but their addresses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+CONNECT_SECONDS = 2.0
+"""How long to wait for a connection, so that a server out of reach is known within 3 s."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """What every connection of a state has in common; picklable, no secret in its repr.
+
+    Parameters
+    ----------
+    db : int
+        The number of the database.
+    user, password : str or None
+        As the server's ACL has them; a password alone is the default user's.
+    tls : bool
+        Whether to speak TLS.
+    tls_ca, tls_cert, tls_key : str or None
+        Files: the authority that signed the servers' certificates (None: those the system
+        trusts), and this client's own certificate and key, where servers ask for one.
+    timeout : float
+        Seconds to wait for an answer.
+    connect : float
+        Seconds to wait for a connection.
+    """
+
+    db: int = 0
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    tls: bool = False
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    timeout: float = 5.0
+    connect: float = CONNECT_SECONDS
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the parameters of the driver's connections."""
+        tls = {
+            "ssl_ca_certs": self.tls_ca,
+            "ssl_certfile": self.tls_cert,
+            "ssl_keyfile": self.tls_key,
+        }
+        return {
+            "db": self.db,
+            "username": self.user,
+            "password": self.password,
+            "socket_timeout": self.timeout,
+            "socket_connect_timeout": self.connect,
+            "socket_read_size": 2**16,
+            # The newer protocol's handshake costs a round trip, and its types aren't needed.
+            "protocol": 2,
+            **(tls if self.tls else {}),
+        }

@@ -1,0 +1,106 @@
+r"""The backing map over a Redis Cluster: a fixed number of virtual partitions.
+
+A partition's keys have one hash tag, ``{p17}``, so one node has them all, whatever the cluster
+looks like, and a command or a transaction may name many of them. Which partition a key belongs to
+follows from the key and their number alone: not from Spark's partitions, nor from the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from trident.backends.redis_access import Access
+from trident.backends.redis_connections import Address, Command
+from trident.backends.redis_control import replace
+from trident.backends.redis_layouts import Layout
+from trident.backends.redis_parts import PartedMap, Waiting
+from trident.backends.redis_slots import ClusterPlace
+from trident.states.errors import CorruptStateError
+from trident.states.spread_control import least_control, may_spread
+
+
+class RedisClusterMap(PartedMap):
+    """The entries of one state on a cluster; see :class:`PartedMap`.
+
+    Parameters
+    ----------
+    place : ClusterPlace
+        Which cluster.
+    access : Access
+        How its nodes let us in.
+    layouts : sequence of Layout
+        One for each partition.
+    waiting : Waiting
+        What :meth:`persist` waits for, at each node.
+
+    Notes
+    -----
+    Each partition has a control record, because it can move to another node, or its node fail
+    over, by itself. With it the number of partitions is stored: keys would not be found again
+    under another one.
+    """
+
+    def __init__(
+        self, place: ClusterPlace, access: Access, layouts: Sequence[Layout], waiting: Waiting
+    ) -> None:
+        super().__init__(access, layouts, waiting)
+        self.where = place.where
+        self._place = place
+        self._mark = b"%d:" % len(layouts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._place, self._access, self._layouts, self._waiting)
+
+    def getControl(self) -> bytes | None:
+        return least_control(self._records(), self.where)
+
+    def putControl(self, new: bytes, expected: bytes | None) -> bool:
+        found = self._records()
+        if not may_spread(found, new, expected, self.where):
+            return False
+        changes = {
+            part: self._change(part, new, record)
+            for part, record in enumerate(found)
+            if record != new
+        }
+        # Only when all others have it may the first partition say that the state exists.
+        last = {0: changes.pop(0)} if 0 in changes else {}
+        return self._changed(changes) and self._changed(last)
+
+    def _records(self) -> list[bytes | None]:
+        found = self._converse(
+            {part: [partial(_get, layout.control)] for part, layout in enumerate(self._layouts)}
+        )
+        return [self._unmarked(found[part][0]) for part in range(len(self._layouts))]
+
+    def _change(self, part: int, new: bytes, record: bytes | None) -> Any:
+        expected = None if record is None else self._stored(record)
+        return partial(replace, self._layouts[part].control, self._stored(new), expected)
+
+    def _changed(self, changes: dict[int, Any]) -> bool:
+        answers = self._converse({part: [change] for part, change in changes.items()})
+        return all(answer == [1] for answer in answers.values())
+
+    def _stored(self, record: bytes) -> bytes:
+        return self._mark + record
+
+    def _unmarked(self, stored: bytes | None) -> bytes | None:
+        if stored is None:
+            return None
+        if not stored.startswith(self._mark):
+            found = stored.partition(b":")[0][:20].decode(errors="replace")
+            raise CorruptStateError(
+                f"a state of {self.where}",
+                f"it was written in {found} partitions, and opened for {len(self._layouts)}",
+                f"Open it with partitions={found}, or begin anew under another prefix.",
+            )
+        return stored[len(self._mark) :]
+
+    def _find(self) -> Sequence[Address]:
+        return self._place.find([b"p%d" % part for part in range(len(self._layouts))])
+
+
+def _get(control: bytes) -> Command:
+    return "GET", control

@@ -1,0 +1,174 @@
+"""Connections to Redis servers: pooled per process, lent for one call, never used to repeat one."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from trident.backends.redis_access import Access
+from trident.backends.redis_errors import explained
+
+if TYPE_CHECKING:
+    from redis import ConnectionPool
+
+Address = tuple[str, int]
+Command = Sequence[bytes | str | int]
+
+_AHEAD = 4
+"""How many commands a server is sent before it has answered the first."""
+
+_pools: dict[tuple[int, Address, Access], ConnectionPool] = {}
+
+
+class Wire:
+    """One connection to one server, for the length of a call; what goes wrong is explained.
+
+    Parameters
+    ----------
+    connection : object
+        The driver's.
+    address : tuple of str and int
+        The server's host and port.
+    secret : str or None
+        A password that no error may repeat.
+    """
+
+    def __init__(self, connection: Any, address: Address, secret: str | None) -> None:
+        self.address = address
+        self._connection = connection
+        self._secret = secret
+
+    def pack(self, *commands: Command) -> bytes:
+        """Return commands as they are sent."""
+        pack = self._connection.pack_command
+        return b"".join([part for command in commands for part in pack(*command)])
+
+    def send(self, packed: bytes) -> None:
+        """Send what was packed; whoever does must read as many answers."""
+        try:
+            self._connection.send_packed_command((packed,))
+        except Exception as error:
+            raise self._explained(error) from error
+
+    def read(self) -> Any:
+        """Return the next answer, or raise what it means; then the connection is no more use."""
+        try:
+            return self._connection.read_response()
+        except Exception as error:
+            raise self._explained(error) from error
+
+    def read_executed(self) -> bool:
+        """Read the answer to an EXEC: whether the transaction took place."""
+        answers = self.read()
+        if answers is None:
+            return False
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise self._explained(answer) from answer
+        return True
+
+    def ask(self, *commands: Command) -> list[Any]:
+        """Send a few short commands at once and return their answers."""
+        self.send(self.pack(*commands))
+        return [self.read() for _ in commands]
+
+    def _explained(self, error: Exception) -> Exception:
+        return explained(error, *self.address, self._secret)
+
+
+def converse(
+    wires: Sequence[Wire], commands: Sequence[Iterable[Command]]
+) -> Sequence[Sequence[Any]]:
+    """Send each server its commands, all servers at once, and return their answers in order.
+
+    Parameters
+    ----------
+    wires : sequence of Wire
+        One for each server.
+    commands : sequence of iterables of commands
+        For each server; a command is made when the server is ready for it, so that its making
+        takes place while servers work.
+    """
+    answers: list[list[Any]] = [[] for _ in wires]
+    waiting = [0] * len(wires)
+    sources = [iter(source) for source in commands]
+    sending = list(range(len(wires)))
+    while sending:
+        for number in list(sending):
+            wire, command = wires[number], next(sources[number], None)
+            if command is None:
+                sending.remove(number)
+                continue
+            wire.send(wire.pack(command))
+            waiting[number] += 1
+            if waiting[number] > _AHEAD:
+                answers[number].append(wire.read())
+                waiting[number] -= 1
+    for wire, answered, number in zip(wires, answers, waiting, strict=True):
+        answered += [wire.read() for _ in range(number)]
+    return answers
+
+
+@contextmanager
+def connected(address: Address, access: Access) -> Iterator[Wire]:
+    """Lend a connection of this process; after an error it is closed, not given back.
+
+    Raises
+    ------
+    StateUnavailableError
+        When the server can't be reached, doesn't let us in, or gives no answer.
+    """
+    pool = _pool(address, access)
+    try:
+        connection: Any = pool.get_connection()
+    except Exception as error:
+        # Not chained: what a server says to a login may repeat the password.
+        raise explained(error, *address, access.password) from None
+    try:
+        yield Wire(connection, address, access.password)
+    except BaseException:
+        connection.disconnect()
+        raise
+    finally:
+        pool.release(connection)
+
+
+def disconnect() -> None:
+    """Close the idle connections of this process; maps open new ones when they need them."""
+    for (pid, _, _), pool in list(_pools.items()):
+        if pid == os.getpid():
+            pool.disconnect(inuse_connections=False)
+
+
+atexit.register(disconnect)
+
+
+def _pool(address: Address, access: Access) -> ConnectionPool:
+    # What a parent process has open is not ours to use or to close.
+    key = os.getpid(), address, access
+    found = _pools.get(key)
+    return found if found is not None else _pools.setdefault(key, _new_pool(address, access))
+
+
+def _new_pool(address: Address, access: Access) -> ConnectionPool:
+    try:
+        from redis import Connection, ConnectionPool, SSLConnection
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
+    except ImportError as error:
+        raise ImportError(
+            'state in Redis needs its driver: pip install "trident-spark[redis]"'
+        ) from error
+    host, port = address
+    return ConnectionPool(
+        connection_class=SSLConnection if access.tls else Connection,
+        max_connections=2**31,
+        host=host,
+        port=port,
+        # By itself the driver would repeat writes whose answers didn't come.
+        retry=Retry(NoBackoff(), 0),
+        **access.arguments(),
+    )

@@ -1,0 +1,64 @@
+"""The commands for control records, and what tells one incarnation of a server from another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trident.backends.redis_connections import Command, Wire
+from trident.backends.redis_errors import not_a_master
+from trident.states.errors import StateUnavailableError
+
+_REPLACE = """
+if redis.call('GET', KEYS[1]) ~= (ARGV[2] or false) then return 0 end
+redis.call('SET', KEYS[1], ARGV[1])
+return 1
+"""
+_TOUCH = """
+local record = redis.call('GET', KEYS[1])
+if record then redis.call('SET', KEYS[1], record) end
+"""
+
+
+def replace(control: bytes, new: bytes, expected: bytes | None) -> Command:
+    """Return the command that puts `new` where `expected` is, and answers 1, or 0."""
+    return ("EVAL", _REPLACE, 1, control, new, *(() if expected is None else (expected,)))
+
+
+def touch_and_wait(control: bytes, replicas: int, seconds: float) -> tuple[Command, Command]:
+    """Return the commands that answer with how many replicas have everything written so far.
+
+    WAIT speaks of its own connection's writes only, so there has to be one: the record, as it is.
+    """
+    return ("EVAL", _TOUCH, 1, control), ("WAIT", replicas, int(seconds * 1000))
+
+
+def check_replicas(wire: Wire, reached: int, asked: int) -> None:
+    """Raise StateUnavailableError where fewer replicas than `asked` have what was written."""
+    if reached < asked:
+        host, port = wire.address
+        raise StateUnavailableError(
+            f"redis at {host}:{port}",
+            f"{reached} of {asked} replicas have acknowledged the batch's writes",
+            "The batch is retried. Look why they lag: redis-cli info replication; or ask for fewer "
+            "(wait_replicas=), or wait longer (wait_timeout=).",
+        )
+
+
+INFO: tuple[Command, Command] = (("INFO", "server"), ("INFO", "replication"))
+
+
+def incarnation(wire: Wire, answers: Sequence[bytes]) -> str:
+    """Return which run of which server with which history answered to `INFO`.
+
+    Raises
+    ------
+    StateUnavailableError
+        When it is no master: nothing that is written there lasts.
+    """
+    facts = dict(
+        line.split(":", 1) for line in b"\n".join(answers).decode().splitlines() if ":" in line
+    )
+    role = facts["role"]
+    if role != "master":
+        raise not_a_master(*wire.address, role)
+    return f"{facts['run_id']} {role} {facts['master_replid']}"

@@ -1,0 +1,185 @@
+"""What the driver's errors mean for whoever runs the server: each with the next step."""
+
+from __future__ import annotations
+
+import re
+
+from trident.states.errors import CorruptStateError, StateError, StateUnavailableError
+
+_DOUBT = "Whether it took the last write is unknown, so the batch is retried."
+
+_MEANINGS: tuple[tuple[str, str, str], ...] = (
+    (
+        "Connection refused",
+        "nothing listens there",
+        "Start one: redis-server --port {port} (Debian: apt-get install redis-server), or "
+        "docker run -p {port}:6379 redis.",
+    ),
+    (
+        "resolution|not known|nodename|No address associated",
+        "the host is unknown",
+        "Check the name of the host.",
+    ),
+    (
+        "Timeout connecting|No route|unreachable|Error 110",
+        "no connection in time",
+        "Check host and port, the firewalls between, and that the machine is up.",
+    ),
+    (
+        "(?i)certificate.verify|hostname mismatch|doesn't match",
+        "its certificate is not trusted",
+        "Give the file of the authority that signed it as tls_ca=, and the host by a name that "
+        "is in the certificate.",
+    ),
+    (
+        "SSL|TLS",
+        "no TLS connection came about",
+        "Give a port that speaks TLS, or use none: redis:// instead of rediss://, tls=False.",
+    ),
+    (
+        "called without any password|no password is set",
+        "it has no password, and one was given",
+        "Leave the password away, or set one: redis-cli config set requirepass …",
+    ),
+    (
+        "Authentication required",
+        "it wants a password",
+        "Give password=, or redis://user:password@host.",
+    ),
+    (
+        "AuthenticationError|invalid username-password|invalid password",
+        "it refuses the user or the password",
+        "Check user= and password=; as part of a URL they are percent-encoded.",
+    ),
+    (
+        "NoPermissionError|AuthorizationError",
+        "the user may not do this",
+        "Let it: ACL SETUSER <user> +@read +@write +@transaction +@scripting +@connection +info "
+        "+wait, and ~ with the keys of this state.",
+    ),
+    (
+        "OutOfMemoryError|OOM ",
+        "it is full, its maxmemory is reached",
+        "Raise maxmemory or remove other keys. Leave maxmemory-policy at noeviction: a key that "
+        "is evicted counts from nothing.",
+    ),
+    (
+        "ReadOnlyError|READONLY",
+        "it is a read-only replica",
+        "Give the address of its master, or let Sentinel find that: redis+sentinel://….",
+    ),
+    (
+        "BusyLoadingError",
+        "it is still loading its data",
+        "The batch is retried; wait until the server has started.",
+    ),
+    (
+        "MISCONF",
+        "it can't save its data, so it takes no writes",
+        "Look at its log: is its disk full, or its folder not writable?",
+    ),
+    (
+        "NOREPLICAS",
+        "fewer replicas are connected than its min-replicas-to-write",
+        "Start them, or look why they don't follow: redis-cli info replication.",
+    ),
+    (
+        "MasterDownError|MASTERDOWN",
+        "it is a replica that has lost its master",
+        "Give the address of the master, and look why it is gone.",
+    ),
+    (
+        "MovedError|AskError|TryAgainError|MOVED|TRYAGAIN",
+        "the key is at another node of the cluster",
+        "The batch is retried with the cluster's new map. Where a single server was given, give "
+        "the cluster: redis+cluster://host:port,host:port, or cluster=[(host, port)].",
+    ),
+    (
+        "ClusterDownError|CLUSTERDOWN",
+        "its cluster does not serve all slots",
+        "Look which nodes are gone: redis-cli --cluster check {host}:{port}.",
+    ),
+    (
+        "cluster support disabled",
+        "it is no node of a cluster",
+        "Give it as a single server: redis://{host}:{port}.",
+    ),
+    (
+        "DB index|Invalid Database|SELECT is not allowed",
+        "it has no database of that number",
+        "Take a smaller db=, 0 in a cluster, or raise databases in its configuration.",
+    ),
+    (
+        "max number of clients",
+        "it takes no more clients",
+        "Raise maxclients, or look who is connected: redis-cli client list.",
+    ),
+    (
+        "BUSY",
+        "it is busy with somebody's script",
+        "Wait for it, or end it: redis-cli script kill.",
+    ),
+    (
+        "InvalidResponse|Protocol [Ee]rror",
+        "what answers there is no Redis",
+        "Check host and port.",
+    ),
+    (
+        "TimeoutError",
+        "no answer in time",
+        f"{_DOUBT} It may be paused, swapping, or busy with a long command (redis-cli slowlog "
+        "get); give a larger timeout= if it only is slow.",
+    ),
+    (
+        "(?i)closed|reset by peer|broken pipe|while reading|while writing",
+        "the connection was cut",
+        f"{_DOUBT} Look at its log: did it restart, or drop this client?",
+    ),
+)
+
+
+def explained(error: Exception, host: str, port: int, secret: str | None = None) -> Exception:
+    """Return what `error`, which the driver raised, means.
+
+    Parameters
+    ----------
+    error : Exception
+        Of the driver, or of the socket.
+    host, port : str, int
+        The server it was raised for.
+    secret : str or None
+        A password, hidden where the server's own text repeats it.
+
+    Examples
+    --------
+    >>> print(explained(OSError("Connection refused"), "localhost", 6379))
+    redis at localhost:6379: nothing listens there (Connection refused). Start one: redis-server
+    --port 6379 (Debian: apt-get install redis-server), or docker run -p 6379:6379 redis.
+    """
+    where = f"redis at {host}:{port}"
+    said = str(error).rstrip(". ")
+    if secret:
+        said = said.replace(secret, "***")
+    if "WRONGTYPE" in said:
+        return CorruptStateError(
+            f"a key of this state in {where}",
+            "it holds another kind of value",
+            "Open the state with the layout= it was written with, or give it another prefix: "
+            "something else has that key.",
+        )
+    named = f"{type(error).__name__} {said}"
+    for pattern, problem, advice in _MEANINGS:
+        if re.search(pattern, named):
+            return StateUnavailableError(
+                where, f"{problem} ({said})", advice.format(host=host, port=port)
+            )
+    return StateUnavailableError(where, f"it answered: {said}", "Look at the server's log.")
+
+
+def not_a_master(host: str, port: int, role: str) -> StateError | StateUnavailableError:
+    """Return the error of a server that follows another one."""
+    return StateUnavailableError(
+        f"redis at {host}:{port}",
+        f"its role is {role}: what is written there is lost, or refused",
+        "Give the address of its master, or let Sentinel find that: redis+sentinel://….",
+    )

@@ -1,0 +1,120 @@
+"""Writes that take place only while the control record is as the batch left it.
+
+Each is a transaction: the record is watched, read and compared, and Redis executes what follows
+only if nobody has touched the record since. A script that compares and writes takes Redis about
+twice as long, because every key and value becomes a string of the script's language on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from trident.backends.redis_connections import Command, Wire
+
+
+@dataclass(frozen=True)
+class FencedWrite:
+    """One transaction: what is written to one part of a state.
+
+    Parameters
+    ----------
+    control : bytes
+        The redis key of the part's control record.
+    commands : sequence of callables
+        Each makes a command, when the server is ready for it.
+    """
+
+    control: bytes
+    commands: Sequence[Callable[[], Command]]
+
+
+def write_fenced(
+    wires: Sequence[Wire], writes: Sequence[Sequence[FencedWrite]], fence: bytes
+) -> bool:
+    """Write to several servers at once where all records are `fence`; say whether they are.
+
+    Parameters
+    ----------
+    wires : sequence of Wire
+        One for each server.
+    writes : sequence of sequences of FencedWrite
+        For each server, at least one.
+    fence : bytes
+        What each control record has to be.
+
+    Notes
+    -----
+    All records are compared before the first write. One that changes later refuses the
+    transactions that follow; what went before them is as any overtaken attempt leaves it. One that
+    was only written again as it was, by `persist`, lets everything be written anew, to the same
+    effect.
+    """
+    while True:
+        talks = [_Talk(wire, part, fence) for wire, part in zip(wires, writes, strict=True)]
+        for talk in talks:
+            talk.open()
+        if False in [talk.opened() for talk in talks]:
+            _unwatch(wires)
+            return False
+        while talks := [talk for talk in talks if talk.goes_on]:
+            for talk in talks:
+                talk.send()
+            if False in [talk.executed() for talk in talks]:
+                _unwatch(wires)
+                break
+        else:
+            return True
+
+
+def _unwatch(wires: Sequence[Wire]) -> None:
+    for wire in wires:
+        wire.ask(["UNWATCH"])
+
+
+class _Talk:
+    """The transactions for one server, one after the other; the next is watched with each."""
+
+    def __init__(self, wire: Wire, writes: Sequence[FencedWrite], fence: bytes) -> None:
+        self._wire = wire
+        self._writes = writes
+        self._fence = fence
+        self._done = 0
+
+    @property
+    def goes_on(self) -> bool:
+        return self._done < len(self._writes)
+
+    def open(self) -> None:
+        self._controls = list(dict.fromkeys(write.control for write in self._writes))
+        gets = [("GET", control) for control in self._controls]
+        self._wire.send(self._wire.pack(("WATCH", self._controls[0]), *gets))
+        self._pack()
+
+    def opened(self) -> bool:
+        self._wire.read()
+        return {self._wire.read() for _ in self._controls} == {self._fence}
+
+    def send(self) -> None:
+        self._wire.send(self._packed)
+        self._done += 1
+        self._unread = self._count
+        if self.goes_on:
+            control = self._writes[self._done].control
+            self._wire.send(self._wire.pack(("WATCH", control), ("GET", control)))
+            self._pack()
+
+    def executed(self) -> bool:
+        for _ in range(self._unread):
+            self._wire.read()
+        executed = self._wire.read_executed()
+        if not self.goes_on:
+            return executed
+        self._wire.read()
+        return self._wire.read() == self._fence and executed
+
+    def _pack(self) -> None:
+        """Pack the next transaction, while the server is at the one before."""
+        commands = [make() for make in self._writes[self._done].commands]
+        self._packed = self._wire.pack(("MULTI",), *commands, ("EXEC",))
+        self._count = len(commands) + 1

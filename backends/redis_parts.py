@@ -1,0 +1,283 @@
+"""What a state on one server and a state on a cluster have in common: entries in parts."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+from zlib import crc32
+
+from trident.backends.redis_access import Access
+from trident.backends.redis_connections import Address, Command, Wire, connected, converse
+from trident.backends.redis_control import INFO, check_replicas, incarnation, touch_and_wait
+from trident.backends.redis_fence import FencedWrite, write_fenced
+from trident.backends.redis_layouts import Layout, chunks
+from trident.states.backing_map import IBackingMap
+from trident.states.errors import StateUnavailableError
+
+_COMMANDS = 4
+"""Commands in one transaction, during which the server answers nobody else."""
+_STORED = ord("1")
+
+Make = Callable[[], Command]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """How many replicas have to have a batch before it is committed.
+
+    Parameters
+    ----------
+    replicas : int
+        0 waits for none.
+    seconds : float
+        How long to wait for them.
+    """
+
+    replicas: int = 0
+    seconds: float = 1.0
+
+
+@dataclass(frozen=True)
+class Share:
+    """Those of a call's keys that belong to one part.
+
+    Parameters
+    ----------
+    part : int
+        Which part.
+    indexes : sequence of int
+        Where they stand in the call, in ascending order.
+    chunks : sequence of tuples
+        The keys, and what came with them, as commands take them.
+    """
+
+    part: int
+    indexes: Sequence[int]
+    chunks: Sequence[tuple[Sequence[Any], ...]]
+
+
+class PartedMap(IBackingMap):
+    """Entries in parts, each of which lies on one server with a control record of its own.
+
+    Any thread of any process may use it. It holds no connection between calls: they are pooled by
+    process. Pickles.
+
+    Parameters
+    ----------
+    access : Access
+        How servers let us in.
+    layouts : sequence of Layout
+        One for each part; a key belongs to part ``crc32(key) % len(layouts)``.
+    waiting : Waiting
+        What :meth:`persist` waits for.
+
+    Raises
+    ------
+    StateUnavailableError
+        From every method: when a server can't be reached, or gave no certain answer.
+    CorruptStateError
+        From every method: when a key of this state holds another kind of value.
+    """
+
+    versions_are_values: ClassVar[bool] = True
+
+    where: str
+    """How errors name the store."""
+
+    def __init__(self, access: Access, layouts: Sequence[Layout], waiting: Waiting) -> None:
+        self._access = access
+        self._layouts = layouts
+        self._waiting = waiting
+        self._found: Sequence[Address] | None = None
+
+    def multiGet(self, keys: Sequence[bytes]) -> list[Any]:
+        return self._each(lambda layout, keys: layout.get(keys), keys)
+
+    def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        shares = self._split(keys, values)
+        self._converse({share.part: self._puts(share) for share in shares})
+
+    def multiPutFenced(self, keys: Sequence[bytes], values: Sequence[bytes], fence: bytes) -> bool:
+        shares = self._split(keys, values)
+        return self._write({share.part: self._puts(share) for share in shares}, fence)
+
+    def multiRemoveFenced(self, keys: Sequence[bytes], fence: bytes) -> bool:
+        removals = {
+            share.part: [
+                partial(self._layouts[share.part].remove, *chunk) for chunk in share.chunks
+            ]
+            for share in self._split(keys)
+        }
+        return self._write(removals, fence)
+
+    def multiPutVersioned(
+        self,
+        keys: Sequence[bytes],
+        values: Sequence[bytes],
+        versions: Sequence[bytes | None],
+    ) -> list[bool]:
+        flags = self._each(
+            lambda layout, *chunk: layout.compare_and_put(*chunk), keys, values, versions
+        )
+        return [flag == _STORED for flag in flags]
+
+    def persist(self) -> None:
+        """Wait for the replicas, where that was asked for."""
+        if not self._waiting.replicas:
+            return
+        first = {address: part for part, address in reversed(list(enumerate(self._nodes())))}
+        with self._wired(first) as wires:
+            commands = [
+                touch_and_wait(
+                    self._layouts[part].control, self._waiting.replicas, self._waiting.seconds
+                )
+                for part in first.values()
+            ]
+            for wire, (_, reached) in zip(wires, converse(wires, commands), strict=True):
+                check_replicas(wire, reached, self._waiting.replicas)
+
+    def incarnation(self) -> str:
+        """Return which runs of which servers hold the state, after looking anew who they are.
+
+        Raises
+        ------
+        StateUnavailableError
+            When one of them is no master: what is written there may be lost.
+        """
+        self._found = None
+        nodes = sorted(set(self._nodes()))
+        with self._wired(nodes) as wires:
+            answers = converse(wires, [INFO] * len(wires))
+            runs = [incarnation(wire, found) for wire, found in zip(wires, answers, strict=True)]
+        return "; ".join(runs)
+
+    @abstractmethod
+    def _find(self) -> Sequence[Address]:
+        """Look where each part is."""
+
+    def _nodes(self) -> Sequence[Address]:
+        """Return where each part is, as far as this map knows."""
+        found = self._found
+        if found is None:
+            found = self._found = self._find()
+        return found
+
+    def _stored(self, record: bytes) -> bytes:
+        """Return what a control record is stored as."""
+        return record
+
+    def _puts(self, share: Share) -> list[Make]:
+        layout = self._layouts[share.part]
+        return [partial(layout.put, *chunk) for chunk in share.chunks]
+
+    def _split(self, keys: Sequence[bytes], *parallel: Sequence[Any]) -> list[Share]:
+        """Give each part the keys that belong to it, and what came with them."""
+        count = len(self._layouts)
+        if not keys:
+            return []
+        if count == 1:
+            return [Share(0, range(len(keys)), list(chunks(keys, *parallel)))]
+        indexes: dict[int, list[int]] = {}
+        for index, key in enumerate(keys):
+            indexes.setdefault(crc32(key) % count, []).append(index)
+        return [
+            Share(
+                part,
+                found,
+                list(chunks(*([items[index] for index in found] for items in (keys, *parallel)))),
+            )
+            for part, found in indexes.items()
+        ]
+
+    def _each(
+        self, command: Callable[..., Command], keys: Sequence[bytes], *parallel: Sequence[Any]
+    ) -> list[Any]:
+        """Ask for something of each key, and return the answers in the order of the keys."""
+        shares = self._split(keys, *parallel)
+        answers = self._converse(
+            {
+                share.part: [
+                    partial(command, self._layouts[share.part], *chunk) for chunk in share.chunks
+                ]
+                for share in shares
+            }
+        )
+        if len(shares) == 1:
+            return [item for answer in answers[shares[0].part] for item in answer]
+        result = [None] * len(keys)
+        for share in shares:
+            found = (item for answer in answers[share.part] for item in answer)
+            for index, item in zip(share.indexes, found, strict=True):
+                result[index] = item
+        return result
+
+    def _converse(self, commands: Mapping[int, Sequence[Make]]) -> dict[int, list[Any]]:
+        """Send each part its commands, all servers at once, and return the answers by part."""
+        by_node = self._by_node(commands)
+        with self._wired(by_node) as wires:
+            answers = converse(
+                wires,
+                [
+                    (make() for part in parts for make in commands[part])
+                    for parts in by_node.values()
+                ],
+            )
+        result = {}
+        for parts, answered in zip(by_node.values(), answers, strict=True):
+            rest = iter(answered)
+            for part in parts:
+                result[part] = [next(rest) for _ in commands[part]]
+        return result
+
+    def _write(self, commands: Mapping[int, Sequence[Make]], fence: bytes) -> bool:
+        """Send each part its commands where all their records are `fence`; say whether they are."""
+        if not commands:
+            return self.getControl() == fence
+        by_node = self._by_node(commands)
+        with self._wired(by_node) as wires:
+            writes = [
+                [write for part in parts for write in self._transactions(part, commands[part])]
+                for parts in by_node.values()
+            ]
+            written = write_fenced(wires, writes, self._stored(fence))
+        if not written:
+            self._check_nodes()
+        return written
+
+    def _transactions(self, part: int, commands: Sequence[Make]) -> Iterator[FencedWrite]:
+        for start in range(0, len(commands), _COMMANDS):
+            yield FencedWrite(self._layouts[part].control, commands[start : start + _COMMANDS])
+
+    def _check_nodes(self) -> None:
+        """Raise where it was a server that has been replaced which refused the fence.
+
+        It may not know of the batch's begin: then nobody has overtaken us.
+        """
+        asked, self._found = self._nodes(), None
+        if self._nodes() != asked:
+            raise StateUnavailableError(
+                self.where, "another server has taken over", "The batch is retried there."
+            )
+
+    def _by_node(self, parts: Iterable[int]) -> dict[Address, list[int]]:
+        nodes = self._nodes()
+        found: dict[Address, list[int]] = {}
+        for part in parts:
+            found.setdefault(nodes[part], []).append(part)
+        return found
+
+    @contextmanager
+    def _wired(self, addresses: Iterable[Address]) -> Iterator[list[Wire]]:
+        """Lend a connection to each server; after an error it is looked anew where they are."""
+        try:
+            with ExitStack() as lent:
+                yield [
+                    lent.enter_context(connected(address, self._access)) for address in addresses
+                ]
+        except StateUnavailableError:
+            self._found = None
+            raise

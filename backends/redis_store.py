@@ -1,0 +1,222 @@
+"""The configuration of a state in Redis: where it is, how to be let in, how it is stored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal
+
+from trident.backends.redis_access import CONNECT_SECONDS, Access
+from trident.backends.redis_cluster import RedisClusterMap
+from trident.backends.redis_layouts import HashLayout, Layout, StringLayout
+from trident.backends.redis_map import ListedRedisMap, RedisMap
+from trident.backends.redis_parts import PartedMap, Waiting
+from trident.backends.redis_places import FixedPlace, Place, SentinelPlace, shown
+from trident.backends.redis_slots import ClusterPlace
+
+PORT = 6379
+_DEFAULT_PREFIX = "state"
+_LAYOUTS: dict[str, type[Layout]] = {"string": StringLayout, "hash": HashLayout}
+_FORBIDDEN = ":{}\0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedisStore:
+    r"""One state in Redis; several states, with different prefixes, may share a database.
+
+    Pickles, with its passwords, and connects to nothing until the map it makes is used. Tasks,
+    the driver and readers each connect by themselves; connections are kept for later calls of the
+    same process.
+
+    Parameters
+    ----------
+    host, port : str, int
+        The server, where it is a single one.
+    db : int
+        The number of its database; a cluster has only 0.
+    prefix : str or None
+        What the redis keys begin with, see the notes; None takes the name of the state.
+    layout : str
+        ``"string"``: each entry is a string of its own. ``"hash"``: all are fields of one hash.
+    ttl : int or None
+        Seconds that an entry lives after it was written last: in a hash, that the whole hash
+        does. What has expired counts from nothing, so counts are exact only without.
+    user, password : str or None
+        As the server's ACL has them; a password alone is the default user's.
+    tls : bool
+        Whether to speak TLS, to Sentinels too.
+    tls_ca, tls_cert, tls_key : str or None
+        Files, which every machine of the Spark cluster must have: the authority that signed the
+        servers' certificates (None: those the system trusts), and this client's own certificate
+        and key, where the servers ask for one.
+    timeout : float
+        Seconds to wait for an answer.
+    wait_replicas, wait_timeout : int, float
+        Before a batch is committed, that many replicas of each master must have acknowledged it
+        within that many seconds, or it is retried. 0 waits for none.
+    cluster : sequence of (str, int)
+        Some nodes of a Redis Cluster, instead of host and port.
+    partitions : int
+        In how many virtual partitions a cluster's entries are; never changed afterwards.
+    sentinels : sequence of (str, int)
+        Sentinels, instead of host and port.
+    service : str or None
+        What the Sentinels call the master.
+    sentinel_user, sentinel_password : str or None
+        To be let in by the Sentinels themselves.
+
+    Notes
+    -----
+    A prefix may hold anything but ``:``, ``{``, ``}`` and U+0000. Where it is ``counts``, the
+    entry ``dog`` is the string ``counts:dog``, or the field ``dog`` of the hash ``counts``; in a
+    cluster ``counts:{p17}:dog``, or the field ``dog`` of ``counts:{p17}``. The empty prefix leaves
+    keys as they are; it is for a database that holds nothing else, with the layout ``"string"`` on
+    a single server. Storm's RedisMapState writes either the bare keys, or a hash named by its
+    ``additionalKey``. The control record is a string of its own, ``counts:\0trident.control``,
+    and never expires.
+
+    What Redis acknowledges lasts as long as it is configured to: ``appendonly yes`` with
+    ``appendfsync always`` survives a loss of power, replicas lag behind unless `wait_replicas`
+    says otherwise. A batch during which a server restarted or failed over is retried. With
+    ``maxmemory``, its policy has to be ``noeviction``.
+
+    Examples
+    --------
+    >>> store = RedisStore(host="cache", password="secret").named("counts")
+    >>> store.identity
+    ('redis', 'cache:6379/0', 'counts')
+    >>> "secret" in repr(store)
+    False
+    """
+
+    host: str = "localhost"
+    port: int = PORT
+    db: int = 0
+    prefix: str | None = None
+    layout: str = "string"
+    ttl: int | None = None
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    tls: bool = False
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    timeout: float = 5.0
+    wait_replicas: int = 0
+    wait_timeout: float = 1.0
+    cluster: Sequence[tuple[str, int]] = ()
+    partitions: int = 64
+    sentinels: Sequence[tuple[str, int]] = ()
+    service: str | None = None
+    sentinel_user: str | None = None
+    sentinel_password: str | None = field(default=None, repr=False)
+
+    hosted: ClassVar[Literal["driver", "executor"]] = "executor"
+
+    def __post_init__(self) -> None:
+        for name in ("cluster", "sentinels"):
+            object.__setattr__(
+                self, name, tuple((host, port) for host, port in getattr(self, name))
+            )
+        for problem in self._problems():
+            raise ValueError(f"RedisStore: {problem}")
+
+    def _problems(self) -> list[str]:
+        prefix = self.prefix
+        checks = {
+            f"layout {self.layout!r} is unknown; there are: {', '.join(_LAYOUTS)}": (
+                self.layout not in _LAYOUTS
+            ),
+            f"prefix {prefix!r} holds one of ':', '{{', '}}' and U+0000, by which it could meet "
+            "another state's; give prefix= without them": bool({*_FORBIDDEN} & {*(prefix or "")}),
+            "the empty prefix leaves keys as they are, which takes layout='string' and a single "
+            "server; give a prefix": prefix == "" and bool(self.layout == "hash" or self.cluster),
+            "prefix holds half of a surrogate pair, which has no UTF-8; give another": bool(
+                re.search("[\ud800-\udfff]", prefix or "")
+            ),
+            f"ttl {self.ttl} is not at least 1 second; leave it away to keep entries for ever": (
+                self.ttl is not None and self.ttl < 1
+            ),
+            "a cluster and sentinels were given; give one of them": bool(
+                self.cluster and self.sentinels
+            ),
+            "sentinels and service go together; give both": bool(self.sentinels)
+            != bool(self.service),
+            f"a cluster has only db 0, not {self.db}": bool(self.cluster and self.db),
+            f"db {self.db} is no number of a database; they start at 0": self.db < 0,
+            "a user without a password was given; give both, or the password alone": (
+                self.user is not None and self.password is None
+            ),
+            f"partitions {self.partitions} is not from 1 to 16384": not 1
+            <= self.partitions
+            <= 16384,
+            f"timeout {self.timeout} is not above 0 seconds": self.timeout <= 0,
+            f"wait_replicas {self.wait_replicas} is below 0": self.wait_replicas < 0,
+            f"wait_timeout {self.wait_timeout} is not above 0 and below timeout, {self.timeout}: "
+            "the answer would come too late": bool(self.wait_replicas)
+            and not 0.001 <= self.wait_timeout < self.timeout,
+        }
+        return [problem for problem, found in checks.items() if found]
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What tells this state from others: ``("redis", server and database, prefix)``."""
+        if self.cluster:
+            place = f"cluster {shown(sorted(self.cluster))}"
+        elif self.sentinels:
+            place = f"service {self.service} of {shown(sorted(self.sentinels))}/{self.db}"
+        else:
+            place = f"{self.host}:{self.port}/{self.db}"
+        return "redis", place, self._name
+
+    @property
+    def buckets(self) -> int | None:
+        """In how many partitions entries are: in a cluster; else None."""
+        return self.partitions if self.cluster else None
+
+    def named(self, prefix: str) -> RedisStore:
+        """Return this store with `prefix`, where it has none yet."""
+        return self if self.prefix is not None else replace(self, prefix=prefix)
+
+    def open(self) -> PartedMap:
+        """Return the map; it connects when it is first used."""
+        kind = _LAYOUTS[self.layout]
+        name = self._name.encode()
+        waiting = Waiting(self.wait_replicas, self.wait_timeout)
+        access = self._access(len(self.cluster) or 1)
+        if self.cluster:
+            names = [name + b":{p%d}" % part for part in range(self.partitions)]
+            place = ClusterPlace(tuple(self.cluster), access)
+            return RedisClusterMap(place, access, [kind(each, self.ttl) for each in names], waiting)
+        map_kind = ListedRedisMap if name else RedisMap
+        return map_kind(self._place(), access, kind(name, self.ttl), waiting)
+
+    @property
+    def _name(self) -> str:
+        return _DEFAULT_PREFIX if self.prefix is None else self.prefix
+
+    def _place(self) -> Place:
+        if not self.service:
+            return FixedPlace((self.host, self.port))
+        access = replace(
+            self._access(len(self.sentinels)),
+            db=0,
+            user=self.sentinel_user,
+            password=self.sentinel_password,
+        )
+        return SentinelPlace(self.service, tuple(self.sentinels), access)
+
+    def _access(self, servers: int) -> Access:
+        """Return how to be let in, with the time for connecting shared by `servers`."""
+        return Access(
+            self.db,
+            self.user,
+            self.password,
+            self.tls,
+            self.tls_ca,
+            self.tls_cert,
+            self.tls_key,
+            self.timeout,
+            CONNECT_SECONDS / servers,
+        )

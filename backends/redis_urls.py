@@ -1,0 +1,88 @@
+"""The URLs of states in Redis."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from trident.backends.redis_store import PORT, RedisStore
+from trident.states.stack import MapStateFactory
+from trident.states.url_errors import StateURLError
+from trident.states.urls import StateURL
+
+_SENTINEL_PORT = 26379
+_OPTIONS: Mapping[str, type] = {
+    "layout": str,
+    "ttl": int,
+    "tls": bool,
+    "tls_ca": str,
+    "tls_cert": str,
+    "tls_key": str,
+    "timeout": float,
+    "wait_replicas": int,
+    "wait_timeout": float,
+}
+
+
+def from_url(url: StateURL) -> MapStateFactory:
+    """Return the factory that a URL describes; connects to nothing.
+
+    ``redis://[user:password@]host:port/db``, ``redis+cluster://host:port,host:port`` or
+    ``redis+sentinel://host:port,host:port/service/db``, each with ``rediss`` for TLS. The options
+    are those parameters of :class:`RedisStore` that the rest of the URL does not say.
+
+    Raises
+    ------
+    StateURLError
+        For hosts, a path or an option that the scheme doesn't take.
+    ValueError
+        For a value that :class:`RedisStore` refuses.
+
+    Examples
+    --------
+    >>> counts = from_url(StateURL.parse("rediss://:secret@cache/3?prefix=counts&layout=hash"))
+    >>> counts.store.identity, counts.store.tls, counts.store.layout
+    (('redis', 'cache:6379/3', 'counts'), True, 'hash')
+    >>> counts = from_url(StateURL.parse("redis+sentinel://one,two:26380/main/3"))
+    >>> counts.named("words").store.identity
+    ('redis', 'service main of one:26379,two:26380/3', 'words')
+    """
+    protocol, _, deployment = url.scheme.partition("+")
+    place: dict[str, Any] = {}
+    match deployment:
+        case "cluster":
+            _matched(url, "/?", "without a path")
+            place["cluster"] = _hosts(url, PORT)
+            found = url.read(**_OPTIONS, partitions=int)
+        case "sentinel":
+            path = _matched(url, "/([^/]+)(?:/([0-9]{1,9})?)?", "as /service or /service/db")
+            place.update(service=path[1], db=int(path[2] or 0))
+            place["sentinels"] = _hosts(url, _SENTINEL_PORT)
+            found = url.read(**_OPTIONS, sentinel_user=str, sentinel_password=str)
+        case _:
+            path = _matched(url, "(?:/([0-9]{1,9})?)?", "with the number of a database, as in /0")
+            [(host, port), *others] = _hosts(url, PORT)
+            if others:
+                what = f"{url.scheme}: it takes one host, and the URL names {len(others) + 1}"
+                advice = f"Several are for {protocol}+cluster and {protocol}+sentinel."
+                raise StateURLError(what, "", (), advice)
+            place.update(host=host, port=port, db=int(path[1] or 0))
+            found = url.read(**_OPTIONS)
+    login = {"user": url.user, "password": url.password, "tls": protocol == "rediss"}
+    store = RedisStore(prefix=found.prefix, **{**login, **place, **found.own})
+    return MapStateFactory(store, found.kind, **found.state)
+
+
+def _hosts(url: StateURL, port: int) -> tuple[tuple[str, int], ...]:
+    if not url.hosts:
+        advice = f"Write it {url.scheme}://host:{port}; the default port is {port}."
+        raise StateURLError(f"{url.scheme}: the URL names no host", "", (), advice)
+    return tuple((host, given or port) for host, given in url.hosts)
+
+
+def _matched(url: StateURL, pattern: str, due: str) -> re.Match[str]:
+    found = re.fullmatch(pattern, url.path)
+    if found is None:
+        raise StateURLError(f"{url.scheme}: write the URL {due}; its path is", url.path)
+    return found
