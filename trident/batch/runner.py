@@ -236,8 +236,13 @@ class BatchRunner:
                         *(token.txid, self.group, failures, failure),
                     )
                     work = DroppedWork(work)
-                elif self.stopping.wait(self._policy.pause(failures)):
-                    raise BatchInterruptedError(self.group, token.txid) from failure
+                else:
+                    _logger.warning(
+                        "attempt %d of batch %d of %s failed and is retried: %s",
+                        *(token.attempt, token.txid, self.group, failure),
+                    )
+                    if self.stopping.wait(self._policy.pause(failures)):
+                        raise BatchInterruptedError(self.group, token.txid) from failure
                 self._writer.next_attempt()
         reached("after commit", token)
         steps.done("commit")
@@ -319,10 +324,13 @@ class BatchRunner:
         while True:
             try:
                 return tell_states()
-            except FailedException:
+            except FailedException as failure:
                 failures += 1
                 if failures > self._policy.retries:
                     raise
+                _logger.warning(
+                    "a state of %s is told again what is committed: %s", self.group, failure
+                )
                 if self.stopping.wait(self._policy.pause(failures)):
                     raise
 
