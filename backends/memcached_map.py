@@ -15,6 +15,7 @@ from trident.backends.memcached_keys import LONGEST, StoredKeys
 from trident.backends.memcached_nodes import Node, Placement
 from trident.backends.memcached_wire import (
     END,
+    Found,
     all_stored,
     compares_and_sets,
     found,
@@ -79,6 +80,8 @@ class MemcachedMap(IBackingMap):
         return [value for value, _ in self.multiGetVersioned(keys)]
 
     def multiGetVersioned(self, keys: Sequence[bytes]) -> list[tuple[Any, Any]]:
+        if not keys:
+            return []
         names = self._keys.of(keys)
         placement = Placement.of(names, len(self._nodes))
         with lent(self._nodes) as connections:
@@ -87,7 +90,9 @@ class MemcachedMap(IBackingMap):
                 for connection, share in zip(connections, placement.split(names), strict=True)
             ]
             answers = exchange(calls, self._timeout)
-        entries = {name: entry for answer in answers for name, entry in answer.items()}
+        entries: Found = {}
+        for answer in answers:
+            entries.update(answer)
         return [entries.get(name, _ABSENT) for name in names]
 
     def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
@@ -105,6 +110,8 @@ class MemcachedMap(IBackingMap):
         keys: Sequence[bytes],
         *columns: Sequence[Any],
     ) -> list[bool]:
+        if not keys:
+            return []
         names = self._keys.of(keys)
         placement = Placement.of(names, len(self._nodes))
         expires = _expires(self._ttl)

@@ -78,7 +78,8 @@ def found(reply: bytes, end: bytes, asked: int) -> Found:
     # The first line is a head. Where a value is as long as its head says, it holds no line break,
     # and the line behind it is the next head; so this proves all of them.
     if (
-        len(lines) - len(rest) == ends
+        not lines[-1]
+        and len(lines) - len(rest) == ends
         and len(fields) == 5 * len(values)
         and fields[3::5] == list(map(b"%d".__mod__, map(len, values)))
     ):
