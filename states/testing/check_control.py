@@ -92,16 +92,16 @@ class ControlChecks(Checks):
         assert backing.getControl() == b"one", "no key of a user may replace the control record"
 
     @needs(Ability.FENCED)
-    def test_of_many_who_replace_the_record_one_does(self, backing: IBackingMap) -> None:
-        first = record(1).encode()
+    def test_of_many_who_replace_the_record_one_at_most_does(self, backing: IBackingMap) -> None:
+        first, later = record(1).encode(), [record(2, number).encode() for number in range(4)]
         backing.putControl(first, None)
-        maps = [self.reopen(backing) for _ in range(4)]
+        maps = [self.reopen(backing) for _ in later]
         gate, won = Barrier(len(maps)), []
 
         def replace(number: int) -> None:
             gate.wait()
-            if maps[number].putControl(b"%d" % number, first):
-                won.append(number)
+            if maps[number].putControl(later[number], first):
+                won.append(later[number])
 
         threads = [Thread(target=replace, args=[number]) for number in range(len(maps))]
         for thread in threads:
@@ -110,7 +110,12 @@ class ControlChecks(Checks):
             thread.join()
         for other in maps:
             other.close()
-        assert len(won) == 1, (
+        assert len(won) <= 1, (
             f"{len(won)} of 4 threads replaced one record: compare and put in one atomic step"
         )
-        assert backing.getControl() == b"%d" % won[0]
+        # In a store of several parts each of them may have lost one part to another.
+        found = backing.getControl()
+        assert won in ([], [found]), "the record is the one that putControl returned True for"
+        assert backing.putControl(record(2, 9).encode(), found), (
+            "whoever comes next, alone and with a later attempt, replaces what the others left"
+        )
