@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import logging
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -80,14 +82,13 @@ def word_count(lines: IBatchSpout, open_map: Callable[[], IBackingMap]) -> Tride
 def fail_halfway(folder: Path) -> None:
     """Count lines on a store that breaks off once, from a queue that then gives other lines."""
     lines = ["the cat sat", "the man sat", "the dog ran", "the man ran", "the cow ran"]
-    outages = ["the store breaks off"]
+    outages = ["the store broke off"]
 
     def break_off(keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         if b"dog" in keys and outages:
             arrived = keys.index(b"dog") + 1
             FolderMap(folder).multiPut(keys[:arrived], values[:arrived])
-            print(f"    {outages[0]} after {arrived} of {len(keys)} words")
-            raise FailedException(outages.pop())
+            raise FailedException(f"{outages.pop()} after {arrived} of {len(keys)} words")
 
     topology = word_count(Queue(lines), lambda: Unlucky(FolderMap(folder), break_off))
     with topology.start() as run:
@@ -126,6 +127,7 @@ def in_a_line(counts: Mapping[str, int]) -> str:
 
 
 def main() -> None:
+    logging.basicConfig(format="    %(message)s", stream=sys.stdout)  # why a batch is retried
     with tempfile.TemporaryDirectory() as folder:
         print("A batch fails half-way, and comes back with other words:")
         fail_halfway(Path(folder))

@@ -72,8 +72,9 @@ def ask(url: str, asked: Sequence[str]) -> str:
 
 def watch(url: str, asked: Sequence[str]) -> None:
     """Print the counts of words whenever they have changed, until the input is closed."""
-    shown = ""
-    while not select.select([sys.stdin], [], [], 0.1)[0]:
+    shown, over = "", False
+    while not over:
+        over = bool(select.select([sys.stdin], [], [], 0.1)[0])
         answer = ask(url, asked)
         if answer != shown:
             print(f"another process finds: {answer}", flush=True)
@@ -101,8 +102,8 @@ def count_words(url: str, asked: Sequence[str], *, local: bool, until: int | Non
         print("Starting Spark ...", flush=True)
         spark = local_session()
     with (
-        word_count(url).start(spark, checkpoint, trigger=SECONDS_A_BATCH) as run,
         watched(url, asked),
+        word_count(url).start(spark, checkpoint, trigger=SECONDS_A_BATCH) as run,
         suppress(KeyboardInterrupt),
     ):
         print("Ctrl-C stops it. From another terminal, meanwhile or afterwards:")

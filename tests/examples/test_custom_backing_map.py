@@ -60,7 +60,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_batch_that_failed_halfway_and_came_back_otherwise_is_counted_once(printed: str) -> None:
     tries = re.findall(r"^  batch (\d): (.+)$", printed, re.MULTILINE)
     assert tries[1:3] == [("2", "the dog ran, the man ran"), ("2", "the man ran")]
-    assert "the store breaks off after 2 of 4 words" in printed
+    assert "is retried: the store broke off after 2 of 4 words" in printed
     counted, truth = re.findall(r"^  (?:counted|truth): +(the 5.+)$", printed, re.MULTILINE)
     assert counted == truth
     assert "dog 1" in truth

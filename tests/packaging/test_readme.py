@@ -8,10 +8,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from tests.packaging.conftest import ROOT
+from tests.servers.promised import Served
 from trident.plan.guarantee import _TABLE
 from trident.plan.nodes import Kind
 from trident.states.values import StateType
@@ -42,8 +44,7 @@ def run(code: str, folder: Path) -> str:
 
 @pytest.fixture
 def quickstart() -> str:
-    (code,) = blocks("python")
-    return code
+    return blocks("python")[0]
 
 
 def test_the_quickstart_is_the_example(quickstart: str) -> None:
@@ -64,6 +65,28 @@ def test_one_line_changes_for_spark(quickstart: str, tmp_path: Path) -> None:
     on_spark = re.sub(r"with topology\.start\(\).*", changed, quickstart)
     assert on_spark != quickstart
     assert run(on_spark, tmp_path) in blocks("text")
+
+
+def test_redis_counts_and_another_process_finds_it(redis_server: Served, tmp_path: Path) -> None:
+    import redis
+
+    url, ours = "redis://localhost:6379/0?prefix=words", f"readme-{uuid4().hex}"
+    counting, asking = blocks("python")[1:]
+    assert url in counting
+    assert url in asking
+    there = f"{redis_server.url}/0?prefix={ours}"
+    assert run(counting.replace(url, there), tmp_path) == ""
+    (told,) = re.findall(r"# (\[.+\])", asking)
+    assert run(asking.replace(url, there), tmp_path) == f"{told}\n"
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.delete(*client.scan_iter(match=f"{ours}*"))
+
+
+def test_the_own_map_prints_what_the_readme_says(tmp_path: Path) -> None:
+    examples = ROOT / "examples"
+    for example in examples.glob("custom_backing_map*.py"):
+        (tmp_path / example.name).write_text(example.read_text())
+    assert run((examples / "custom_backing_map.py").read_text(), tmp_path) in blocks("text")
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/states.md"])
