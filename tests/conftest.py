@@ -9,7 +9,7 @@ import pytest
 
 from tests.servers.hbase import HBaseServer
 from tests.servers.memcached import MemcachedServers
-from tests.servers.promised import Served, served
+from tests.servers.promised import PromisedServer, Served, served
 from tests.servers.redis import RedisCluster, RedisServer
 
 if TYPE_CHECKING:
@@ -54,6 +54,18 @@ def hbase_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """HBase behind its Thrift gateway, shared likewise."""
     with served("HBASE", lambda: HBaseServer(tmp_path_factory.mktemp("hbase"))) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def sqlite(tmp_path_factory: pytest.TempPathFactory) -> Served:
+    """A folder for SQLite's files, as the beginning of a URL."""
+    return PromisedServer(f"sqlite:{tmp_path_factory.mktemp('sqlite')}")
+
+
+@pytest.fixture(scope="session")
+def memory() -> Served:
+    """The memory of this process, likewise."""
+    return PromisedServer("memory:")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

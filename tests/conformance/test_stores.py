@@ -1,4 +1,4 @@
-"""The stores in memory, a user's own, and the memory state pass the conformance suite."""
+"""The stores in memory, a user's own, and the memory state that forgets pass the suite."""
 
 from __future__ import annotations
 
@@ -46,13 +46,6 @@ class TestVersionedMap(BackingMapConformance):
 
     def make_map(self) -> IBackingMap:
         return VersionedMap()
-
-
-class TestMemoryMap(BackingMapConformance):
-    abilities = frozenset({Ability.FENCED, Ability.REMOVE, Ability.LIST})
-
-    def make_map(self) -> IBackingMap:
-        return MemoryMap(f"conformance {next(_NUMBERS)}")
 
 
 class TestLRUMemoryMap(BackingMapConformance):

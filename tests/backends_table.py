@@ -1,0 +1,145 @@
+"""The backends: one row each, from which conformance, the state machine and benchmarks are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from trident.backends.urls import state_from_url
+from trident.states import Ability, IBackingMap
+from trident.states.stack import MapStateFactory
+from trident.states.values import StateType
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A backend, on a server of its kind.
+
+    Parameters
+    ----------
+    name : str
+        As in the ids of tests; words.
+    url : str
+        The URL of a state, with ``{server}`` where the server is (or ``{first}``, of several
+        servers), and ``{own}`` for what tells it from any other.
+    fixture : str
+        The one of tests/conftest.py whose ``url`` is the server.
+    abilities : frozenset of Ability
+        What its map can do.
+    extra : str or None
+        The extra of this project that brings its driver.
+    runs : int
+        How often the state machine runs on it.
+    cached : bool
+        Whether it is tested under caches too; False for another form of a row that is.
+    """
+
+    name: str
+    url: str
+    fixture: str
+    abilities: frozenset[Ability]
+    extra: str | None = None
+    runs: int = 8
+    cached: bool = True
+
+    @property
+    def compares(self) -> bool:
+        """Whether its map can make any write conditional on what a cache believes."""
+        return {Ability.FENCED, Ability.ENTRY} <= self.abilities
+
+    @property
+    def words(self) -> str:
+        """The name, as a part of a class's."""
+        return "".join(word[0].upper() + word[1:] for word in self.name.split())
+
+    def factory(self, server: str, kind: StateType = StateType.OPAQUE) -> MapStateFactory:
+        """Return the factory of an empty state of its own."""
+        place = self.url.format(server=server, first=server.split(",")[0], own=uuid4().hex)
+        factory: Any = state_from_url(f"{place}&mode={kind.value.replace('-', '')}")
+        assert isinstance(factory, MapStateFactory)
+        return factory
+
+    def open(self, server: str, kind: StateType = StateType.OPAQUE) -> IBackingMap:
+        """Open the map of an empty state of its own."""
+        return self.factory(server, kind).store.open()
+
+
+_ENTRY = frozenset({Ability.ENTRY})
+_FENCED = frozenset({Ability.FENCED, Ability.REMOVE, Ability.LIST})
+_REDIS = _FENCED | _ENTRY
+_CLUSTER = _REDIS - {Ability.LIST}
+
+
+BACKENDS = [
+    Backend("memory", "{server}{own}?prefix=", "memory", _FENCED),
+    Backend(
+        "SQLite",
+        "{server}/{own}.db?prefix=counts",
+        "sqlite",
+        _FENCED | {Ability.ADD, Ability.SNAPSHOT},
+    ),
+    Backend(
+        "Redis strings",
+        "{server}?prefix={own}",
+        "redis_server",
+        _REDIS,
+        "redis",
+    ),
+    Backend(
+        "Redis hash",
+        "{server}?prefix={own}&layout=hash",
+        "redis_server",
+        _REDIS,
+        "redis",
+        cached=False,
+    ),
+    Backend(
+        "Redis expiring strings",
+        "{server}?prefix={own}&ttl=1000",
+        "redis_server",
+        _REDIS,
+        "redis",
+        cached=False,
+    ),
+    Backend(
+        "Redis expiring hash",
+        "{server}?prefix={own}&layout=hash&ttl=1000",
+        "redis_server",
+        _REDIS,
+        "redis",
+        cached=False,
+    ),
+    Backend(
+        "Redis cluster strings",
+        "{server}?prefix={own}&partitions=7",
+        "redis_cluster",
+        _CLUSTER,
+        "redis",
+    ),
+    Backend(
+        "Redis cluster hash",
+        "{server}?prefix={own}&layout=hash&partitions=16",
+        "redis_cluster",
+        _CLUSTER,
+        "redis",
+        cached=False,
+    ),
+    Backend(
+        "Memcached node",
+        "{first}?prefix={own}",
+        "memcached_servers",
+        _ENTRY,
+        "memcached",
+        cached=False,
+    ),
+    Backend("Memcached nodes", "{server}?prefix={own}", "memcached_servers", _ENTRY, "memcached"),
+    Backend(
+        "HBase",
+        "{server}/trident/states?timeout=60&prefix={own}",
+        "hbase_server",
+        frozenset({Ability.VERSIONED}),
+        "hbase",
+        runs=2,
+    ),
+]

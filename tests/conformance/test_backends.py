@@ -1,0 +1,68 @@
+"""Every backend of the table, bare and under its caches, passes the suite on its real server."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+from uuid import uuid4
+
+import pytest
+
+from tests.backends_table import BACKENDS, Backend
+from trident.states import CachedMap, IBackingMap, StateType
+from trident.states.backing_map import WrappedMap
+from trident.states.cached import ConditionalCachedMap
+from trident.states.testing.suite import BackingMapConformance
+
+
+class BackendConformance(BackingMapConformance):
+    """The suite on a row of the table."""
+
+    backend: ClassVar[Backend]
+    server: str
+
+    @pytest.fixture(autouse=True)
+    def running(self, request: pytest.FixtureRequest) -> None:
+        self.server = request.getfixturevalue(self.backend.fixture).url
+
+    def make_map(self) -> IBackingMap:
+        return self.make_map_of(StateType.OPAQUE)
+
+    def make_map_of(self, kind: StateType) -> IBackingMap:
+        return self.layers(self.backend.open(self.server, kind))
+
+    def reopen(self, backing: IBackingMap) -> IBackingMap:
+        while isinstance(backing, WrappedMap):
+            backing = backing.inner
+        return self.layers(super().reopen(backing))
+
+    def layers(self, inner: IBackingMap) -> IBackingMap:
+        return inner
+
+
+class CachedConformance(BackendConformance):
+    """The same under a cache, which has to be the only writer."""
+
+    shared = False
+
+    def layers(self, inner: IBackingMap) -> IBackingMap:
+        return CachedMap(inner, 100)
+
+
+class ComparedConformance(CachedConformance):
+    """The same under a cache whose entries the store compares with its own."""
+
+    def layers(self, inner: IBackingMap) -> IBackingMap:
+        return ConditionalCachedMap(inner, 100, uuid4())
+
+
+def suite(name: str, kind: type[BackendConformance], row: Backend) -> None:
+    able = row.abilities - (ConditionalCachedMap.hidden if kind is ComparedConformance else set())
+    globals()[name] = type(name, (kind,), {"backend": row, "abilities": able})
+
+
+for row in BACKENDS:
+    suite(f"Test{row.words}", BackendConformance, row)
+    if row.cached:
+        suite(f"TestCached{row.words}", CachedConformance, row)
+    if row.cached and row.compares:
+        suite(f"TestCompared{row.words}", ComparedConformance, row)
