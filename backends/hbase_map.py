@@ -60,6 +60,7 @@ class HBaseMap(IBackingMap):
     """
 
     def __init__(self, gateway: Gateway, table: str, family: str, qualifier: str) -> None:
+        self.where = str(gateway)
         self._gateway = gateway
         self._place = table, family, qualifier
         self._table = table.encode()

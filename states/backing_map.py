@@ -72,6 +72,8 @@ class IBackingMap(ABC):
 
     Whoever wrote an entry then knows its version, so that a cache may keep it.
     """
+    where: str = ""
+    """How errors name the store: ``redis at host:port``; empty where the state's name has to do."""
 
     @abstractmethod
     def multiGet(self, keys: Sequence[Any]) -> Sequence[Any]:
@@ -250,6 +252,11 @@ class WrappedMap(IBackingMap):
     def versions_are_values(self) -> bool:  # type: ignore[override]
         """Whether an entry's version is its very value."""
         return self.inner.versions_are_values
+
+    @property
+    def where(self) -> str:  # type: ignore[override]
+        """How errors name the store."""
+        return self.inner.where
 
     def multiGet(self, keys: Sequence[Any]) -> Sequence[Any]:
         return self.inner.multiGet(keys)

@@ -146,6 +146,12 @@ class Control:
         self._incarnation: str | None = None
         self._announced: ControlRecord | None = None
 
+    @property
+    def place(self) -> str:
+        """How errors name the state: with where it is, if the store says that."""
+        where = self._backing.where
+        return f"{self.name} in {where}" if where else self.name
+
     def read(self) -> ControlRecord | None:
         """Return the record as the store holds it now, None where there is none."""
         return self._read()[1]
@@ -166,12 +172,12 @@ class Control:
         stored, found = self._read()
         if found is None:
             if listed is not None:
-                raise LostStateError(self.name, listed)
+                raise LostStateError(self.place, listed)
             return stored, found
         if found.lineage != lineage and found.lineage not in adopted:
-            raise LineageError(self.name, found.lineage, lineage)
+            raise LineageError(self.place, found.lineage, lineage)
         if listed is not None and found.token < listed:
-            raise RewoundStateError(self.name, found.token, listed)
+            raise RewoundStateError(self.place, found.token, listed)
         return stored, found
 
     def begin(
@@ -209,7 +215,7 @@ class Control:
         self._check_announced(found)
         if not self._backing.putControl(record.encode(), stored):
             raise StateUnavailableError(
-                self.name, "its control record changed while the batch began", "It is retried."
+                self.place, "its control record changed while the batch began", "It is retried."
             )
         self._incarnation = incarnation
 
@@ -222,9 +228,9 @@ class Control:
         if announced is None:
             return
         if found is None:
-            raise LostStateError(self.name, announced.token)
+            raise LostStateError(self.place, announced.token)
         if (found.token, found.committed) < (announced.token, announced.committed):
-            raise RewoundStateError(self.name, found.token, announced.token)
+            raise RewoundStateError(self.place, found.token, announced.token)
 
     def ready(self, record: ControlRecord) -> None:
         """Confirm that everything written since ``begin(record)`` is still there, to stay.
@@ -243,7 +249,7 @@ class Control:
             raise StaleBatchError(record.token, found.token)
         if found != record or self._backing.incarnation() != self._incarnation:
             raise StateUnavailableError(
-                self.name,
+                self.place,
                 "the store restarted or lost writes during the batch",
                 "The batch is retried; check the store's log if this repeats.",
             )
@@ -265,7 +271,7 @@ class Control:
             return False
         # Only the server that confirmed the writes is known to have them under the announcement.
         if self._incarnation is not None and self._backing.incarnation() != self._incarnation:
-            raise LostWritesError(self.name, record.token)
+            raise LostWritesError(self.place, record.token)
         self._announced = announced
         return True
 

@@ -56,16 +56,32 @@ class WritePath(ABC):
 
     @abstractmethod
     def write(self, keys: Sequence[bytes], values: Sequence[Any], redo: Redo) -> None:
-        """Write `values`, or raise StaleBatchError where this attempt was overtaken."""
+        """Write `values`.
 
-    def _overtaken(self) -> StaleBatchError:
-        data = self._store.getControl()
-        found = None if data is None else ControlRecord.decode(data).token
-        return StaleBatchError(self._record.token, found)
+        Raises
+        ------
+        StaleBatchError
+            When this attempt was overtaken.
+        StateUnavailableError
+            When the store lost what says that this attempt began.
+        """
+
+    def _refused(self) -> StaleBatchError | StateUnavailableError:
+        """Return why the fence is another one: someone newer began, or the store forgot us."""
+        data, own = self._store.getControl(), self._record
+        found = None if data is None else ControlRecord.decode(data)
+        if found is None or (found.lineage == own.lineage and found.token < own.token):
+            return StateUnavailableError(
+                self._store.where or "the store",
+                f"it no longer knows that batch {own.token.txid} began, so it lost writes",
+                "The batch is retried. Look at the store's log: did it start from old data, or did "
+                "another server take over?",
+            )
+        return StaleBatchError(own.token, found.token)
 
     def _check_token(self) -> None:
         if self._store.getControl() != self._fence:
-            raise self._overtaken()
+            raise self._refused()
 
 
 class FencedPath(WritePath):
@@ -73,17 +89,17 @@ class FencedPath(WritePath):
 
     def write(self, keys: Sequence[bytes], values: Sequence[Any], redo: Redo) -> None:
         if not self._store.multiPutFenced(keys, values, self._fence):
-            raise self._overtaken()
+            raise self._refused()
 
     def add(self, keys: Sequence[bytes], amounts: Sequence[int | float]) -> None:
         """Have the store add `amounts` by itself."""
         if not self._store.multiAddFenced(keys, amounts, self._record.token, self._record):
-            raise self._overtaken()
+            raise self._refused()
 
     def remove(self, keys: Sequence[bytes]) -> None:
         """Remove entries for good."""
         if not self._store.multiRemoveFenced(keys, self._fence):
-            raise self._overtaken()
+            raise self._refused()
 
 
 class EntryPath(WritePath):
@@ -110,7 +126,7 @@ class EntryPath(WritePath):
                 return
             values = redo(keys, self.read(keys))
         raise StateUnavailableError(
-            "a store of conditional writes",
+            self._store.where or "a store of conditional writes",
             f"{len(keys)} entries were changed by somebody else {_CONFLICTS} times in a row",
             "Is another program writing the same keys?",
         )

@@ -41,6 +41,7 @@ from trident.states import (
     StaleBatchError,
     StateError,
     StateType,
+    StateUnavailableError,
     Token,
     TransactionalMap,
     ValueUpdater,
@@ -184,9 +185,25 @@ def test_a_write_without_a_control_record_is_refused(store: type[DictMap]) -> No
     state = OpaqueMap(shared)
     state.beginCommit(ControlRecord("log-1", Token(1, 0)))
     state.multiPut([("a",)], [1])
-    with pytest.raises(StaleBatchError):
+    with pytest.raises(StateUnavailableError, match="no longer knows that batch 1 began"):
         state.commit(Token(1, 0))
     assert not shared.stored
+
+
+@EVERY_STORE
+def test_a_store_that_went_back_before_the_begin_fails_the_attempt(store: type[DictMap]) -> None:
+    shared = store()
+    state = OpaqueMap(shared)
+    state.control.begin(ControlRecord("log-1", Token(1, 0)))
+    before = dict(shared.stored)
+    state.control.begin(ControlRecord("log-1", Token(1, 1)))
+    state.beginCommit(Token(1, 1))
+    state.multiPut([("a",)], [1])
+    shared.stored.clear()
+    shared.stored.update(before)
+    with pytest.raises(StateUnavailableError, match="no longer knows that batch 1 began"):
+        state.commit(Token(1, 1))
+    assert shared.stored == before
 
 
 @EVERY_STORE

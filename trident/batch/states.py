@@ -54,7 +54,7 @@ class GroupStates:
         for control in self.controls.values():
             found = control.read()
             if found is not None:
-                raise LineageError(control.name, found.lineage, lineage)
+                raise LineageError(control.place, found.lineage, lineage)
 
     def catch_up(self, entry: LogEntry) -> None:
         """Tell every state what `entry` knows to be committed; raises as :meth:`begin`."""
