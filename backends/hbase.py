@@ -49,7 +49,7 @@ class HBaseStore:
     Storm's ``HBaseMapState`` are taken over (with its qualifier as `prefix`, and keys of one
     string; ``snapshot_key=("$HBASE_STATE_GLOBAL$",)`` for a global aggregate), and Storm can read
     ours, but no longer replace them. The same goes for deletions: one without a timestamp changes
-    nothing, one with a timestamp hides what is written below it.
+    nothing; one with a timestamp hides what is written below it, until a compaction.
 
     Examples
     --------

@@ -128,7 +128,7 @@ def _keep(gateway: Gateway, connection: Connection) -> None:
     with _lock:
         idle = _idle.setdefault(gateway, deque())
         idle.append(connection)
-        while idle[0].expired:
+        while idle and idle[0].expired:
             idle.popleft().close()
 
 

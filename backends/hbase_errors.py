@@ -92,7 +92,8 @@ def explained(gateway: str, timeout: float, table: str, family: str) -> Iterator
     except Exception as error:
         if not type(error).__module__.startswith(("thriftpy2", "Hbase_thrift")):
             raise
-        raise _of_thrift(gateway, table, family, error) from error
+        # Its text is Java's stack, in one line of many thousand characters.
+        raise _of_thrift(gateway, table, family, error) from None
 
 
 def _of_thrift(gateway: str, table: str, family: str, error: Exception) -> Exception:

@@ -66,4 +66,7 @@ def _create(client: Any, table: str, family: str) -> None:
     try:
         client.createTable(table.encode(), [described])
     except thrift().AlreadyExists:
-        pass  # somebody else made it meanwhile
+        pass  # somebody else has made it
+    except thrift().IOError as error:
+        if b"TableExistsException" not in error.message:  # somebody else is making it
+            raise
