@@ -10,14 +10,12 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from trident.backends.memcached_errors import no_memcached, unreachable
 from trident.backends.memcached_nodes import Node
-
-if TYPE_CHECKING:
-    from pymemcache.client.base import Client
 
 CONNECT_TIMEOUT = 2.0
 """Seconds that a node has to accept a connection."""
@@ -40,7 +38,7 @@ class Greeting(NamedTuple):
         How many bytes a key and its value may have together.
     """
 
-    client: Client
+    client: Any
     end: bytes
     item_limit: int
 
@@ -150,19 +148,18 @@ def _greeted(node: Node) -> Greeting:
 
 def _greeted_at(name: str, address: tuple[Any, ...], deadline: float) -> Greeting:
     try:
-        from pymemcache.client.base import Client
-        from pymemcache.exceptions import MemcacheError
+        pymemcache = import_module("pymemcache")
     except ImportError as error:
         raise ImportError(
             'state in Memcached needs pymemcache: pip install "trident-spark[memcached]"'
         ) from error
     left = max(deadline - time.monotonic(), 0.01)
-    client = Client(address, connect_timeout=left, timeout=left, no_delay=True)
+    client = pymemcache.Client(address, connect_timeout=left, timeout=left, no_delay=True)
     try:
         version = client.version()
         limit = client.stats("settings")[b"item_size_max"]
         return Greeting(client, b"VERSION %b\r\n" % version, int(limit) - _OVERHEAD)
-    except (MemcacheError, KeyError, ValueError) as error:
+    except (pymemcache.MemcacheError, KeyError, ValueError) as error:
         client.close()
         raise no_memcached(name, repr(error)) from error
     except BaseException:

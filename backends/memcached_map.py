@@ -70,6 +70,7 @@ class MemcachedMap(IBackingMap):
         self._timeout = timeout
         self._keys = StoredKeys(prefix)
         [self._control_key] = self._keys.of([CONTROL_KEY])
+        self.where = f"memcached at {', '.join(map(str, self._nodes))}"
         parts = [f"{node} (part {part})" for part, node in enumerate(self._nodes)]
         self._name = f"{prefix or 'the state'} in memcached at {', '.join(parts)}"
 

@@ -148,7 +148,7 @@ def test_a_url_with_more_is_refused(text: str) -> None:
 
 def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch, words: MemcachedMap) -> None:
     # A port nobody has connected to yet, or an idle connection would do.
-    monkeypatch.setitem(sys.modules, "pymemcache.client.base", None)
+    monkeypatch.setitem(sys.modules, "pymemcache", None)
     with pytest.raises(ImportError, match=r'pip install "trident-spark\[memcached\]"'):
         MemcachedStore("localhost:1").open().multiGet([b"dog"])
 
