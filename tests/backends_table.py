@@ -140,6 +140,6 @@ BACKENDS = [
         "hbase_server",
         frozenset({Ability.VERSIONED}),
         "hbase",
-        runs=2,
+        runs=4,
     ),
 ]

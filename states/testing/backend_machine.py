@@ -30,7 +30,7 @@ class BackendMachine(StatesMachine):
     ...     def make_map(self):
     ...         return FencedMap()
     >>> TestMachine = Machine.TestCase
-    >>> TestMachine.settings = settings(max_examples=2, database=None, derandomize=True)
+    >>> TestMachine.settings = settings(max_examples=2, deadline=None, database=None)
     >>> TestMachine().runTest()
     """
 

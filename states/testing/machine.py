@@ -82,9 +82,8 @@ class StatesMachine(RuleBasedStateMachine):
     --------
     >>> from hypothesis import settings
     >>> from hypothesis.stateful import run_state_machine_as_test
-    >>> run_state_machine_as_test(
-    ...     StatesMachine, settings=settings(max_examples=2, database=None, derandomize=True)
-    ... )
+    >>> few = settings(max_examples=2, deadline=None, database=None, derandomize=True)
+    >>> run_state_machine_as_test(StatesMachine, settings=few)
     """
 
     store: ClassVar[type[PlainMap]] = FencedMap
