@@ -124,7 +124,8 @@ class MapChecks(Checks):
     def test_an_answer_belongs_to_the_caller(self, backing: IBackingMap) -> None:
         self._store(backing, ["a"])
         keys = [key_of(backing, "a")]
-        backing.multiGet(keys).clear()
+        answer: Any = backing.multiGet(keys)
+        answer.clear()
         assert backing.multiGet(keys) == [value_of(backing, 0)], (
             "the caller may change the list it got: return a new one each time"
         )
