@@ -1,0 +1,18 @@
+"""Servers that a test may hurt, because nobody else uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeVar
+
+from tests.servers.promised import served
+
+Server = TypeVar("Server", bound=AbstractContextManager[Any])
+
+
+@contextmanager
+def own(made: Callable[[], Server]) -> Iterator[Server]:
+    """Give the server that `made` makes, started; where it can't be had the test is skipped."""
+    with served("OWN_SERVER", made) as server:
+        yield server  # type: ignore[misc]

@@ -1,0 +1,201 @@
+"""Acknowledged writes that vanish: a server that goes back in time, or a replica that lags."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.faults.servers import own
+from tests.faults.word_count import WordCount, assert_told, at
+from tests.servers.process import wait_until
+from tests.servers.redis import RedisReplica, RedisSentinel, RedisServer
+from trident.backends import redis
+from trident.errors import LostWritesError, RewoundStateError
+
+DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
+
+
+@dataclass(frozen=True)
+class Rewindable:
+    """A Redis server whose data can be put back to what it once was."""
+
+    server: RedisServer
+    words: WordCount
+
+    def copy(self, name: str) -> None:
+        """Keep its data as of now: every acknowledged write is in its file."""
+        shutil.copytree(self._data, self.server.folder / name)
+
+    def put_back(self, name: str) -> None:
+        """Start it again from a copy."""
+        self.server.kill()
+        shutil.rmtree(self._data)
+        shutil.copytree(self.server.folder / name, self._data)
+        self.server.start()
+
+    @property
+    def place(self) -> str:
+        return f"redis at {self.server.host}:{self.server.port}"
+
+    @property
+    def _data(self) -> Path:
+        return self.server.folder / "appendonlydir"
+
+
+@pytest.fixture
+def redis_server(tmp_path: Path) -> Iterator[Rewindable]:
+    with own(lambda: RedisServer(tmp_path / "redis", *DURABLE)) as server:
+        yield Rewindable(server, WordCount(redis.opaque(server.host, server.port), tmp_path))
+
+
+def test_a_redis_that_lost_writes_of_the_batch_under_way_has_them_written_again(
+    redis_server: Rewindable, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        at("before write", 2, 0, lambda: redis_server.copy("begun")),
+        at("after write", 2, 0, lambda: redis_server.put_back("begun")),
+    ):
+        assert redis_server.words.run() == {2: 2}
+    assert_told(caplog, f"count in {redis_server.place}", "lost writes during the batch")
+    assert redis_server.words.counted_all()
+
+
+def test_a_redis_that_lost_the_begin_of_the_batch_under_way_is_not_taken_for_a_later_run(
+    redis_server: Rewindable, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        at("before begin", 2, 0, lambda: redis_server.copy("old")),
+        at("before write", 2, 0, lambda: redis_server.put_back("old")),
+    ):
+        assert redis_server.words.run() == {2: 2}
+    assert_told(caplog, redis_server.place, "did it start from old data")
+    assert redis_server.words.counted_all()
+
+
+def test_a_redis_that_went_back_before_a_committed_batch_stops_the_run_and_the_next_start(
+    redis_server: Rewindable,
+) -> None:
+    words = redis_server.words
+    with (
+        at("before begin", 2, 0, lambda: redis_server.copy("old")),
+        at("before begin", 3, 0, lambda: redis_server.copy("whole")),
+        at("after begin", 3, 0, lambda: redis_server.put_back("old")),
+        pytest.raises(RewoundStateError, match="batch 2 .*newer backup") as stopped,
+    ):
+        words.run()
+    assert f"count in {redis_server.place}" in str(stopped.value)
+    assert words.counted() == words.size
+    with pytest.raises(RewoundStateError, match="Restore the store from a newer backup"):
+        words.start()
+    redis_server.put_back("whole")
+    words.run()
+    assert words.counted_all()
+
+
+def test_a_redis_that_lost_writes_of_a_batch_after_its_announcement_stops_the_run(
+    redis_server: Rewindable,
+) -> None:
+    words = redis_server.words
+    with (
+        at("after begin", 2, 0, lambda: redis_server.copy("begun")),
+        at("after announce", 2, 0, lambda: redis_server.copy("whole")),
+        at("before begin", 3, 0, lambda: redis_server.put_back("begun")),
+        pytest.raises(RewoundStateError, match="count in redis at .* was rewound.*newer backup"),
+    ):
+        words.run()
+    assert words.counted() == words.size
+    redis_server.put_back("whole")
+    words.run()
+    assert words.counted_all()
+
+
+def test_a_redis_that_lost_writes_between_commit_and_announcement_stops_the_run(
+    redis_server: Rewindable,
+) -> None:
+    words = redis_server.words
+    with (
+        at("after begin", 2, 0, lambda: redis_server.copy("begun")),
+        at("after ready", 2, 0, lambda: redis_server.copy("whole")),
+        at("before announce", 2, 0, lambda: redis_server.put_back("begun")),
+        pytest.raises(
+            LostWritesError, match="count in redis at .*confirmed batch 2.*restore it from a backup"
+        ),
+    ):
+        words.run()
+    redis_server.put_back("whole")
+    words.run()
+    assert words.counted_all()
+
+
+@dataclass(frozen=True)
+class Replicated:
+    """A master and a replica under a Sentinel that is quick to decide."""
+
+    master: RedisServer
+    replica: RedisReplica
+    sentinel: RedisSentinel
+    words: WordCount
+
+    def cut_off(self) -> None:
+        """Let the replica learn nothing of what the master acknowledges from now on."""
+        wait_until(lambda: _offset(self.replica) == _offset(self.master))
+        self.replica.pause()
+        self.master.cli("client", "kill", "type", "replica")
+
+    def fail_over(self) -> None:
+        """Lose the master, and wait until the replica has its place."""
+        self.master.kill()
+        self.replica.resume()
+        wait_until(lambda: self.sentinel.master_port() == self.replica.port)
+        wait_until(lambda: "role:master" in self.replica.cli("info", "replication"))
+
+
+def _offset(server: RedisServer) -> str:
+    """Return how far a server is in the history that it shares with the other."""
+    lines = server.cli("info", "replication").splitlines()
+    return next(line for line in lines if line.startswith("master_repl_offset:"))
+
+
+@pytest.fixture
+def replicated(tmp_path: Path) -> Iterator[Replicated]:
+    with (
+        own(lambda: RedisServer(tmp_path / "master")) as master,
+        own(lambda: RedisReplica(tmp_path / "replica", master)) as replica,
+        own(lambda: RedisSentinel(tmp_path / "sentinel", master)) as sentinel,
+    ):
+        sentinel.cli("sentinel", "set", sentinel.service, "down-after-milliseconds", "500")
+        sentinels = [(sentinel.host, sentinel.port)]
+        factory = redis.opaque(sentinels=sentinels, service=sentinel.service, timeout=1.0)
+        yield Replicated(master, replica, sentinel, WordCount(factory, tmp_path))
+
+
+def test_a_fail_over_to_a_replica_without_the_batchs_writes_has_them_written_again(
+    replicated: Replicated, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        at("before write", 2, 0, replicated.cut_off),
+        at("after write", 2, 0, replicated.fail_over),
+    ):
+        attempts = replicated.words.run(retries=10)
+    assert attempts.keys() == {2}
+    assert_told(caplog, f"127.0.0.1:{replicated.master.port}", "Start one")
+    assert replicated.words.counted_all()
+
+
+def test_a_fail_over_to_a_replica_without_a_committed_batch_stops_the_run_and_the_next_start(
+    replicated: Replicated,
+) -> None:
+    words = replicated.words
+    with (
+        at("before begin", 2, 0, replicated.cut_off),
+        at("after announce", 2, 0, replicated.fail_over),
+        pytest.raises(RewoundStateError, match="sentinels 127.0.0.1:.*batch 2 .*newer backup"),
+    ):
+        words.run(retries=10)
+    assert words.counted() == words.size
+    with pytest.raises(RewoundStateError, match="batch 2 .*newer backup"):
+        words.start()

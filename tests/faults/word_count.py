@@ -1,0 +1,148 @@
+"""A word count that goes through its words in batches, whatever befalls its store."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trident.batch.points import POINTS, watching
+from trident.builtin import Count
+from trident.fields import Fields
+from trident.operations import TridentCollector
+from trident.run import Run
+from trident.spouts.interfaces import BatchCoordinator, Emitter, ITridentSpout
+from trident.states.stack import MapStateFactory
+from trident.states.values import Token
+from trident.topology import TridentTopology
+
+PATIENCE = 100.0
+
+
+class WordCount:
+    """Counts words in a state and keeps its log in a folder, as often as it is run.
+
+    Parameters
+    ----------
+    factory : MapStateFactory
+        Makes the state.
+    folder : Path
+        For the checkpoint.
+    batches : int
+        How many there are, if none is retried: a batch that is retried is a smaller one.
+    size : int
+        How many words a batch has, and how many different ones there are.
+    """
+
+    def __init__(
+        self, factory: MapStateFactory, folder: Path, batches: int = 4, size: int = 400
+    ) -> None:
+        self.factory = factory.named("count")
+        self.folder = folder
+        self.size = size
+        self.vocabulary = [f"w{number}" for number in range(size)]
+        self.words = random.Random(7).choices(self.vocabulary, k=batches * size)
+
+    def start(self, **options: Any) -> Run:
+        """Start a run that ends when all words are counted."""
+        topology = TridentTopology()
+        stream = topology.newStream("words", _Words(self.words, self.size))
+        stream.groupBy("word").persistentAggregate(self.factory, Count(), "count", name="count")
+        return topology.start(None, self.folder / "checkpoint", trigger="available", **options)
+
+    def run(self, **options: Any) -> dict[int, int]:
+        """Count what is not counted yet; return the attempts of each batch that had several."""
+        with self.start(**options) as run:
+            assert run.awaitTermination(PATIENCE)
+            progress = run.groups["words"].recentProgress
+        return {done.txid: done.attempts for done in progress if done.attempts > 1}
+
+    @property
+    def counts(self) -> Counter[str]:
+        """What the state has committed."""
+        state = self.factory.makeState()
+        try:
+            found = state.multiGet([(word,) for word in self.vocabulary])
+        finally:
+            state.close()
+        return Counter(
+            {word: n for word, n in zip(self.vocabulary, found, strict=True) if n is not None}
+        )
+
+    def counted(self) -> int:
+        """Return how many words are counted, after a look that each was counted once."""
+        counts = self.counts
+        assert counts == Counter(self.words[: counts.total()])
+        return counts.total()
+
+    def counted_all(self) -> bool:
+        """Return whether each word was counted, once."""
+        return self.counted() == len(self.words)
+
+
+class _Words(ITridentSpout):
+    """Goes on after the last committed word; a retried batch has half of the words it had."""
+
+    kind = "opaque"
+
+    def __init__(self, words: list[str], size: int) -> None:
+        self._words = words
+        self._size = size
+
+    def getCoordinator(
+        self, txStateId: str, conf: Mapping[str, Any], context: Any
+    ) -> BatchCoordinator:
+        return _Always()
+
+    def getEmitter(self, txStateId: str, conf: Mapping[str, Any], context: Any) -> Emitter:
+        return _Part(self._words, self._size)
+
+    def getOutputFields(self) -> Fields:
+        return Fields(word=str)
+
+
+class _Always(BatchCoordinator):
+    def isReady(self, txid: int) -> bool:
+        return True
+
+
+class _Part(Emitter):
+    def __init__(self, words: list[str], size: int) -> None:
+        self._words = words
+        self._size = size
+
+    def emitBatch(self, token: Token, metadata: Any, collector: TridentCollector) -> Any:
+        start = metadata or 0
+        end = start + (self._size // 2 if token.attempt else self._size)
+        for word in self._words[start:end]:
+            collector.emit([word])
+        return min(end, len(self._words))
+
+
+@contextmanager
+def at(point: str, txid: int, attempt: int, do: Callable[[], object]) -> Iterator[None]:
+    """Do something when that attempt comes to the point, in its thread; it has to come there."""
+    assert point in POINTS
+    done = []
+
+    def watch(reached: str, token: Token) -> None:
+        if reached == point and token == (txid, attempt):
+            done.append(token)
+            do()
+
+    with watching(watch):
+        yield
+    assert done, f"attempt {attempt} of batch {txid} did not come to {point!r}"
+
+
+def assert_told(caplog: pytest.LogCaptureFixture, place: str, advice: str) -> None:
+    """Every failed attempt has to be in the log with the store's place, one with `advice`."""
+    told = [record.getMessage() for record in caplog.records if record.name == "trident"]
+    assert told, "nothing was told"
+    assert all(place in line for line in told), told
+    assert any(advice in line for line in told), told
