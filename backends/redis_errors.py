@@ -23,7 +23,8 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "Timeout connecting|No route|unreachable|Error 110",
         "no connection in time",
-        "Check host and port, the firewalls between, and that the machine is up.",
+        "Check host and port, the firewalls between, that the machine is up, and whether the port "
+        "speaks TLS.",
     ),
     (
         "(?i)certificate.verify|hostname mismatch|doesn't match",
@@ -89,7 +90,7 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
         "Give the address of the master, and look why it is gone.",
     ),
     (
-        "MovedError|AskError|TryAgainError|MOVED|TRYAGAIN",
+        "MovedError|AskError|TryAgainError|CrossSlotError|MOVED|TRYAGAIN|CROSSSLOT",
         "the key is at another node of the cluster",
         "The batch is retried with the cluster's new map. Where a single server was given, give "
         "the cluster: redis+cluster://host:port,host:port, or cluster=[(host, port)].",

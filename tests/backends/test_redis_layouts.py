@@ -1,0 +1,238 @@
+"""What lies in Redis, byte for byte: it is Storm's, and Storm's is taken over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+from redis import Redis
+
+from tests.backends.redis_batches import committed, found, new_prefix, plain, record, written
+from tests.servers.process import wait_until
+from tests.servers.promised import Served
+from tests.servers.redis import RedisServer
+from trident.backends.urls import state_from_url
+from trident.states import MapStateFactory
+from trident.states.errors import CorruptStateError
+from trident.states.keys import CONTROL_KEY
+
+
+@pytest.fixture
+def client(redis_server: Served) -> Iterator[Redis]:
+    with plain(redis_server.url) as client:
+        yield client
+
+
+@pytest.fixture
+def prefix() -> str:
+    return new_prefix()
+
+
+@pytest.fixture
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A server of its own, for states that leave keys as they are."""
+    with RedisServer(tmp_path_factory.mktemp("bare")) as server:
+        yield server
+
+
+def opened(server: Served, options: str) -> MapStateFactory:
+    factory = state_from_url(f"{server.url}?{options}")
+    assert isinstance(factory, MapStateFactory)
+    return factory
+
+
+class TestStrings:
+    def test_storm_reads_what_we_write(self, bare: RedisServer) -> None:
+        committed(opened(bare, "prefix="), record(1), dog=2, katze=1)
+        committed(opened(bare, "prefix="), record(2), dog=3)
+        with plain(bare.url) as client:
+            assert client.mget("dog", "katze") == [b"[2,5,2]", b"[1,1,null]"]
+
+    def test_what_storm_wrote_is_continued(self, bare: RedisServer) -> None:
+        with plain(bare.url) as client:
+            client.mset({"dog": "[7,5,4]", "katze": "[3,1,null]"})
+            counts = opened(bare, "prefix=")
+            committed(counts, record(8), dog=1)
+            assert client.get("dog") == b"[8,6,5]"
+        assert found(counts, "dog", "katze") == [6, 1]
+
+    def test_transactional_values_are_storms(self, bare: RedisServer) -> None:
+        with plain(bare.url) as client:
+            client.set("dog", "[7,5]")
+            committed(opened(bare, "prefix=&mode=transactional"), record(8), dog=1)
+            assert client.get("dog") == b"[8,6]"
+
+    def test_plain_values_are_storms(self, bare: RedisServer) -> None:
+        with plain(bare.url) as client:
+            client.set("dog", "5")
+            committed(opened(bare, "prefix=&mode=nontransactional"), record(8), dog=1)
+            assert client.get("dog") == b"6"
+
+    def test_the_prefix_comes_before_the_key(
+        self, redis_server: Served, client: Redis, prefix: str
+    ) -> None:
+        committed(opened(redis_server, f"prefix={prefix}"), record(1), dog=2)
+        assert client.get(f"{prefix}:dog") == b"[1,2,null]"
+
+    def test_states_of_other_prefixes_keep_apart(self, redis_server: Served, prefix: str) -> None:
+        one = opened(redis_server, f"prefix={prefix}")
+        other = opened(redis_server, f"prefix={prefix}-other")
+        committed(one, record(1), dog=2)
+        committed(other, record(1), dog=7)
+        assert (found(one, "dog"), found(other, "dog")) == ([2], [7])
+
+    def test_listing_stops_at_the_prefix(self, redis_server: Served, prefix: str) -> None:
+        odd = opened(redis_server, f"prefix={quote(prefix + '[*?]')}").store
+        near = opened(redis_server, f"prefix={quote(prefix + '*')}").store
+        odd.open().multiPut([b"a", b"b:c", b"\0[1]"], [b"1", b"2", b"3"])
+        near.open().multiPut([b"x"], [b"4"])
+        odd.open().putControl(b"record", None)
+        assert sorted(odd.open().entries()) == [(b"\0[1]", b"3"), (b"a", b"1"), (b"b:c", b"2")]
+
+
+class TestHashes:
+    def test_storm_reads_what_we_write(
+        self, redis_server: Served, client: Redis, prefix: str
+    ) -> None:
+        committed(opened(redis_server, f"prefix={prefix}&layout=hash"), record(1), dog=2)
+        assert client.hgetall(prefix) == {b"dog": b"[1,2,null]"}
+
+    def test_what_storm_wrote_is_continued(
+        self, redis_server: Served, client: Redis, prefix: str
+    ) -> None:
+        client.hset(prefix, mapping={"dog": "[7,5,4]", "katze": "[3,1,null]"})
+        counts = opened(redis_server, f"prefix={prefix}&layout=hash")
+        committed(counts, record(8), dog=1)
+        assert client.hgetall(prefix) == {b"dog": b"[8,6,5]", b"katze": b"[3,1,null]"}
+        assert found(counts, "dog", "katze") == [6, 1]
+
+    def test_all_entries_are_listed(self, redis_server: Served, prefix: str) -> None:
+        backing = opened(redis_server, f"prefix={prefix}&layout=hash").store.open()
+        keys = [b"key %d" % number for number in range(3000)]
+        backing.multiPut(keys, keys)
+        assert sorted(backing.entries()) == sorted(zip(keys, keys, strict=True))
+
+    def test_another_layout_is_told_from_lost_state(
+        self, redis_server: Served, client: Redis, prefix: str
+    ) -> None:
+        client.set(prefix, "5")
+        backing = opened(redis_server, f"prefix={prefix}&layout=hash").store.open()
+        backing.putControl(b"record", None)
+        for use in (
+            lambda: backing.multiGet([b"dog"]),
+            lambda: backing.multiPut([b"dog"], [b"1"]),
+            lambda: backing.multiPutFenced([b"dog"], [b"1"], b"record"),
+            lambda: backing.multiPutVersioned([b"dog"], [b"1"], [None]),
+        ):
+            with pytest.raises(CorruptStateError, match="layout="):
+                use()
+
+
+class TestControlRecord:
+    @pytest.mark.parametrize("layout", ["string", "hash"])
+    def test_it_is_a_string_of_its_own(
+        self, redis_server: Served, client: Redis, prefix: str, layout: str
+    ) -> None:
+        own = record(1)
+        written(opened(redis_server, f"prefix={prefix}&layout={layout}"), own, dog=1)
+        assert client.get(prefix.encode() + b":" + CONTROL_KEY) == own.encode()
+
+    def test_among_bare_keys_it_is_bare(self, bare: RedisServer) -> None:
+        written(opened(bare, "prefix="), record(1), dog=1)
+        with plain(bare.url) as client:
+            assert sorted(client.keys()) == [CONTROL_KEY, b"dog"]
+
+
+class TestExpiry:
+    def test_strings_expire_each_by_itself(
+        self, redis_server: Served, client: Redis, prefix: str
+    ) -> None:
+        counts = opened(redis_server, f"prefix={prefix}&ttl=1000")
+        committed(counts, record(1), dog=1)
+        client.expire(f"{prefix}:dog", 10)
+        committed(counts, record(2), cat=1)
+        assert client.ttl(f"{prefix}:dog") <= 10
+        assert 990 <= client.ttl(f"{prefix}:cat") <= 1000
+
+    def test_a_hash_expires_as_a_whole(
+        self, redis_server: Served, client: Redis, prefix: str
+    ) -> None:
+        counts = opened(redis_server, f"prefix={prefix}&ttl=1000&layout=hash")
+        committed(counts, record(1), dog=1)
+        client.expire(prefix, 10)
+        committed(counts, record(2), cat=1)
+        assert 990 <= client.ttl(prefix) <= 1000
+
+    @pytest.mark.parametrize("layout", ["string", "hash"])
+    def test_conditional_writes_expire_too(
+        self, redis_server: Served, client: Redis, prefix: str, layout: str
+    ) -> None:
+        options = f"prefix={prefix}&ttl=1000&layout={layout}"
+        backing = opened(redis_server, options).store.open()
+        assert backing.multiPutVersioned([b"dog"], [b"1"], [None]) == [True]
+        assert 990 <= client.ttl(prefix if layout == "hash" else f"{prefix}:dog") <= 1000
+
+    @pytest.mark.parametrize("layout", ["string", "hash"])
+    def test_the_control_record_never_expires(
+        self, redis_server: Served, client: Redis, prefix: str, layout: str
+    ) -> None:
+        committed(
+            opened(redis_server, f"prefix={prefix}&ttl=1000&layout={layout}"), record(1), dog=1
+        )
+        assert client.ttl(prefix.encode() + b":" + CONTROL_KEY) == -1
+
+    def test_without_a_ttl_nothing_expires(
+        self, redis_server: Served, client: Redis, prefix: str
+    ) -> None:
+        committed(opened(redis_server, f"prefix={prefix}"), record(1), dog=1)
+        assert client.ttl(f"{prefix}:dog") == -1
+
+    def test_what_has_expired_counts_from_nothing(
+        self, redis_server: Served, client: Redis, prefix: str
+    ) -> None:
+        counts = opened(redis_server, f"prefix={prefix}&ttl=1000")
+        committed(counts, record(1), dog=5)
+        client.pexpire(f"{prefix}:dog", 1)
+        wait_until(lambda: not client.exists(f"{prefix}:dog"))
+        committed(counts, record(2), dog=1)
+        assert found(counts, "dog") == [1]
+
+
+class TestLimits:
+    @pytest.mark.parametrize("layout", ["string", "hash"])
+    def test_large_values_go_in_commands_of_their_own(
+        self, redis_server: Served, prefix: str, layout: str
+    ) -> None:
+        backing = opened(redis_server, f"prefix={prefix}&layout={layout}").store.open()
+        keys = [b"key %d" % number for number in range(30)]
+        values = [bytes([number]) * 1_000_000 for number in range(30)]
+        backing.putControl(b"record", None)
+        assert backing.multiPutFenced(keys, values, b"record")
+        assert backing.multiGet(keys) == values
+        assert backing.multiRemoveFenced(keys, b"record")
+
+    @pytest.mark.parametrize("options", ["", "&layout=hash", "&ttl=1000", "&layout=hash&ttl=1000"])
+    def test_20_000_keys_at_once(self, redis_server: Served, prefix: str, options: str) -> None:
+        backing = opened(redis_server, f"prefix={prefix}{options}").store.open()
+        keys = [b"key %d" % number for number in range(20_000)]
+        backing.putControl(b"record", None)
+        assert backing.multiPutFenced(keys, keys, b"record")
+        assert backing.multiGet(keys) == keys
+        assert all(backing.multiPutVersioned(keys, keys[::-1], keys))
+        assert not any(backing.multiPutVersioned(keys[:10], keys[:10], [None] * 10))
+        assert backing.multiGet(keys) == keys[::-1]
+        assert backing.multiRemoveFenced(keys, b"record")
+        assert not any(backing.multiGet(keys))
+
+
+class TestDatabases:
+    def test_each_has_keys_of_its_own(self, redis_server: Served, prefix: str) -> None:
+        third = opened(redis_server, f"prefix={prefix}")
+        other = state_from_url(f"{redis_server.url}/3?prefix={prefix}")
+        assert isinstance(other, MapStateFactory)
+        committed(third, record(1), dog=1)
+        committed(other, record(1), dog=5)
+        assert (found(third, "dog"), found(other, "dog")) == ([1], [5])
+        with plain(f"{redis_server.url}/3") as client:
+            assert client.get(f"{prefix}:dog") == b"[1,5,null]"
