@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
 
+from tests.servers.process import wait_until
+
 _AT_ONCE = 2**16
 
 
@@ -34,6 +36,7 @@ class Proxy:
         self.replied = 0
         self._cut_at: int | None = None
         self._asked: _Asked | None = None
+        self._released = threading.Event()
         self._lock = threading.Lock()
         self._ends: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
@@ -48,11 +51,23 @@ class Proxy:
         with self._lock:
             self._asked = _Asked(text, do, times)
 
+    def hold_when_asked(self, text: bytes) -> None:
+        """Keep back a request with `text`, and what follows it on its way, until `release`."""
+        self._released.clear()
+        self.when_asked(text, self._released.wait)
+
+    def release(self) -> None:
+        """Let what was kept back arrive, and return when the server has answered it."""
+        replied = self.replied
+        self._released.set()
+        wait_until(lambda: self.replied > replied)
+
     def __enter__(self) -> Self:
         self._threads[0].start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._released.set()
         with self._lock:
             for end in [self._listening, *self._ends]:
                 _shut(end)

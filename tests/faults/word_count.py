@@ -74,6 +74,15 @@ class WordCount:
             {word: n for word, n in zip(self.vocabulary, found, strict=True) if n is not None}
         )
 
+    def stored(self, position: int) -> bytes:
+        """Return what the store holds for one of the words, committed or not."""
+        backing = self.factory.store.open()
+        try:
+            [found] = backing.multiGet([self.words[position].encode()])
+        finally:
+            backing.close()
+        return bytes(found or b"")
+
     def counted(self) -> int:
         """Return how many words are counted, after a look that each was counted once."""
         counts = self.counts

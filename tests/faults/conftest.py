@@ -1,0 +1,129 @@
+"""Stores of every kind, each behind a proxy, on servers that tests may hurt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.faults.proxy import Proxy
+from tests.faults.servers import own
+from tests.faults.word_count import WordCount
+from tests.servers.hbase import HBaseServer
+from tests.servers.memcached import MemcachedServer
+from tests.servers.process import ServerProcess
+from tests.servers.redis import RedisServer
+from trident.backends import hbase, memcached, redis
+from trident.states.stack import MapStateFactory
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of store.
+
+    Parameters
+    ----------
+    server : str
+        How errors call it.
+    factory : callable
+        From host, port and a prefix to a state's factory.
+    write : bytes
+        What is in a request that writes, and in none that reads.
+    cut, silent : str
+        What errors advise where a connection was cut, and where no answer came.
+    """
+
+    server: str
+    factory: Callable[[str, int, str], MapStateFactory]
+    write: bytes
+    cut: str
+    silent: str
+
+
+_REDIS = ("did it restart, or drop this client?", "It may be paused")
+KINDS = {
+    "redis": Kind(
+        "redis", lambda host, port, prefix: redis.opaque(host, port, timeout=1.0), b"MULTI", *_REDIS
+    ),
+    "redis cached": Kind(
+        "redis",
+        lambda host, port, prefix: redis.opaque(host, port, timeout=1.0, cache_size=1000),
+        b"local expects",
+        *_REDIS,
+    ),
+    "memcached": Kind(
+        "memcached",
+        lambda host, port, prefix: memcached.opaque([f"{host}:{port}"], timeout=1.0),
+        b"cas ",
+        "Did it restart?",
+        "Is it paused or overloaded?",
+    ),
+    "hbase": Kind(
+        "hbase",
+        lambda host, port, prefix: hbase.opaque(host, port, prefix=prefix, timeout=2.0),
+        b"mutateRowsTs",
+        "Look at the gateway's log",
+        "give a longer timeout=",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Store:
+    """A store on a server behind a proxy, and a word count in it.
+
+    Parameters
+    ----------
+    kind : Kind
+        What it is.
+    server : ServerProcess
+        The server.
+    proxy : Proxy
+        The word count's way to it.
+    words : WordCount
+        What goes on.
+    """
+
+    kind: Kind
+    server: ServerProcess
+    proxy: Proxy
+    words: WordCount
+
+    @property
+    def place(self) -> str:
+        """How errors name it."""
+        return f"{self.kind.server} at {self.proxy.host}:{self.proxy.port}"
+
+
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """Each kind of store in turn."""
+    kind = KINDS[request.param]
+    server: ServerProcess = request.getfixturevalue(f"own_{kind.server}")
+    with Proxy(server.host, server.port) as proxy:
+        factory = kind.factory(proxy.host, proxy.port, tmp_path.name)
+        yield Store(kind, server, proxy, WordCount(factory, tmp_path, batches=6))
+
+
+@pytest.fixture
+def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
+    with own(lambda: RedisServer(tmp_path / "redis")) as server:
+        yield server
+
+
+@pytest.fixture
+def own_memcached(tmp_path: Path) -> Iterator[MemcachedServer]:
+    with own(lambda: MemcachedServer(tmp_path / "memcached")) as server:
+        yield server
+
+
+@pytest.fixture(scope="package")
+def own_hbase(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HBaseServer]:
+    """One for the whole package, because it takes long to start; its table is there."""
+    with own(lambda: HBaseServer(tmp_path_factory.mktemp("hbase"))) as server:
+        state = hbase.opaque(server.host, server.port, timeout=60.0).makeState()
+        state.multiGet([("a",)])
+        state.close()
+        yield server
