@@ -126,7 +126,7 @@ def connected(address: Address, access: Access) -> Iterator[Wire]:
         connection: Any = pool.get_connection()
     except Exception as error:
         # Not chained: what a server says to a login may repeat the password.
-        raise explained(error, *address, access.password) from None
+        raise explained(error, *address, access.password, access.user) from None
     try:
         yield Wire(connection, address, access.password)
     except BaseException:

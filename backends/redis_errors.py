@@ -50,7 +50,7 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "AuthenticationError|invalid username-password|invalid password",
         "it refuses the user or the password",
-        "Check user= and password=; as part of a URL they are percent-encoded.",
+        "Check password=, and user=, which is {user}; as part of a URL they are percent-encoded.",
     ),
     (
         "NoPermissionError|AuthorizationError",
@@ -139,7 +139,9 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def explained(error: Exception, host: str, port: int, secret: str | None = None) -> Exception:
+def explained(
+    error: Exception, host: str, port: int, secret: str | None = None, user: str | None = None
+) -> Exception:
     """Return what `error`, which the driver raised, means.
 
     Parameters
@@ -150,6 +152,8 @@ def explained(error: Exception, host: str, port: int, secret: str | None = None)
         The server it was raised for.
     secret : str or None
         A password, hidden where the server's own text repeats it.
+    user : str or None
+        Whose it is; None is the server's default user.
 
     Examples
     --------
@@ -172,7 +176,9 @@ def explained(error: Exception, host: str, port: int, secret: str | None = None)
     for pattern, problem, advice in _MEANINGS:
         if re.search(pattern, named):
             return StateUnavailableError(
-                where, f"{problem} ({said})", advice.format(host=host, port=port)
+                where,
+                f"{problem} ({said})",
+                advice.format(host=host, port=port, user=user or "default"),
             )
     return StateUnavailableError(where, f"it answered: {said}", "Look at the server's log.")
 

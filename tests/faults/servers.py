@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 from tests.servers.promised import served
+from tests.servers.redis import RedisServer
 
 Server = TypeVar("Server", bound=AbstractContextManager[Any])
 
@@ -16,3 +17,9 @@ def own(made: Callable[[], Server]) -> Iterator[Server]:
     """Give the server that `made` makes, started; where it can't be had the test is skipped."""
     with served("OWN_SERVER", made) as server:
         yield server  # type: ignore[misc]
+
+
+def offset(server: RedisServer) -> str:
+    """Return how far a Redis server is in the history that it shares with its replicas."""
+    lines = server.cli("info", "replication").splitlines()
+    return next(line for line in lines if line.startswith("master_repl_offset:"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.servers import own
+from tests.faults.servers import offset, own
 from tests.faults.word_count import WordCount, assert_told, at
 from tests.servers.process import wait_until
 from tests.servers.redis import RedisReplica, RedisSentinel, RedisServer
@@ -142,7 +142,7 @@ class Replicated:
 
     def cut_off(self) -> None:
         """Let the replica learn nothing of what the master acknowledges from now on."""
-        wait_until(lambda: _offset(self.replica) == _offset(self.master))
+        wait_until(lambda: offset(self.replica) == offset(self.master))
         self.replica.pause()
         self.master.cli("client", "kill", "type", "replica")
 
@@ -152,12 +152,6 @@ class Replicated:
         self.replica.resume()
         wait_until(lambda: self.sentinel.master_port() == self.replica.port)
         wait_until(lambda: "role:master" in self.replica.cli("info", "replication"))
-
-
-def _offset(server: RedisServer) -> str:
-    """Return how far a server is in the history that it shares with the other."""
-    lines = server.cli("info", "replication").splitlines()
-    return next(line for line in lines if line.startswith("master_repl_offset:"))
 
 
 @pytest.fixture
