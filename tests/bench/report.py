@@ -55,6 +55,12 @@ def latency(name: str, ours: float, baseline: float, *, target: float) -> Figure
     return Figure(name, _milliseconds(ours), _milliseconds(baseline), ours / baseline, target, True)
 
 
+def rate(name: str, items: int, times: Sequence[float], *, target: float) -> Figure:
+    """Compare how many items a second are done with the least that is wanted."""
+    reached = items / min(times)
+    return Figure(name, _rate(items, min(times)), f"{target:,.0f}/s", reached / target, 1.0)
+
+
 def limit(name: str, ours: float, *, target: float) -> Figure:
     """Compare a time, in seconds, with the most it may be."""
     return Figure(name, _milliseconds(ours), f"≤ {_milliseconds(target)}", ours / target, 1.0, True)

@@ -1,0 +1,99 @@
+"""State on real servers: folding 100,000 counts into it, beside the raw client's get and put."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tests.backends_table import BACKENDS, Backend
+from tests.bench.raw import RAW, RawClient
+from tests.bench.report import Figure, alternated, rate, throughput
+from tests.servers.hbase import HBaseServer
+from tests.servers.memcached import MemcachedServers
+from tests.servers.redis import RedisCluster, RedisServer
+from trident.builtin import Count
+from trident.states import CachedMap, ControlRecord, StateFactory, Token
+from trident.states.testing.stores import PlainMap
+
+_KEYS = 100_000
+_ROUNDS = 5
+_SERVERS: dict[str, Callable[[Path], Any]] = {
+    "redis_server": RedisServer,
+    "redis_cluster": RedisCluster,
+    "memcached_servers": MemcachedServers,
+    "hbase_server": HBaseServer,
+}
+_TARGETS = {"redis": 0.55, "memcached": 0.6, "hbase": 0.6}
+_WORDS = [f"word{number}" for number in range(_KEYS)]
+random.Random(1).shuffle(_WORDS)
+KEYS = [word.encode() for word in _WORDS]
+VALUES = [b"[12,%d,%d]" % (number % 900, number % 870) for number in range(_KEYS)]
+AMOUNTS = [1 + number % 50 for number in range(_KEYS)]
+
+
+def figures(folder: Path) -> Iterator[Figure]:
+    """Measure every backend that has a server, and the cache alone."""
+    with ExitStack() as running:
+        urls: dict[str, str] = {}
+        for backend in BACKENDS:
+            if backend.fixture not in _SERVERS:
+                continue
+            if backend.fixture not in urls:
+                made = _SERVERS[backend.fixture](folder / backend.fixture)
+                urls[backend.fixture] = running.enter_context(made).url
+            yield from _figures(backend, urls)
+    yield _cache()
+
+
+def _figures(backend: Backend, urls: dict[str, str]) -> Iterator[Figure]:
+    server = urls[backend.fixture]
+    assert backend.extra is not None
+    # A cluster is compared with one server: the raw client would need a command a slot.
+    raw = RAW[backend.extra](urls["redis_server"] if backend.extra == "redis" else server)
+    states = {backend.name: backend.factory(server)}
+    if backend.name == "Redis strings":
+        cached = replace(backend.factory(server), cache_size=2 * _KEYS)
+        states["Redis strings, cached"] = cached
+    batches = [_batches(factory) for factory in states.values()]
+    works: list[Callable[[], object]] = [lambda each=each: next(each) for each in batches]
+    times = alternated(_ROUNDS, lambda: _by_hand(raw), *works)
+    raw.close()
+    for each in batches:
+        each.close()
+    for name, own in zip(states, times[1:], strict=True):
+        target = _TARGETS[backend.extra]
+        yield throughput(f"{name}: 100,000 counts; raw", _KEYS, own, times[0], target=target)
+
+
+def _by_hand(raw: RawClient) -> None:
+    raw.get(KEYS)
+    raw.put(KEYS, VALUES)
+
+
+def _batches(factory: StateFactory) -> Iterator[None]:
+    """Run one batch after the other, with all that one costs on the side of the store."""
+    state: Any = factory.makeState()
+    combiner = Count()
+    try:
+        for txid in range(1, 1_000):
+            record = ControlRecord("a1", Token(txid, 0), txid - 1)
+            state.control.begin(record)
+            state.beginCommit(record)
+            state.multiFold(KEYS, AMOUNTS, combiner)
+            state.commit(record)
+            state.control.ready(record)
+            state.control.announce(record)
+            yield
+    finally:
+        state.close()
+
+
+def _cache() -> Figure:
+    cache = CachedMap(PlainMap(), 2 * _KEYS)
+    cache.multiPut(KEYS, VALUES)
+    [times] = alternated(_ROUNDS, lambda: cache.multiGet(KEYS))
+    return rate("reads that a cache answers", _KEYS, times, target=2_000_000)
