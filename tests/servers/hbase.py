@@ -63,14 +63,13 @@ class HBaseServer(ServerProcess):
             "hbase.tmp.dir": self.folder / "tmp",
             "hadoop.tmp.dir": self.folder / "tmp" / "hadoop",
             "hbase.cluster.distributed": "false",
-            # The usual local file system keeps half a block of its checksums to itself, and with
-            # it writes that were acknowledged.
-            "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
             "hbase.wal.provider": "filesystem",
             "hbase.unsafe.stream.capability.enforce": "false",
             "hbase.zookeeper.quorum": self.host,
             "hbase.zookeeper.property.clientPort": self._zookeeper,
             "hbase.zookeeper.property.dataDir": self.folder / "zookeeper",
+            # A restarted server waits so long for the one that was killed; one that was paused for
+            # longer gives up.
             "zookeeper.session.timeout": 10_000,
             "hbase.master.hostname": "localhost",
             "hbase.regionserver.hostname": "localhost",
