@@ -56,8 +56,16 @@ def test_a_failed_download_skips_tests_and_fails_in_ci(machine: Machine) -> None
     done = machine.run(SCRIPT)
     assert done.returncode == 0
     assert "unknown host" in done.stderr
-    assert "could not download HBase's jars" in done.stderr
+    assert "HBase's jars could not be downloaded" in done.stderr
     assert machine.run(SCRIPT, CI="true").returncode == 1
+
+
+def test_a_cache_that_can_not_be_written_is_said(machine: Machine, tmp_path: Path) -> None:
+    all_installed(machine)
+    (tmp_path / "file").touch()
+    done = machine.run(SCRIPT, XDG_CACHE_HOME=str(tmp_path / "file"))
+    assert done.returncode == 0
+    assert "HBase's jars could not be downloaded" in done.stderr
 
 
 def test_a_user_is_told_what_is_missing_and_the_one_line(machine: Machine) -> None:
