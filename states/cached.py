@@ -160,7 +160,8 @@ def forget(backing: IBackingMap) -> None:
     """Empty the caches of `backing`.
 
     For a batch that is retried: the server may have lost what its earlier attempt wrote, and an
-    entry kept here would say that the batch was applied already.
+    entry kept here would say that the batch was applied already. And for the first batch of a log:
+    the store may have been emptied since an earlier one of this process.
     """
     layer = backing
     while isinstance(layer, WrappedMap):

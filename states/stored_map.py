@@ -110,7 +110,7 @@ class StoredMap(CommittedReads, MapState, RemovableMapState):
         self._attempt = None
         self._stand_alone = type(batch) is int
         record = self._record_of(batch)
-        if record.token.attempt:
+        if record.token.attempt or not record.committed:
             forget(self.backing)
         self._attempt = Attempt(record, self._store, self.rules)
 
