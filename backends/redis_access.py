@@ -7,6 +7,7 @@ from typing import Any
 
 CONNECT_SECONDS = 2.0
 """How long to wait for a connection, so that a server out of reach is known within 3 s."""
+_LOGIN_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class Access:
             "db": self.db,
             "username": self.user,
             "password": self.password,
-            "socket_timeout": self.timeout,
+            # To its login a server has to answer as fast as it takes a connection.
+            "socket_timeout": min(self.timeout, max(self.connect, _LOGIN_SECONDS)),
             "socket_connect_timeout": self.connect,
             "socket_read_size": 2**16,
             # The newer protocol's handshake costs a round trip, and its types aren't needed.

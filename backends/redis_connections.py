@@ -6,6 +6,7 @@ import atexit
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from trident.backends.redis_access import Access
@@ -153,6 +154,15 @@ def _pool(address: Address, access: Access) -> ConnectionPool:
     return found if found is not None else _pools.setdefault(key, _new_pool(address, access))
 
 
+def _log_in(patience: float, connection: Any) -> None:
+    """Make a new connection usable, and patient from then on."""
+    connection.on_connect()
+    hurry, connection.socket_timeout = connection.socket_timeout, patience
+    connection._sock.settimeout(patience)
+    connection._parser.on_connect(connection)  # which notes the time-out
+    connection.socket_timeout = hurry  # for when it connects again
+
+
 def _new_pool(address: Address, access: Access) -> ConnectionPool:
     try:
         from redis import Connection, ConnectionPool, SSLConnection
@@ -170,5 +180,6 @@ def _new_pool(address: Address, access: Access) -> ConnectionPool:
         port=port,
         # By itself the driver would repeat writes whose answers didn't come.
         retry=Retry(NoBackoff(), 0),
+        redis_connect_func=partial(_log_in, access.timeout),
         **access.arguments(),
     )
