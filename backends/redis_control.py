@@ -56,7 +56,9 @@ def incarnation(wire: Wire, answers: Sequence[bytes]) -> str:
         When it is no master: nothing that is written there lasts.
     """
     facts = dict(
-        line.split(":", 1) for line in b"\n".join(answers).decode().splitlines() if ":" in line
+        line.split(":", 1)
+        for line in b"\n".join(answers).decode(errors="replace").splitlines()
+        if ":" in line
     )
     role = facts["role"]
     if role != "master":

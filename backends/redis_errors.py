@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from trident.states.errors import CorruptStateError, StateError, StateUnavailableError
+from trident.states.errors import CorruptStateError, StateUnavailableError
 
 _DOUBT = "Whether it took the last write is unknown, so the batch is retried."
 
@@ -183,7 +183,7 @@ def explained(
     return StateUnavailableError(where, f"it answered: {said}", "Look at the server's log.")
 
 
-def not_a_master(host: str, port: int, role: str) -> StateError | StateUnavailableError:
+def not_a_master(host: str, port: int, role: str) -> StateUnavailableError:
     """Return the error of a server that follows another one."""
     return StateUnavailableError(
         f"redis at {host}:{port}",

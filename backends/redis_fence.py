@@ -1,8 +1,8 @@
 """Writes that take place only while the control record is as the batch left it.
 
 Each is a transaction: the record is watched, read and compared, and Redis executes what follows
-only if nobody has touched the record since. A script that compares and writes takes Redis about
-twice as long, because every key and value becomes a string of the script's language on the way.
+only if nobody has touched the record since. A script that compares and writes takes Redis half as
+long again, because every key and value becomes a string of the script's language on the way.
 """
 
 from __future__ import annotations

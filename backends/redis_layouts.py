@@ -97,7 +97,8 @@ class StringLayout(Layout):
 
     _put: ClassVar[str] = "redis.call('MSET', unpack(puts))"
     _put_for: ClassVar[str] = (
-        "for i = 1, #puts, 2 do redis.call('SET', puts[i], puts[i + 1], 'EX', {ttl}) end"
+        "local call = redis.call for i = 1, #puts, 2 do "
+        "call('SETEX', puts[i], '{ttl}', puts[i + 1]) end"
     )
 
     def get(self, keys: Sequence[bytes]) -> Command:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, ClassVar
 from zlib import crc32
 
@@ -207,10 +208,10 @@ class PartedMap(IBackingMap):
             }
         )
         if len(shares) == 1:
-            return [item for answer in answers[shares[0].part] for item in answer]
+            return list(chain.from_iterable(answers[shares[0].part]))
         result = [None] * len(keys)
         for share in shares:
-            found = (item for answer in answers[share.part] for item in answer)
+            found = chain.from_iterable(answers[share.part])
             for index, item in zip(share.indexes, found, strict=True):
                 result[index] = item
         return result

@@ -116,9 +116,13 @@ class RedisStore:
 
     def __post_init__(self) -> None:
         for name in ("cluster", "sentinels"):
-            object.__setattr__(
-                self, name, tuple((host, port) for host, port in getattr(self, name))
-            )
+            given = getattr(self, name)
+            if not all(isinstance(node, tuple | list) and len(node) == 2 for node in given):
+                raise ValueError(
+                    f"RedisStore: {name} takes pairs of host and port, as in "
+                    f"[('localhost', 7000)], found {given!r}"
+                )
+            object.__setattr__(self, name, tuple((host, port) for host, port in given))
         for problem in self._problems():
             raise ValueError(f"RedisStore: {problem}")
 
@@ -141,21 +145,23 @@ class RedisStore:
             "a cluster and sentinels were given; give one of them": bool(
                 self.cluster and self.sentinels
             ),
-            "sentinels and service go together; give both": bool(self.sentinels)
-            != bool(self.service),
+            "sentinels and service go together; give both": (
+                bool(self.sentinels) != bool(self.service)
+            ),
             f"a cluster has only db 0, not {self.db}": bool(self.cluster and self.db),
             f"db {self.db} is no number of a database; they start at 0": self.db < 0,
             "a user without a password was given; give both, or the password alone": (
                 self.user is not None and self.password is None
             ),
-            f"partitions {self.partitions} is not from 1 to 16384": not 1
-            <= self.partitions
-            <= 16384,
+            f"partitions {self.partitions} is not from 1 to 16384": (
+                self.partitions not in range(1, 16385)
+            ),
             f"timeout {self.timeout} is not above 0 seconds": self.timeout <= 0,
             f"wait_replicas {self.wait_replicas} is below 0": self.wait_replicas < 0,
             f"wait_timeout {self.wait_timeout} is not above 0 and below timeout, {self.timeout}: "
-            "the answer would come too late": bool(self.wait_replicas)
-            and not 0.001 <= self.wait_timeout < self.timeout,
+            "the answer would come too late": (
+                self.wait_replicas > 0 and not 0.001 <= self.wait_timeout < self.timeout
+            ),
         }
         return [problem for problem, found in checks.items() if found]
 

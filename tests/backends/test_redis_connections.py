@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -274,14 +275,21 @@ class TestPool:
         assert answers == [True] * 40
 
     def test_a_child_process_connects_by_itself(self, redis_server: Served) -> None:
-        backing = opened(redis_server.url).store.open()
-        backing.multiPut([b"dog"], [b"parent"])
-        child = os.fork()
-        if not child:
-            backing.multiPut([b"dog"], [b"child"])
-            os._exit(0)
-        os.waitpid(child, 0)
-        assert backing.multiGet([b"dog"]) == [b"child"]
+        program = (
+            "import os, sys\n"
+            "from trident.backends.urls import state_from_url\n"
+            "backing = state_from_url(sys.argv[1]).store.open()\n"
+            "backing.multiPut([b'dog'], [b'parent'])\n"
+            "child = os.fork()\n"
+            "answers = {bytes(*backing.multiGet([b'dog'])) for _ in range(1000)}\n"
+            "assert answers == {b'parent'}, answers\n"
+            "if child:\n"
+            "    print(os.waitpid(child, 0)[1])\n"
+        )
+        url = f"{redis_server.url}?prefix={new_prefix()}"
+        command = [sys.executable, "-W", "error", "-c", program, url]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == ("0\n", "")
 
     def test_idle_connections_can_be_closed(self, server: RedisServer) -> None:
         backing = opened(server.url).store.open()

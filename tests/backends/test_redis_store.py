@@ -36,6 +36,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "hash without a name": ({"prefix": "", "layout": "hash"}, "give a prefix"),
     "bare keys in a cluster": ({"prefix": "", "cluster": NODES}, "give a prefix"),
     "ttl": ({"ttl": 0}, "ttl 0 is not at least 1 second"),
+    "nodes as text": ({"cluster": ["one:7000"]}, "pairs of host and port"),
     "two places": ({"cluster": NODES, "sentinels": NODES, "service": "x"}, "give one of them"),
     "no service": ({"sentinels": NODES}, "give both"),
     "no sentinels": ({"service": "x"}, "give both"),
