@@ -14,7 +14,6 @@ from tests.topologies.conftest import feed
 from trident import Count, FeederBatchSpout, OpaqueMap, TridentTopology
 from trident.states.counted import CountedMap, Counts
 
-
 _MANY = 20_000
 """More than a batch has that is worth one task only."""
 
