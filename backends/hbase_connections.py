@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from trident.backends.hbase_driver import client_over, thrift
-from trident.backends.hbase_errors import explained_connecting
+from trident.backends.hbase_driver import await_answer, client_over, thrift
+from trident.backends.hbase_errors import explained_connecting, silent
 
 _PATIENCE = 2.0
 # The gateway closes a connection that was idle for a minute, and might do so as we write to it.
@@ -88,9 +88,23 @@ class Connection:
         except OSError as error:
             raise explained_connecting(str(gateway), gateway.port, _PATIENCE, error) from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket.settimeout(gateway.timeout)
         self.client = client_over(self._socket, gateway.transport, gateway.protocol)
+        try:
+            self._greet(gateway)
+        except BaseException:
+            self.close()
+            raise
         self.used = time.monotonic()
+
+    def _greet(self, gateway: Gateway) -> None:
+        """Be answered soon once, so that a gateway which only seems to be there is known."""
+        patience = min(_PATIENCE, gateway.timeout)
+        self._socket.settimeout(patience)
+        try:
+            await_answer(self.client)
+        except TimeoutError as error:
+            raise silent(str(gateway), patience) from error
+        self._socket.settimeout(gateway.timeout)
 
     @property
     def expired(self) -> bool:

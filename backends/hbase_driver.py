@@ -6,6 +6,9 @@ import socket
 from importlib import import_module
 from typing import Any
 
+_CALL = 1
+"""Thrift's number for a message that is a call."""
+
 
 def thrift() -> Any:
     """Return the module of HBase's structures: ``Mutation``, ``AlreadyExists`` and others.
@@ -47,3 +50,19 @@ def client_over(connection: socket.socket, transport: str, protocol: str) -> Any
     return import_module("thriftpy2.thrift").TClient(
         service, encoding(stream, decode_response=False)
     )
+
+
+def await_answer(client: Any) -> None:
+    """Return when the gateway has answered something, without asking HBase behind it.
+
+    It is asked which of Thrift's interfaces it has; one that is too old for the question says so.
+    """
+    service, protocol = thrift().Hbase, client._oprot
+    # The driver doesn't know the call: another one without arguments stands in for it.
+    protocol.write_message_begin("getThriftServerType", _CALL, 0)
+    service.getTableNames_args().write(protocol)
+    protocol.write_message_end()
+    protocol.trans.flush()
+    protocol.read_message_begin()
+    service.getTableNames_result().read(protocol)
+    protocol.read_message_end()

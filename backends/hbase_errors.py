@@ -20,6 +20,10 @@ _SLOW = (
     "The gateway itself waits for region servers that are down or busy: look at HBase's logs, or "
     "give a longer timeout=."
 )
+_SILENT = (
+    "Is it HBase's Thrift gateway, and is it paused or overloaded? Look at its log, or give a "
+    "longer timeout= if its machine is only slow."
+)
 _WRONG = (
     "Look at the gateway's log. The calls are those of `hbase thrift`; a gateway started as "
     "`hbase thrift2` has others."
@@ -61,6 +65,19 @@ def explained_connecting(gateway: str, port: int, patience: float, error: OSErro
         problem = f"the connection failed ({error})"
         advice = "Check host and port: is HBase's Thrift gateway there?"
     return StateUnavailableError(gateway, problem, advice)
+
+
+def silent(gateway: str, patience: float) -> StateUnavailableError:
+    """Return the error of a gateway that takes a connection and doesn't say a word.
+
+    Parameters
+    ----------
+    gateway : str
+        Its name in errors.
+    patience : float
+        Seconds that were waited.
+    """
+    return StateUnavailableError(gateway, f"no answer within {patience:g} s", _SILENT)
 
 
 @contextmanager
