@@ -14,7 +14,7 @@ from tests.faults.word_count import WordCount, assert_told, at
 from tests.servers.process import wait_until
 from tests.servers.redis import RedisReplica, RedisSentinel, RedisServer
 from trident.backends import redis
-from trident.errors import LostWritesError, RewoundStateError
+from trident.errors import LostStateError, LostWritesError, RewoundStateError
 
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 
@@ -129,6 +129,25 @@ def test_a_redis_that_lost_writes_between_commit_and_announcement_stops_the_run(
     redis_server.put_back("whole")
     words.run()
     assert words.counted_all()
+
+
+def test_a_redis_that_was_emptied_stops_the_run_and_the_next_start_but_no_new_checkpoint(
+    redis_server: Rewindable, tmp_path: Path
+) -> None:
+    server = redis_server.server
+    # What its process has cached of the old words must not be believed either.
+    factory = redis.opaque(server.host, server.port, cache_size=1000)
+    words = WordCount(factory, tmp_path)
+    with (
+        at("after begin", 3, 0, lambda: server.cli("flushall")),
+        pytest.raises(LostStateError, match="count in redis at .*batch 2 .*from a backup"),
+    ):
+        words.run()
+    with pytest.raises(LostStateError, match="count in redis at .*batch 2 .*from a backup"):
+        words.start()
+    anew = WordCount(factory, tmp_path / "anew")
+    assert anew.run() == {}
+    assert anew.counted_all()
 
 
 @dataclass(frozen=True)
