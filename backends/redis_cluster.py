@@ -13,9 +13,9 @@ from typing import Any
 
 from trident.backends.redis_access import Access
 from trident.backends.redis_connections import Address, Command
-from trident.backends.redis_control import replace
+from trident.backends.redis_control import Waiting, replace
 from trident.backends.redis_layouts import Layout
-from trident.backends.redis_parts import PartedMap, Waiting
+from trident.backends.redis_parts import PartedMap
 from trident.backends.redis_slots import ClusterPlace
 from trident.states.errors import CorruptStateError
 from trident.states.spread_control import least_control, may_spread

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from trident.backends.redis_connections import Command, Wire
 from trident.backends.redis_errors import not_a_master
@@ -19,17 +20,33 @@ if record then redis.call('SET', KEYS[1], record) end
 """
 
 
+@dataclass(frozen=True)
+class Waiting:
+    """How many replicas have to have a batch before it is committed.
+
+    Parameters
+    ----------
+    replicas : int
+        0 waits for none.
+    seconds : float
+        How long to wait for them.
+    """
+
+    replicas: int = 0
+    seconds: float = 1.0
+
+
 def replace(control: bytes, new: bytes, expected: bytes | None) -> Command:
     """Return the command that puts `new` where `expected` is, and answers 1, or 0."""
     return ("EVAL", _REPLACE, 1, control, new, *(() if expected is None else (expected,)))
 
 
-def touch_and_wait(control: bytes, replicas: int, seconds: float) -> tuple[Command, Command]:
+def touch_and_wait(control: bytes, waiting: Waiting) -> tuple[Command, Command]:
     """Return the commands that answer with how many replicas have everything written so far.
 
     WAIT speaks of its own connection's writes only, so there has to be one: the record, as it is.
     """
-    return ("EVAL", _TOUCH, 1, control), ("WAIT", replicas, int(seconds * 1000))
+    return ("EVAL", _TOUCH, 1, control), ("WAIT", waiting.replicas, int(waiting.seconds * 1000))
 
 
 def check_replicas(wire: Wire, reached: int, asked: int) -> None:

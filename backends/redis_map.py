@@ -7,9 +7,9 @@ from typing import Any
 
 from trident.backends.redis_access import Access
 from trident.backends.redis_connections import Address
-from trident.backends.redis_control import replace
+from trident.backends.redis_control import Waiting, replace
 from trident.backends.redis_layouts import Layout
-from trident.backends.redis_parts import PartedMap, Waiting
+from trident.backends.redis_parts import PartedMap
 from trident.backends.redis_places import Place
 
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any, ClassVar
-from zlib import crc32
 
 from trident.backends.redis_access import Access
 from trident.backends.redis_connections import Address, Command, Wire, connected, converse
-from trident.backends.redis_control import INFO, check_replicas, incarnation, touch_and_wait
+from trident.backends.redis_control import (
+    INFO,
+    Waiting,
+    check_replicas,
+    incarnation,
+    touch_and_wait,
+)
 from trident.backends.redis_fence import FencedWrite, write_fenced
-from trident.backends.redis_layouts import Layout, chunks
+from trident.backends.redis_layouts import Layout
+from trident.backends.redis_shares import Share, split
 from trident.states.backing_map import IBackingMap
 from trident.states.errors import StateUnavailableError
 
@@ -24,41 +29,6 @@ _COMMANDS = 4
 _STORED = ord("1")
 
 Make = Callable[[], Command]
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """How many replicas have to have a batch before it is committed.
-
-    Parameters
-    ----------
-    replicas : int
-        0 waits for none.
-    seconds : float
-        How long to wait for them.
-    """
-
-    replicas: int = 0
-    seconds: float = 1.0
-
-
-@dataclass(frozen=True)
-class Share:
-    """Those of a call's keys that belong to one part.
-
-    Parameters
-    ----------
-    part : int
-        Which part.
-    indexes : sequence of int
-        Where they stand in the call, in ascending order.
-    chunks : sequence of tuples
-        The keys, and what came with them, as commands take them.
-    """
-
-    part: int
-    indexes: Sequence[int]
-    chunks: Sequence[tuple[Sequence[Any], ...]]
 
 
 class PartedMap(IBackingMap):
@@ -133,9 +103,7 @@ class PartedMap(IBackingMap):
         first = {address: part for part, address in reversed(list(enumerate(self._nodes())))}
         with self._wired(first) as wires:
             commands = [
-                touch_and_wait(
-                    self._layouts[part].control, self._waiting.replicas, self._waiting.seconds
-                )
+                touch_and_wait(self._layouts[part].control, self._waiting)
                 for part in first.values()
             ]
             for wire, (_, reached) in zip(wires, converse(wires, commands), strict=True):
@@ -176,23 +144,7 @@ class PartedMap(IBackingMap):
         return [partial(layout.put, *chunk) for chunk in share.chunks]
 
     def _split(self, keys: Sequence[bytes], *parallel: Sequence[Any]) -> list[Share]:
-        """Give each part the keys that belong to it, and what came with them."""
-        count = len(self._layouts)
-        if not keys:
-            return []
-        if count == 1:
-            return [Share(0, range(len(keys)), list(chunks(keys, *parallel)))]
-        indexes: dict[int, list[int]] = {}
-        for index, key in enumerate(keys):
-            indexes.setdefault(crc32(key) % count, []).append(index)
-        return [
-            Share(
-                part,
-                found,
-                list(chunks(*([items[index] for index in found] for items in (keys, *parallel)))),
-            )
-            for part, found in indexes.items()
-        ]
+        return split(len(self._layouts), keys, *parallel)
 
     def _each(
         self, command: Callable[..., Command], keys: Sequence[bytes], *parallel: Sequence[Any]

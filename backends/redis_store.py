@@ -9,9 +9,10 @@ from typing import ClassVar, Literal
 
 from trident.backends.redis_access import CONNECT_SECONDS, Access
 from trident.backends.redis_cluster import RedisClusterMap
+from trident.backends.redis_control import Waiting
 from trident.backends.redis_layouts import HashLayout, Layout, StringLayout
 from trident.backends.redis_map import ListedRedisMap, RedisMap
-from trident.backends.redis_parts import PartedMap, Waiting
+from trident.backends.redis_parts import PartedMap
 from trident.backends.redis_places import FixedPlace, Place, SentinelPlace, shown
 from trident.backends.redis_slots import ClusterPlace
 
