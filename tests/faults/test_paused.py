@@ -17,7 +17,7 @@ def test_what_a_paused_server_executes_when_it_is_resumed_does_not_count_twice(
 
     def resume() -> None:
         store.server.resume()
-        wait_until(lambda: words.stored(words.size).startswith(b"[2,"))
+        wait_until(lambda: words.written(2) == 1)
 
     with (
         at(

@@ -37,11 +37,19 @@ class WordCount:
         How many there are, if none is retried: a batch that is retried is a smaller one.
     size : int
         How many words a batch has, and how many different ones there are.
+    spark : SparkSession or None
+        Where it runs; None for the local engine.
     """
 
     def __init__(
-        self, factory: MapStateFactory, folder: Path, batches: int = 4, size: int = 400
+        self,
+        factory: MapStateFactory,
+        folder: Path,
+        batches: int = 4,
+        size: int = 400,
+        spark: Any = None,
     ) -> None:
+        self.spark = spark
         self.factory = factory.named("count")
         self.folder = folder
         self.size = size
@@ -53,7 +61,8 @@ class WordCount:
         topology = TridentTopology()
         stream = topology.newStream("words", _Words(self.words, self.size))
         stream.groupBy("word").persistentAggregate(self.factory, Count(), "count", name="count")
-        return topology.start(None, self.folder / "checkpoint", trigger="available", **options)
+        checkpoint = self.folder / "checkpoint"
+        return topology.start(self.spark, checkpoint, trigger="available", **options)
 
     def run(self, **options: Any) -> dict[int, int]:
         """Count what is not counted yet; return the attempts of each batch that had several."""
@@ -74,14 +83,20 @@ class WordCount:
             {word: n for word, n in zip(self.vocabulary, found, strict=True) if n is not None}
         )
 
-    def stored(self, position: int) -> bytes:
-        """Return what the store holds for one of the words, committed or not."""
+    def written(self, txid: int) -> float:
+        """Return how much of a first attempt is in the store, committed or not: from 0 to 1.
+
+        No batch before it may have been retried.
+        """
+        keys = [
+            word.encode() for word in set(self.words[(txid - 1) * self.size : txid * self.size])
+        ]
         backing = self.factory.store.open()
         try:
-            [found] = backing.multiGet([self.words[position].encode()])
+            found = backing.multiGet(keys)
         finally:
             backing.close()
-        return bytes(found or b"")
+        return sum(bytes(value or b"").startswith(b"[%d," % txid) for value in found) / len(keys)
 
     def counted(self) -> int:
         """Return how many words are counted, after a look that each was counted once."""
