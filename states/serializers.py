@@ -259,12 +259,13 @@ def _opaque_columns(data: Sequence[bytes | None]) -> OpaqueEntries | None:
     if len(rows) != len(data) or not set(map(type, rows)) <= {list}:
         return None
     lengths = set(map(len, rows))
-    if lengths == {3, 4}:
-        rows = [row if len(row) == 4 else [*row, 0] for row in rows]
-    elif not lengths or not lengths <= {3, 4}:
+    if not lengths or not lengths <= {3, 4}:
         return None
-    txids, currs, prevs, *others = zip(*rows, strict=True)
-    attempts = others[0] if others else (0,) * len(rows)
+    attempts = [0] * len(rows)
+    if 4 in lengths:
+        attempts = [row[3] if len(row) == 4 else 0 for row in rows]
+    # Not zip(*rows), which would make an iterator for each of them.
+    txids, currs, prevs = ([row[place] for row in rows] for place in range(3))
     if set(map(type, txids)) | set(map(type, attempts)) != {int}:
         return None
     return OpaqueEntries(txids, attempts, currs, prevs)
