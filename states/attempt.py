@@ -9,6 +9,7 @@ from operator import add, is_
 from typing import Any
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
+from trident.states.cached import doubt
 from trident.states.control import ControlRecord
 from trident.states.errors import LongOverflowError, StateError
 from trident.states.keys import decode_key
@@ -34,6 +35,12 @@ class Attempt:
         A map of encoded keys and value objects.
     rules : Rules
         How its entries are read and written.
+
+    Notes
+    -----
+    What is handed out goes where no later comparison reaches it: into another key, another state.
+    So it is computed from what the store itself holds. Only what nobody is told may be computed
+    from a cache's old entry, because the write finds that out and computes it again.
     """
 
     def __init__(self, record: ControlRecord, store: IBackingMap, rules: Rules) -> None:
@@ -44,6 +51,7 @@ class Attempt:
         self._path.begin(record)
         self._befores: dict[bytes, Any] = {}
         self._values: dict[bytes, Any] = {}
+        self._believed: set[bytes] = set()  # keys of which a cache was asked
         self._applied: set[bytes] = set()
         self._calls: list[tuple[Sequence[bytes], Sequence[Update]]] = []
         self._adds: dict[bytes, Any] = {}
@@ -60,18 +68,26 @@ class Attempt:
     def get(self, keys: Sequence[bytes]) -> list[Any]:
         """Return the values of `keys` with what is pending."""
         self._settle(keys)
+        self._make_sure(keys)
         values = self._values
         asked = [key for key in dict.fromkeys(keys) if key not in values]
         found: dict[bytes, Any] = {}
         if asked:
+            doubt(self._store, asked)
             read = self._rules.read(self._store.multiGet(asked), self.record)
             found.update(zip(asked, read, strict=True))
         return [values[key] if key in values else found[key] for key in keys]
 
     def update(self, keys: Sequence[bytes], updates: Sequence[Update]) -> list[Any]:
         """Update each key by its function, a repeated key in order; return the new values."""
+        self._make_sure(keys)
+        return self._update(keys, updates)
+
+    def _update(
+        self, keys: Sequence[bytes], updates: Sequence[Update], believing: bool = False
+    ) -> list[Any]:
         _check_lengths(keys, updates)
-        currents = self._currents(keys)
+        currents = self._currents(keys, believing)
         fresh: dict[bytes, Any] = {}
         values = []
         for key, current, update in zip(keys, currents, updates, strict=True):
@@ -89,22 +105,32 @@ class Attempt:
     def put(self, keys: Sequence[bytes], updates: Sequence[Update]) -> None:
         """Update each key even where this batch has already been applied to it."""
         _check_lengths(keys, updates)
-        self._currents(keys)
+        self._currents(keys, believing=True)
         self._applied.difference_update(keys)
-        self.update(keys, updates)
+        self._update(keys, updates)
 
     def combine(
         self, keys: Sequence[bytes], partials: Sequence[Any], combiner: Combiner
     ) -> list[Any]:
         """Combine a partial result into each key and return the new values."""
+        self._make_sure(keys)
+        return self._combine(keys, partials, combiner)
+
+    def _combine(
+        self,
+        keys: Sequence[bytes],
+        partials: Sequence[Any],
+        combiner: Combiner,
+        believing: bool = False,
+    ) -> list[Any]:
         _check_lengths(keys, partials)
-        currents = self._currents(keys)
+        currents = self._currents(keys, believing)
         if (
             len(set(keys)) < len(keys)
             or not self._applied.isdisjoint(keys)
             or not set(map(type, currents)) <= _IMMUTABLE
         ):
-            return self.update(keys, _Combined(combiner, partials))
+            return self._update(keys, _Combined(combiner, partials), believing)
         values = _combined(currents, partials, combiner)
         _check_longs(keys, values)
         self._values.update(zip(keys, values, strict=True))
@@ -125,7 +151,9 @@ class Attempt:
             and set(map(type, partials)) <= {int, float}
             and self._values.keys().isdisjoint(keys)
         ):
-            self.combine(keys, partials, combiner)
+            if self._path.redoes:
+                self._believed.update(set(keys) - self._befores.keys())
+            self._combine(keys, partials, combiner, believing=True)
             return
         self._adder = combiner
         amounts = dict(zip(keys, partials, strict=True))
@@ -174,28 +202,53 @@ class Attempt:
     def _redo(self, keys: Sequence[bytes], stored: Sequence[Any]) -> Sequence[Any]:
         befores = self._rules.read(stored, self.record)
         applied = set(self._rules.applied(keys, stored, self.record))
-        values = dict(zip(keys, befores, strict=True))
-        for called, updates in self._calls:
-            for position, key in enumerate(called):
-                if key in values:
-                    values[key] = updates[position](_own(values[key]))
-        _check_longs(keys, list(values.values()))
+        values = self._computed(keys, befores)
         entries = self._rules.write(list(values.values()), befores, self.record)
         return [
             old if key in applied else new
             for key, old, new in zip(keys, stored, entries, strict=True)
         ]
 
-    def _currents(self, keys: Sequence[bytes]) -> list[Any]:
+    def _computed(self, keys: Sequence[bytes], befores: Sequence[Any]) -> dict[bytes, Any]:
+        """Return what all the calls so far make of each key."""
+        values = dict(zip(keys, befores, strict=True))
+        for called, updates in self._calls:
+            for position, key in enumerate(called):
+                if key in values:
+                    values[key] = updates[position](_own(values[key]))
+        _check_longs(keys, list(values.values()))
+        return values
+
+    def _make_sure(self, keys: Sequence[bytes]) -> None:
+        """Ask the store for those of `keys` that a cache was believed about; compute them again."""
+        if self._believed.isdisjoint(keys):
+            return
+        asked = list(self._believed.intersection(keys))
+        self._believed.difference_update(asked)
+        befores = dict(zip(asked, self._read(asked, believing=False), strict=True))
+        again = [key for key in asked if key not in self._applied]
+        for key in self._applied.intersection(asked):
+            self._values.pop(key, None)
+        self._values.update(self._computed(again, [befores[key] for key in again]))
+
+    def _read(self, keys: Sequence[bytes], believing: bool) -> list[Any]:
+        """Return the values of `keys` before this batch, and remember them."""
+        if not believing:
+            doubt(self._store, keys)
+        stored = self._path.read(keys)
+        read = self._rules.read(stored, self.record)
+        self._applied.difference_update(keys)
+        self._applied.update(self._rules.applied(keys, stored, self.record))
+        self._befores.update(zip(keys, read, strict=True))
+        return read
+
+    def _currents(self, keys: Sequence[bytes], believing: bool = False) -> list[Any]:
         """Return the values that updates of `keys` start from, each key read once an attempt."""
         self._settle(keys)
         befores, values = self._befores, self._values
         asked = [key for key in dict.fromkeys(keys) if key not in befores]
         if asked:
-            stored = self._path.read(asked)
-            read = self._rules.read(stored, self.record)
-            self._applied.update(self._rules.applied(asked, stored, self.record))
-            befores.update(zip(asked, read, strict=True))
+            read = self._read(asked, believing)
             if len(asked) == len(keys):
                 return read
         return [values[key] if key in values else befores[key] for key in keys]

@@ -8,10 +8,17 @@ from itertools import compress, islice, repeat
 from typing import Any, ClassVar
 
 from trident.states.backing_map import Ability, IBackingMap, WrappedMap
+from trident.states.coded import TranslatedMap
 from trident.states.control import ControlRecord
 from trident.states.values import Token
 
 _MISSING: Any = object()
+
+
+class _Entries(dict[Any, Any]):
+    """What is kept, and of which log's batches it is."""
+
+    lineage = ""
 
 
 class CachedMap(WrappedMap):
@@ -43,7 +50,7 @@ class CachedMap(WrappedMap):
         self._size = size
         # In the order of their use. A key is moved by taking it out and putting it back, for all
         # keys of a call in two passes: a tenth of what an LRU cache costs that moves each alone.
-        self._entries: dict[Any, Any] = {}
+        self._entries = _Entries()
         self.hits = 0
         self.misses = 0
 
@@ -75,25 +82,25 @@ class CachedMap(WrappedMap):
         return list(zip(values, values, strict=True))
 
     def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
-        self._forget(keys)
+        self.forget(keys)
         self.inner.multiPut(keys, values)
         self._keep(keys, values)
 
     def multiPutFenced(self, keys: Sequence[Any], values: Sequence[Any], fence: bytes) -> bool:
-        self._forget(keys)
+        self.forget(keys)
         stored = self.inner.multiPutFenced(keys, values, fence)
         if stored:
             self._keep(keys, values)
         return stored
 
     def multiPutAt(self, keys: Sequence[Any], values: Sequence[Any], version: int) -> None:
-        self._forget(keys)
+        self.forget(keys)
         self.inner.multiPutAt(keys, values, version)
 
     def multiPutVersioned(
         self, keys: Sequence[Any], values: Sequence[Any], versions: Sequence[Any]
     ) -> list[bool]:
-        self._forget(keys)
+        self.forget(keys)
         stored = self.inner.multiPutVersioned(keys, values, versions)
         if self.versions_are_values:
             self._keep(list(compress(keys, stored)), list(compress(values, stored)))
@@ -106,16 +113,19 @@ class CachedMap(WrappedMap):
         token: Token,
         record: ControlRecord,
     ) -> bool:
-        self._forget(keys)
+        self.forget(keys)
         return self.inner.multiAddFenced(keys, amounts, token, record)
 
     def multiRemoveFenced(self, keys: Sequence[Any], fence: bytes) -> bool:
-        self._forget(keys)
+        self.forget(keys)
         return self.inner.multiRemoveFenced(keys, fence)
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._entries.clear()
+    def begin(self, record: ControlRecord) -> None:
+        """Forget everything where the batch of `record` must not believe it."""
+        entries = self._entries
+        if record.token.attempt or not record.committed or record.lineage != entries.lineage:
+            entries.clear()
+            entries.lineage = record.lineage
 
     def _keep(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
         entries = self._entries
@@ -123,7 +133,8 @@ class CachedMap(WrappedMap):
         for key in list(islice(entries, max(len(entries) - self._size, 0))):
             del entries[key]
 
-    def _forget(self, keys: Sequence[Any]) -> None:
+    def forget(self, keys: Sequence[Any]) -> None:
+        """Have the store asked for `keys` next."""
         pop = self._entries.pop
         for key in keys:
             pop(key, None)
@@ -153,20 +164,34 @@ class ConditionalCachedMap(CachedMap):
         self._entries = _SHARED.setdefault((os.getpid(), place), self._entries)
 
 
-_SHARED: dict[tuple[int, Hashable], dict[Any, Any]] = {}
+_SHARED: dict[tuple[int, Hashable], _Entries] = {}
 
 
-def forget(backing: IBackingMap) -> None:
-    """Empty the caches of `backing`.
+def begin_caches(backing: IBackingMap, record: ControlRecord) -> None:
+    """Begin the batch of `record` at the caches of `backing`: some batches begin with empty ones.
 
-    For a batch that is retried: the server may have lost what its earlier attempt wrote, and an
-    entry kept here would say that the batch was applied already. And for the first batch of a log:
-    the store may have been emptied since an earlier one of this process.
+    So does one that is retried: the server may have lost what its earlier attempt wrote, and an
+    entry kept here would say that the batch was applied already. And the first one that this
+    process has of a log: the store may have been emptied since, and filled again by others.
     """
     layer = backing
     while isinstance(layer, WrappedMap):
         if isinstance(layer, CachedMap):
-            layer.clear()
+            layer.begin(record)
+        layer = layer.inner
+
+
+def doubt(backing: IBackingMap, keys: Sequence[Any]) -> None:
+    """Have the store itself asked for `keys` next, where others write it too.
+
+    For what is handed out: no later write shows whether it was true.
+    """
+    layer = backing
+    while isinstance(layer, WrappedMap):
+        if isinstance(layer, TranslatedMap):
+            keys = layer.keys_down(keys)
+        elif isinstance(layer, ConditionalCachedMap):
+            layer.forget(keys)
         layer = layer.inner
 
 

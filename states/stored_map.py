@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from trident.states.attempt import Attempt
 from trident.states.backing_map import Ability, IBackingMap, abilities
-from trident.states.cached import forget, uncached
+from trident.states.cached import begin_caches, uncached
 from trident.states.coded import coded
 from trident.states.committed import CommittedReads, read_committed
 from trident.states.control import Control, ControlRecord
@@ -110,8 +110,7 @@ class StoredMap(CommittedReads, MapState, RemovableMapState):
         self._attempt = None
         self._stand_alone = type(batch) is int
         record = self._record_of(batch)
-        if record.token.attempt or not record.committed:
-            forget(self.backing)
+        begin_caches(self.backing, record)
         self._attempt = Attempt(record, self._store, self.rules)
 
     def _record_of(self, batch: Batch) -> ControlRecord:

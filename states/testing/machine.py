@@ -21,6 +21,7 @@ from trident.states.cached import CachedMap
 from trident.states.committed import read_committed
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import FailedException, LostWritesError, StaleBatchError
+from trident.states.keys import encode_key
 from trident.states.opaque import OpaqueMap
 from trident.states.stored_map import StoredMap
 from trident.states.testing.misfortunes import Misfortunes
@@ -50,6 +51,15 @@ class Appended(ValueUpdater):
 
     def update(self, stored: str | None) -> str | None:
         return f"{stored or ''}{self.emission};" if self.adds else None
+
+
+class _Joined:
+    """What :class:`Appended` does, as a combiner."""
+
+    adds = False
+
+    def combine(self, left: str, right: str) -> str:
+        return left + right
 
 
 @dataclass(eq=False)
@@ -196,8 +206,11 @@ class StatesMachine(RuleBasedStateMachine):
         try:
             task.map.beginCommit(attempt.record)
             content = attempt.content[state]
-            updaters = [Appended(attempt.emission, adds) for adds in content.values()]
-            task.map.multiUpdate([(key,) for key in content], updaters)
+            kept = [encode_key((key,)) for key, adds in content.items() if adds]
+            gone = [(key,) for key, adds in content.items() if not adds]
+            # Nobody takes these new values, so they may be computed from what a cache believes.
+            task.map.multiFold(kept, [f"{attempt.emission};"] * len(kept), _Joined())
+            task.map.multiUpdate(gone, [Appended(attempt.emission, adds=False)] * len(gone))
         except (FailedException, StaleBatchError):
             return
         self.tasks.append(task)

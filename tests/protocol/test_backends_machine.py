@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any
 from uuid import uuid4
 
@@ -38,14 +39,16 @@ class TableMachine(BackendMachine):
 
 
 class TasksWithCaches(TableMachine):
-    """Each task believes what another process kept, until the store says otherwise."""
+    """Tasks run in two processes, each of which believes what it knew."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.places = uuid4(), uuid4()
+        one, other = uuid4(), uuid4()
+        self.processes = cycle((one, one, other))  # each has both states at times
 
     def backing(self, attempt: Attempt, state: int) -> IBackingMap:
-        return ConditionalCachedMap(self.open_map(self.servers[state]), 2, self.places[state])
+        place = next(self.processes), state
+        return ConditionalCachedMap(self.open_map(self.servers[state]), 2, place)
 
 
 def run(

@@ -55,13 +55,13 @@ class FencedCached(Fenced):
 
 
 class TasksWithCaches(Fenced):
-    """Tasks run in two processes by turns, each of which keeps what it knew."""
+    """Tasks run in two processes, each of which keeps what it knew."""
 
     store = ComparedMap
 
     def __init__(self) -> None:
         super().__init__()
-        self.turns = cycle("ab")
+        self.turns = cycle("aab")  # each has both states at times
 
     def backing(self, attempt: Attempt, state: int) -> IBackingMap:
         server = self.servers[state]

@@ -437,18 +437,82 @@ def test_tasks_of_one_process_share_a_cache_of_compared_entries() -> None:
     assert (cache.hits, cache.misses) == (1, 0)
 
 
-def test_a_task_with_an_old_cache_computes_again() -> None:
-    server = Server()
+class Processes:
+    """Processes that update one state by turns, each with what it has cached."""
 
-    def process(name: str) -> OpaqueMap:
-        return OpaqueMap(ConditionalCachedMap(ComparedMap(server), 9, (server.number, name)))
+    def __init__(self, kind: type[OpaqueMap]) -> None:
+        self.kind = kind
+        self.server = Server()
+        self.committed = 0
 
-    for txid, name in enumerate("aabbaab", start=1):
-        state = process(name)
-        state.beginCommit(txid)
-        state.multiCombine([b"k"], [1], Count())
-        state.commit(txid)
-    assert get(process("c"), "k") == [7]
+    def open(self, process: str) -> OpaqueMap:
+        place = (self.server.number, process)
+        return self.kind(ConditionalCachedMap(ComparedMap(self.server), 9, place))
+
+    def batch(self, process: str, lineage: str = "a1") -> OpaqueMap:
+        """Begin the next batch of a log in a process; the state commits it as that."""
+        record = ControlRecord(lineage, Token(self.committed + 1, 0), self.committed)
+        state = self.open(process)
+        state.control.begin(record)
+        state.beginCommit(record)
+        return state
+
+    def commit(self, state: OpaqueMap) -> None:
+        self.committed += 1
+        state.commit(self.committed)
+        record = state.control.read()
+        assert record is not None
+        state.control.announce(record)
+
+
+EVERY_KIND = pytest.mark.parametrize("kind", [OpaqueMap, TransactionalMap, NonTransactionalMap])
+
+
+@EVERY_KIND
+def test_a_task_with_an_old_cache_computes_again(kind: type[OpaqueMap]) -> None:
+    processes = Processes(kind)
+    for process in "aabbaab":
+        state = processes.batch(process)
+        state.multiFold([b"k"], [1], Count())
+        processes.commit(state)
+    assert get(processes.open("c"), "k") == [7]
+
+
+@EVERY_KIND
+def test_what_an_updater_reads_and_puts_is_no_old_cache_s(kind: type[OpaqueMap]) -> None:
+    processes = Processes(kind)
+    for process in "aabbaab":
+        state = processes.batch(process)
+        [value] = get(state, "k")
+        state.multiPut([("k",), ("copy",)], [(value or 0) + 1, value])
+        processes.commit(state)
+    assert get(processes.open("c"), "k", "copy") == [7, 6]
+
+
+@EVERY_KIND
+def test_new_values_that_are_handed_out_are_no_old_cache_s(kind: type[OpaqueMap]) -> None:
+    processes = Processes(kind)
+    handed = []
+    for process in "aabbaab":
+        state = processes.batch(process)
+        state.multiFold([b"folded"], [1], Count())
+        handed += state.multiCombine([b"k"], [1], Count()) + get(state, "folded")
+        processes.commit(state)
+    assert handed == [count for txid in range(1, 8) for count in (txid, txid)]
+    assert get(processes.open("c"), "k", "folded") == [7, 7]
+
+
+@EVERY_KIND
+def test_a_cache_forgets_the_log_before(kind: type[OpaqueMap]) -> None:
+    processes = Processes(kind)
+    for lineage, turns in (("a1", "bbb"), ("b2", "ab")):
+        processes.server.entries.clear()
+        processes.committed = 0
+        for process in turns:
+            state = processes.batch(process, lineage)
+            state.multiFold([b"k"], [1], Count())
+            processes.commit(state)
+    assert get(processes.open("c"), "k") == [2]
 
 
 def test_a_factory_over_ones_own_map_takes_every_option() -> None:
