@@ -33,3 +33,25 @@ def test_a_connection_cut_in_the_middle_of_a_reply_to_a_write_fails_the_attempt(
         assert store.words.run() == {2: 2, 3: 2, 4: 2, 5: 2}
     assert_told(caplog, store.place, store.kind.cut)
     assert store.words.counted_all()
+
+
+def test_a_connection_cut_while_a_batch_begins_or_is_confirmed_fails_the_attempt(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        at("before begin", 2, 0, partial(store.proxy.cut, 5)),
+        at("before ready", 3, 0, partial(store.proxy.cut, 5)),
+    ):
+        assert store.words.run() == {2: 2, 3: 2}
+    assert_told(caplog, store.place, store.kind.cut)
+    assert store.words.counted_all()
+
+
+def test_a_connection_cut_while_a_commit_is_announced_has_it_announced_again(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    with at("before announce", 2, 0, partial(store.proxy.cut, 1)):
+        assert store.words.run() == {}
+    assert_told(caplog, store.place, store.kind.cut)
+    assert "told again what is committed" in caplog.text
+    assert store.words.counted_all()

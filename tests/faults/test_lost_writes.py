@@ -11,9 +11,10 @@ import pytest
 
 from tests.faults.servers import offset, own
 from tests.faults.word_count import WordCount, assert_told, at
+from tests.servers.memcached import MemcachedServer
 from tests.servers.process import wait_until
 from tests.servers.redis import RedisReplica, RedisSentinel, RedisServer
-from trident.backends import redis
+from trident.backends import memcached, redis
 from trident.errors import LostStateError, LostWritesError, RewoundStateError
 
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
@@ -148,6 +149,25 @@ def test_a_redis_that_was_emptied_stops_the_run_and_the_next_start_but_no_new_ch
     anew = WordCount(factory, tmp_path / "anew")
     assert anew.run() == {}
     assert anew.counted_all()
+
+
+@pytest.mark.parametrize(
+    "moment", ["before begin", "after begin", "before ready", "before announce"]
+)
+def test_a_memcached_that_restarted_stops_the_run_and_the_next_start(
+    own_memcached: MemcachedServer, moment: str, tmp_path: Path
+) -> None:
+    place = f"{own_memcached.host}:{own_memcached.port}"
+    words = WordCount(memcached.opaque([place]), tmp_path)
+    lost = f"count in .*{place}.* is lost.*begin anew"
+    with (
+        at(moment, 3, 0, own_memcached.restart),
+        pytest.raises(LostStateError, match=lost),
+    ):
+        words.run()
+    with pytest.raises(LostStateError, match=lost):
+        words.start()
+    assert not words.counts
 
 
 @dataclass(frozen=True)
