@@ -53,9 +53,12 @@ class Layout(ABC):
     ttl: int | None = None
 
     @property
+    @abstractmethod
     def control(self) -> bytes:
-        """Where the control record is: always a key of its own, which never expires."""
-        return self.prefix + CONTROL_KEY
+        """Where the control record is: always a key of its own, which never expires.
+
+        Another one in each layout, or a state opened in the wrong one would go on from nothing.
+        """
 
     @property
     def prefix(self) -> bytes:
@@ -101,6 +104,10 @@ class StringLayout(Layout):
         "call('SETEX', puts[i], '{ttl}', puts[i + 1]) end"
     )
 
+    @property
+    def control(self) -> bytes:
+        return self.prefix + CONTROL_KEY
+
     def get(self, keys: Sequence[bytes]) -> Command:
         return ["MGET", *self._redis_keys(keys)]
 
@@ -138,6 +145,10 @@ class StringLayout(Layout):
 
 class HashLayout(Layout):
     """All entries are fields of one hash, called `name`; they expire together."""
+
+    @property
+    def control(self) -> bytes:
+        return self.name + CONTROL_KEY
 
     def get(self, keys: Sequence[bytes]) -> Command:
         return ["HMGET", self.name, *keys]

@@ -51,7 +51,8 @@ class PartedMap(IBackingMap):
     StateUnavailableError
         From every method: when a server can't be reached, or gave no certain answer.
     CorruptStateError
-        From every method: when a key of this state holds another kind of value.
+        From every method: when what should be the hash of a part is no hash. Strings have no such
+        guard: under the name of one, Redis reads anything else as absent, and replaces it.
     """
 
     versions_are_values: ClassVar[bool] = True

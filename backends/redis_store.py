@@ -74,8 +74,8 @@ class RedisStore:
     cluster ``counts:{p17}:dog``, or the field ``dog`` of ``counts:{p17}``. The empty prefix leaves
     keys as they are; it is for a database that holds nothing else, with the layout ``"string"`` on
     a single server. Storm's RedisMapState writes either the bare keys, or a hash named by its
-    ``additionalKey``. The control record is a string of its own, ``counts:\0trident.control``,
-    and never expires.
+    ``additionalKey``. The control record is a string of its own, ``counts:\0trident.control``, or
+    ``counts\0trident.control`` beside a hash, and never expires.
 
     What Redis acknowledges lasts as long as it is configured to: ``appendonly yes`` with
     ``appendfsync always`` survives a loss of power, replicas lag behind unless `wait_replicas`

@@ -14,8 +14,10 @@ from tests.servers.promised import Served
 from tests.servers.redis import RedisServer
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory
-from trident.states.errors import CorruptStateError
+from trident.states.errors import CorruptStateError, LostStateError
 from trident.states.keys import CONTROL_KEY
+
+LAYOUTS = pytest.mark.parametrize("layout", ["string", "hash"])
 
 
 @pytest.fixture
@@ -40,6 +42,10 @@ def opened(server: Served, options: str) -> MapStateFactory:
     factory = state_from_url(f"{server.url}?{options}")
     assert isinstance(factory, MapStateFactory)
     return factory
+
+
+def control_key(prefix: str, layout: str) -> bytes:
+    return prefix.encode() + b":" * (layout == "string") + CONTROL_KEY
 
 
 class TestStrings:
@@ -130,13 +136,23 @@ class TestHashes:
 
 
 class TestControlRecord:
-    @pytest.mark.parametrize("layout", ["string", "hash"])
+    @LAYOUTS
     def test_it_is_a_string_of_its_own(
         self, redis_server: Served, client: Redis, prefix: str, layout: str
     ) -> None:
         own = record(1)
         written(opened(redis_server, f"prefix={prefix}&layout={layout}"), own, dog=1)
-        assert client.get(prefix.encode() + b":" + CONTROL_KEY) == own.encode()
+        assert client.get(control_key(prefix, layout)) == own.encode()
+
+    @LAYOUTS
+    def test_a_state_is_not_found_in_the_other_layout(
+        self, redis_server: Served, prefix: str, layout: str
+    ) -> None:
+        committed(opened(redis_server, f"prefix={prefix}&layout={layout}"), record(1), dog=1)
+        other = "hash" if layout == "string" else "string"
+        state = opened(redis_server, f"prefix={prefix}&layout={other}").makeMap()
+        with pytest.raises(LostStateError):
+            state.control.begin(record(2), listed=record(1).token)
 
     def test_among_bare_keys_it_is_bare(self, bare: RedisServer) -> None:
         written(opened(bare, "prefix="), record(1), dog=1)
@@ -164,7 +180,7 @@ class TestExpiry:
         committed(counts, record(2), cat=1)
         assert 990 <= client.ttl(prefix) <= 1000
 
-    @pytest.mark.parametrize("layout", ["string", "hash"])
+    @LAYOUTS
     def test_conditional_writes_expire_too(
         self, redis_server: Served, client: Redis, prefix: str, layout: str
     ) -> None:
@@ -173,14 +189,14 @@ class TestExpiry:
         assert backing.multiPutVersioned([b"dog"], [b"1"], [None]) == [True]
         assert 990 <= client.ttl(prefix if layout == "hash" else f"{prefix}:dog") <= 1000
 
-    @pytest.mark.parametrize("layout", ["string", "hash"])
+    @LAYOUTS
     def test_the_control_record_never_expires(
         self, redis_server: Served, client: Redis, prefix: str, layout: str
     ) -> None:
         committed(
             opened(redis_server, f"prefix={prefix}&ttl=1000&layout={layout}"), record(1), dog=1
         )
-        assert client.ttl(prefix.encode() + b":" + CONTROL_KEY) == -1
+        assert client.ttl(control_key(prefix, layout)) == -1
 
     def test_without_a_ttl_nothing_expires(
         self, redis_server: Served, client: Redis, prefix: str
@@ -200,7 +216,7 @@ class TestExpiry:
 
 
 class TestLimits:
-    @pytest.mark.parametrize("layout", ["string", "hash"])
+    @LAYOUTS
     def test_large_values_go_in_commands_of_their_own(
         self, redis_server: Served, prefix: str, layout: str
     ) -> None:
