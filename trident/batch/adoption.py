@@ -55,6 +55,8 @@ class StormState:
     ----------
     base : int
         Storm's last txid: what it wrote up to that batch counts, what a later one left does not.
+        For transactional states it has to be the highest txid among their values: what Storm left
+        there of a batch can't be undone, and the batch of that number would pass for applied.
     """
 
     base: int
