@@ -46,13 +46,13 @@ class StoredMap(CommittedReads, MapState, RemovableMapState):
 
     def __init__(self, backing: IBackingMap, serializer: Serializer | None = None) -> None:
         serializer = serializer or JSONSerializer()
-        able = abilities(backing)
         self.backing = backing
         self.control = Control(backing)
-        self.snapshots = Ability.SNAPSHOT in able
-        self.removes = Ability.REMOVE in able
         self._store = coded(backing, self.kind, serializer)
         self._readers_map = uncached(backing)  # a cache holds what is not committed yet
+        able = abilities(self._readers_map)  # others may write the store without this cache
+        self.snapshots = Ability.SNAPSHOT in able
+        self.removes = Ability.REMOVE in able
         self._readers_store = coded(self._readers_map, self.kind, serializer)
         self._attempt: Attempt | None = None
         self._stand_alone = False

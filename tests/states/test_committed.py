@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from threading import Event, Thread
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
-from tests.states.maps import STORES, AddingMap, DictMap, FencedMap
+from tests.states.maps import STORES, AddingMap, DictMap
 from trident.states import (
     CachedMap,
     ITupleCollection,
@@ -25,7 +26,9 @@ from trident.states import (
     TransactionalMap,
     read_committed,
 )
+from trident.states.cached import ConditionalCachedMap
 from trident.states.control import ControlRecord
+from trident.states.testing.stores import ComparedMap, Server
 
 EVERY_STORE = pytest.mark.parametrize("store", STORES)
 
@@ -178,8 +181,11 @@ def test_a_query_that_never_catches_up_is_an_error() -> None:
         read_committed([("g", state)], query, restarts=3)
 
 
-def test_a_value_removed_for_good_meanwhile_is_not_taken_for_absent() -> None:
-    state, calls = OpaqueMap(FencedMap()), []
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_value_removed_for_good_meanwhile_is_not_taken_for_absent(cached: bool) -> None:
+    server, calls = Server(), []
+    state = OpaqueMap(ComparedMap(server))
+    reader = OpaqueMap(ConditionalCachedMap(ComparedMap(server), 9, uuid4())) if cached else state
     write(state, record(1), a=1)
     announce(state, begun=record(1))
     write(state, record(2), a=None)
@@ -191,7 +197,7 @@ def test_a_value_removed_for_good_meanwhile_is_not_taken_for_absent() -> None:
         calls.append(1)
         return views[0].multiGet([("a",)])
 
-    assert read_committed([("g", state)], query) == [None]
+    assert read_committed([("g", reader)], query) == [None]
     assert len(calls) == 2
 
 
