@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from tests.faults.conftest import Store
-from tests.faults.servers import own
 from tests.faults.word_count import WordCount, assert_told, at
-from tests.servers.memcached import MemcachedServers
-from tests.servers.redis import RedisCluster
-from trident.backends import memcached, redis
+from trident.backends.urls import state_from_url
 from trident.states import OpaqueMap
 from trident.states.stack import MapStateFactory
 from trident.states.testing.misfortunes import UnluckyStore
@@ -49,29 +47,30 @@ def test_a_write_that_was_held_up_on_its_way_counts_nothing(
     assert store.words.counted_all()
 
 
-@pytest.fixture(params=["redis cluster", "redis cluster cached", "memcached nodes"])
-def spread(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MapStateFactory]:
-    """A state on several servers, which may have its writes held back."""
-    made: Any
-    if request.param == "memcached nodes":
-        made = own(lambda: MemcachedServers(tmp_path / "memcached"))
-    else:
-        made = own(lambda: RedisCluster(tmp_path / "redis"))
-    with made as servers:
-        nodes = [(node.host, node.port) for node in servers.nodes]
-        if request.param == "memcached nodes":
-            yield memcached.opaque([f"{host}:{port}" for host, port in nodes])
-        else:
-            cache_size = 1000 if "cached" in request.param else 0
-            yield redis.opaque(cluster=nodes, cache_size=cache_size)
+SPREAD = {
+    "redis cluster": ("redis_cluster", ""),
+    "redis cluster cached": ("redis_cluster", "&cache=1000"),
+    "memcached nodes": ("memcached_servers", ""),
+}
+
+
+@pytest.fixture(params=SPREAD)
+def spread(request: pytest.FixtureRequest) -> MapStateFactory:
+    """A state on several servers."""
+    servers, options = SPREAD[request.param]
+    url = request.getfixturevalue(servers).url
+    factory: Any = state_from_url(f"{url}?prefix={uuid4().hex}{options}")
+    assert isinstance(factory, MapStateFactory)
+    return factory
 
 
 @pytest.mark.parametrize("late", [("before write", 2, 1), ("before write", 3, 0)])
 def test_a_writer_on_several_servers_that_was_held_back_counts_nothing(
     spread: MapStateFactory, late: tuple[str, int, int], tmp_path: Path
 ) -> None:
-    with closing(UnluckyStore(spread.named("count").store.open)) as store:
-        factory = OpaqueMap.factory(store.open, name=tmp_path.name, cache_size=spread.cache_size)
+    with closing(UnluckyStore(spread.store.open)) as store:
+        name = spread.identity[-1]
+        factory = OpaqueMap.factory(store.open, name=name, cache_size=spread.cache_size)
         words = WordCount(factory, tmp_path)
         with at("before write", 2, 0, store.hold), at(*late, store.release):
             assert words.run() == {2: 2}
