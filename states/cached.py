@@ -181,6 +181,15 @@ def begin_caches(backing: IBackingMap, record: ControlRecord) -> None:
         layer = layer.inner
 
 
+def believes(backing: IBackingMap) -> bool:
+    """Return whether `backing` has a cache that only the writes prove."""
+    while isinstance(backing, WrappedMap):
+        if isinstance(backing, ConditionalCachedMap):
+            return True
+        backing = backing.inner
+    return False
+
+
 def doubt(backing: IBackingMap, keys: Sequence[Any]) -> None:
     """Have the store itself asked for `keys` next, where others write it too.
 

@@ -1,0 +1,102 @@
+"""What an attempt has read and is going to write, in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress, islice, repeat
+from operator import is_, is_not
+from typing import Any
+
+UNTOUCHED: Any = object()
+"""The new value of a key that was read, and not updated."""
+
+
+class Pending:
+    """Keys in the order in which they were read, the value of each before the batch, and the new.
+
+    Most batches touch each key in one call, and then nobody asks where a key is. So the places of
+    keys are looked up only when a second call may meet them again.
+
+    Examples
+    --------
+    >>> pending = Pending()
+    >>> pending.add([b"a", b"b"], [1, None])
+    >>> pending.put([b"b"], [5])
+    >>> pending.currents([b"b", b"a"])
+    [5, 1]
+    >>> [list(map(list, chunk)) for chunk in pending.chunks(10)]
+    [[[b'b'], [5], [None]]]
+    """
+
+    def __init__(self) -> None:
+        self._keys: list[bytes] = []
+        self._befores: list[Any] = []
+        self._values: list[Any] = []
+        self._places: dict[bytes, int] = {}
+
+    @property
+    def places(self) -> Mapping[bytes, int]:
+        """Where each key is."""
+        places, keys = self._places, self._keys
+        if len(places) < len(keys):
+            fresh = range(len(places), len(keys))
+            places.update(zip(islice(keys, len(places), None), fresh, strict=True))
+        return places
+
+    def knows(self, keys: Sequence[bytes]) -> bool:
+        """Return whether any of `keys` was read."""
+        return bool(self._keys) and not self.places.keys().isdisjoint(keys)
+
+    def unknown(self, keys: Sequence[bytes]) -> list[bytes]:
+        """Return those of `keys` that were not read yet, each once."""
+        if not self._keys:
+            return list(dict.fromkeys(keys))
+        places = self.places
+        return [key for key in dict.fromkeys(keys) if key not in places]
+
+    def add(self, keys: Sequence[bytes], befores: Sequence[Any]) -> None:
+        """Add keys that were not read yet, and the values they had before the batch."""
+        self._keys += keys
+        self._befores += befores
+        self._values += repeat(UNTOUCHED, len(keys))
+
+    def put(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:
+        """Keep new values for different keys, all of which were read."""
+        if self._keys[-len(keys) :] == keys:
+            self._values[-len(keys) :] = values
+            return
+        for place, value in zip(map(self.places.__getitem__, keys), values, strict=True):
+            self._values[place] = value
+
+    def value(self, key: bytes) -> Any:
+        """Return the new value of a key; UNTOUCHED where it has none."""
+        place = self.places.get(key)
+        return UNTOUCHED if place is None else self._values[place]
+
+    def currents(self, keys: Sequence[bytes]) -> list[Any]:
+        """Return the newest values of keys, all of which were read."""
+        places, values, befores = self.places, self._values, self._befores
+        return [
+            befores[place] if values[place] is UNTOUCHED else values[place]
+            for place in map(places.__getitem__, keys)
+        ]
+
+    def touched(self) -> list[bytes]:
+        """Return the keys that have new values."""
+        return list(compress(self._keys, self._are_touched()))
+
+    def removed(self) -> set[bytes]:
+        """Return the keys whose new value is None."""
+        return set(compress(self._keys, map(is_, self._values, repeat(None))))
+
+    def chunks(self, size: int) -> Iterator[tuple[Sequence[bytes], Sequence[Any], Sequence[Any]]]:
+        """Return the touched keys, their new values and those before, `size` at a time."""
+        columns: tuple[list[Any], ...] = self._keys, self._values, self._befores
+        if not all(self._are_touched()):
+            columns = tuple(list(compress(column, self._are_touched())) for column in columns)
+        for start in range(0, len(columns[0]), size):
+            keys, values, befores = (column[start : start + size] for column in columns)
+            yield keys, values, befores
+
+    def _are_touched(self) -> Iterator[bool]:
+        return map(is_not, self._values, repeat(UNTOUCHED))
