@@ -89,9 +89,9 @@ _open: WeakSet[Connection] = WeakSet()
 @atexit.register
 def close_all() -> None:
     """Close every connection of this process."""
-    _idle.clear()
     for connection in list(_open):
         connection.close()
+    _idle.clear()
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from trident.backends.memcached import (
     opaque,
     transactional,
 )
-from trident.backends.memcached_connections import lent
+from trident.backends.memcached_connections import close_all, lent
 from trident.backends.memcached_keys import StoredKeys
 from trident.backends.memcached_map import MemcachedMap
 from trident.backends.memcached_nodes import Placement
@@ -294,6 +294,12 @@ def test_a_forked_process_has_connections_of_its_own(words: MemcachedMap) -> Non
         for _ in range(50):
             assert words.multiGet([b"cat", b"dog"]) == [None, b"1"]
         assert [each.result() for each in pending] == [[b"1"]] * 50
+
+
+def test_a_process_closes_what_it_kept_at_its_end(words: MemcachedMap) -> None:
+    words.multiPut([b"dog"], [b"2"])
+    close_all()  # a connection that is dropped open would warn
+    assert words.multiGet([b"dog"]) == [b"2"]
 
 
 def test_a_closed_map_may_be_used_again(words: MemcachedMap) -> None:
