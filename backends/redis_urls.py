@@ -69,6 +69,10 @@ def from_url(url: StateURL) -> MapStateFactory:
                 raise StateURLError(what, "", (), advice)
             place.update(host=host, port=port, db=int(path[1] or 0))
             found = url.read(**_OPTIONS)
+    if protocol == "rediss" and not found.own.get("tls", True):
+        what = f"{url.scheme}: it speaks TLS, and the URL says tls=false"
+        advice = "Leave tls= out; without TLS the scheme is redis instead of rediss."
+        raise StateURLError(what, "", (), advice)
     login = {"user": url.user, "password": url.password, "tls": protocol == "rediss"}
     store = RedisStore(prefix=found.prefix, **{**login, **place, **found.own})
     return MapStateFactory(store, found.kind, **found.state)

@@ -130,6 +130,12 @@ class TestURLs:
         assert (found.tls, found.tls_ca, found.tls_cert) == (True, "/ca.crt", "/c.crt")
         assert store_of("redis://cache?tls=true").tls
         assert store_of("rediss+cluster://cache").tls
+        assert store_of("rediss://cache?tls=true").tls
+
+    @pytest.mark.parametrize("scheme", ["rediss", "rediss+cluster"])
+    def test_what_speaks_tls_is_not_made_to_speak_openly(self, scheme: str) -> None:
+        with pytest.raises(StateURLError, match=r"says tls=false\. Leave tls= out"):
+            store_of(f"{scheme}://:secret@cache?tls=false")
 
     def test_a_cluster(self) -> None:
         found = store_of("redis+cluster://:secret@one:7000,two?partitions=16&wait_replicas=1")
