@@ -164,8 +164,9 @@ def from_url(url: StateURL) -> MapStateFactory:
     ('hbase', 'hbase.example:9090/counts', 'f:n')
     """
     options = url.read(timeout=float, transport=str, protocol=str)
-    names = url.path.strip("/").split("/") if url.path.strip("/") else []
-    if len(url.hosts) > 1 or len(names) > 2 or url.user or url.password:
+    path = url.path.removeprefix("/").removesuffix("/")
+    names = path.split("/") if path else []
+    if len(url.hosts) > 1 or len(names) > 2 or "" in names or url.user or url.password:
         raise StateURLError(
             "hbase: a URL is hbase://host:port/table/family",
             "",

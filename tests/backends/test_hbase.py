@@ -506,7 +506,14 @@ def test_a_url_names_the_kind_and_the_limits() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["hbase://a,b/t", "hbase://h/t/f/g", "hbase://me:secret@h/t", "hbase://h?tabel=t"]
+    "url",
+    [
+        "hbase://a,b/t",
+        "hbase://h/t/f/g",
+        "hbase://h//f",
+        "hbase://me:secret@h/t",
+        "hbase://h?tabel=t",
+    ],
 )
 def test_a_url_of_something_else_is_refused_without_its_secrets(url: str) -> None:
     with pytest.raises(StateURLError, match="^hbase: ") as raised:
