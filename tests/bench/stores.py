@@ -27,7 +27,18 @@ _SERVERS: dict[str, Callable[[Path], Any]] = {
     "memcached_servers": MemcachedServers,
     "hbase_server": HBaseServer,
 }
-_TARGETS = {"redis": 0.55, "memcached": 0.6, "hbase": 0.6}
+_TARGETS = {
+    "Redis strings": 0.55,
+    "Redis hash": 0.55,
+    "Redis strings, cached": 0.3,
+    "Redis expiring strings": 0.3,
+    "Redis expiring hash": 0.4,
+    "Redis cluster strings": 0.4,
+    "Redis cluster hash": 0.4,
+    "Memcached node": 0.6,
+    "Memcached nodes": 0.6,
+    "HBase": 0.6,
+}
 _WORDS = [f"word{number}" for number in range(_KEYS)]
 random.Random(1).shuffle(_WORDS)
 KEYS = [word.encode() for word in _WORDS]
@@ -65,8 +76,8 @@ def _figures(backend: Backend, urls: dict[str, str]) -> Iterator[Figure]:
     for each in batches:
         each.close()
     for name, own in zip(states, times[1:], strict=True):
-        target = _TARGETS[backend.extra]
-        yield throughput(f"{name}: 100,000 counts; raw", _KEYS, own, times[0], target=target)
+        named = f"{name}: 100,000 counts; raw"
+        yield throughput(named, _KEYS, own, times[0], target=_TARGETS[name])
 
 
 def _by_hand(raw: RawClient) -> None:
