@@ -100,7 +100,8 @@ class MapStateFactory(StateFactory):
         How many entries to keep in memory, in each process that updates the state. Used where
         that is one process (``store.hosted == "driver"``), and where the store can make a write
         conditional on the very entry (Redis): elsewhere a partition may move to another process
-        and back, and its entries here would be old.
+        and back, and its entries here would be old. There it feeds combiners whose new values
+        nobody takes, and no other updates.
     max_get, max_put : int
         How many keys to read and write at once; 0 leaves it to the store.
     snapshot_key : sequence
