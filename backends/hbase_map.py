@@ -21,8 +21,7 @@ _FIRST_VERSION = 2**62
 _SERVERS_TIME = 2**63 - 1
 """A timestamp for which HBase takes the time at which the write arrives."""
 
-# A server counts a block of 64 KB for each row it finds, and from 100 MB on has the gateway ask
-# again for the rest, after a pause.
+# From 500 to 2000 rows a message all are alike; reads of 10,000 take ten times as long.
 _ROWS = 1000
 _BYTES = 8 * 2**20
 
