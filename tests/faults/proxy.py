@@ -118,7 +118,8 @@ class Proxy:
                     if cut:
                         self._cut_at = None
                     self.replied += len(data)
-                client.sendall(data[:left])
+                with suppress(OSError):  # who asks has gone; the server goes on
+                    client.sendall(data[:left])
                 if cut:
                     break
         _shut(client)
