@@ -90,9 +90,10 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
         "Give the address of the master, and look why it is gone.",
     ),
     (
-        "MovedError|AskError|TryAgainError|CrossSlotError|MOVED|TRYAGAIN|CROSSSLOT",
+        "MovedError|AskError|TryAgainError|CrossSlotError|MOVED|TRYAGAIN|CROSSSLOT|non local key",
         "the key is at another node of the cluster",
-        "The batch is retried with the cluster's new map. Where a single server was given, give "
+        "The batch is retried with the cluster's new map; while a slot is on its way to another "
+        "node no attempt succeeds, so move slots between runs. Where a single server was given, give "
         "the cluster: redis+cluster://host:port,host:port, or cluster=[(host, port)].",
     ),
     (

@@ -224,6 +224,7 @@ class TestTroubled:
             (b"-MOVED 5 127.0.0.1:7001", "new map"),
             (b"-ASK 5 127.0.0.1:7001", "new map"),
             (b"-TRYAGAIN Multiple keys request during rehashing of slot", "new map"),
+            (b"-ERR Script attempted to access a non local key in a cluster node", "new map"),
             (b"-BUSY Redis is busy running a script.", "script kill"),
             (b"-ERR max number of clients reached", "maxclients"),
             (b"-ERR something new", "it answered: something new"),
