@@ -93,8 +93,8 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
         "MovedError|AskError|TryAgainError|CrossSlotError|MOVED|TRYAGAIN|CROSSSLOT|non local key",
         "the key is at another node of the cluster",
         "The batch is retried with the cluster's new map; while a slot is on its way to another "
-        "node no attempt succeeds, so move slots between runs. Where a single server was given, give "
-        "the cluster: redis+cluster://host:port,host:port, or cluster=[(host, port)].",
+        "node no attempt succeeds, so move slots between runs. Where a single server was given, "
+        "give the cluster: redis+cluster://host:port,host:port, or cluster=[(host, port)].",
     ),
     (
         "ClusterDownError|CLUSTERDOWN",
