@@ -11,6 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trident.backends.redis_connections import Command, Wire
+from trident.states.errors import StateUnavailableError
+
+_STARTS = 16
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ def write_fenced(
     was only written again as it was, by `persist`, lets everything be written anew, to the same
     effect.
     """
-    while True:
+    for _ in range(_STARTS):
         talks = [_Talk(wire, part, fence) for wire, part in zip(wires, writes, strict=True)]
         for talk in talks:
             talk.open()
@@ -65,6 +68,12 @@ def write_fenced(
                 break
         else:
             return True
+    host, port = wires[0].address
+    raise StateUnavailableError(
+        f"redis at {host}:{port}",
+        f"a control record was written again, unchanged, during {_STARTS} tries",
+        "The batch is retried. Only persist() does that, once a batch: what else does?",
+    )
 
 
 def _unwatch(wires: Sequence[Wire]) -> None:

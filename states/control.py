@@ -22,6 +22,7 @@ from trident.states.errors import (
     LostWritesError,
     RewoundStateError,
     StaleBatchError,
+    StateError,
     StateUnavailableError,
 )
 from trident.states.values import Token
@@ -205,6 +206,8 @@ class Control:
             knows it was.
         StaleBatchError
             When the state has already begun a later attempt.
+        StateError
+            When this very attempt has begun there: another state is kept in the same place.
         StateUnavailableError
             When the record changed between the look and the step.
         """
@@ -212,6 +215,14 @@ class Control:
         stored, found = self._check(record.lineage, listed, adopted)
         if found is not None and found.token > record.token:
             raise StaleBatchError(record.token, found.token)
+        if found is not None and found.token == record.token:
+            # Every attempt begins a state once: whoever did so calls this place another name.
+            raise StateError(
+                f"state {self.place}: attempt {record.token.attempt} of batch "
+                f"{record.token.txid} has begun there already, so two states of this topology are "
+                "kept in one place, perhaps under two names of one server. Give one of them "
+                "another prefix."
+            )
         self._check_announced(found)
         if not self._backing.putControl(record.encode(), stored):
             raise StateUnavailableError(

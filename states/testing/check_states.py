@@ -148,7 +148,7 @@ class OpaqueChecks(Checks):
         state.control.begin(record(2, 1))
         with pytest.raises(StaleBatchError):
             state.commit(record(2))
-        batch(state, record(2, 1), b=1)
+        batch(state, record(2, 2), b=1)
         assert get(state, "a", "b") == [1, 1]
 
     def test_an_attempt_that_was_overtaken_cannot_begin(self, state: StoredMap) -> None:

@@ -15,7 +15,7 @@ from trident.backends import redis_parts
 from trident.backends.redis_map import RedisMap
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory
-from trident.states.errors import StaleBatchError
+from trident.states.errors import StaleBatchError, StateUnavailableError
 from trident.states.keys import CONTROL_KEY
 
 KEYS = [b"key %d" % number for number in range(20_000)]
@@ -42,8 +42,8 @@ def control_of(factory: MapStateFactory) -> bytes:
 def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], None]:
     """Has something happen between the comparison of the record and the first write."""
 
-    def hook(act: Callable[[], Any]) -> None:
-        write_fenced, acts = redis_parts.write_fenced, [act]
+    def hook(act: Callable[[], Any], times: int = 1) -> None:
+        write_fenced, acts = redis_parts.write_fenced, [act] * times
 
         def hooked(wires: Any, writes: Any, fence: bytes) -> bool:
             class Disturbed:
@@ -93,6 +93,16 @@ class TestFence:
         between(lambda: client.set(control_of(factory), "one"))
         assert backing.multiPutFenced(KEYS, KEYS, b"one") is True
         assert backing.multiGet(KEYS) == KEYS
+
+    def test_a_record_that_is_written_again_and_again_fails_the_attempt(
+        self, factory: MapStateFactory, client: Redis, between: Callable[..., None]
+    ) -> None:
+        backing = factory.store.open()
+        backing.putControl(b"one", None)
+        between(lambda: client.set(control_of(factory), "one"), times=100)
+        with pytest.raises(StateUnavailableError, match="redis at .*written again, unchanged"):
+            backing.multiPutFenced(KEYS[:1], KEYS[:1], b"one")
+        assert backing.multiGet(KEYS[:1]) == [None]
 
     def test_a_record_replaced_and_put_back_refuses_nothing(
         self, factory: MapStateFactory, client: Redis, between: Callable[..., None]

@@ -12,6 +12,7 @@ from trident.states import (
     LostStateError,
     LostWritesError,
     RewoundStateError,
+    StateError,
     StateUnavailableError,
     Token,
 )
@@ -82,6 +83,13 @@ def test_an_announcement_that_was_stored_without_an_answer_counts() -> None:
     with pytest.raises(StateUnavailableError):
         control.announce(record(1))
     assert control.announce(record(1))
+
+
+def test_two_states_in_one_place_are_noticed_when_the_second_begins() -> None:
+    server = Server()
+    Control(FencedMap(server), "counts").begin(record(1))
+    with pytest.raises(StateError, match="state sums: attempt 0 of batch 1 has begun there alrea"):
+        Control(FencedMap(server), "sums").begin(record(1))
 
 
 def test_lost_writes_pickle() -> None:
