@@ -8,7 +8,7 @@ from operator import add
 from typing import Any
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
-from trident.states.cached import believes, doubt
+from trident.states.compared_cache import believes, doubt
 from trident.states.control import ControlRecord
 from trident.states.errors import LongOverflowError, StateError
 from trident.states.keys import decode_key

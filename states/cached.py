@@ -1,21 +1,19 @@
-"""Caches of entries: for states that one process writes, and for stores that check each entry."""
+"""A cache of entries, for states with one process that writes them."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from itertools import compress, islice, repeat
-from typing import Any, ClassVar
+from typing import Any
 
-from trident.states.backing_map import Ability, IBackingMap, WrappedMap
-from trident.states.coded import TranslatedMap
+from trident.states.backing_map import IBackingMap, WrappedMap
 from trident.states.control import ControlRecord
 from trident.states.values import Token
 
 _MISSING: Any = object()
 
 
-class _Entries(dict[Any, Any]):
+class Entries(dict[Any, Any]):
     """What is kept, and of which log's batches it is."""
 
     lineage = ""
@@ -26,8 +24,9 @@ class CachedMap(WrappedMap):
 
     It must be the only way that anyone writes the store while it lives: the fence refuses a late
     write, but cannot know that a value was computed from an entry that is no longer true. So the
-    stack adds it only to states that one process writes, or as a :class:`ConditionalCachedMap`;
-    readers outside the batch go past it (:func:`uncached`).
+    stack adds it only to states that one process writes, and to others one whose writes are
+    compared (:class:`~trident.states.compared_cache.ConditionalCachedMap`); readers outside the
+    batch go past it (:func:`uncached`).
 
     Writes go to the store first. The keys of a write that fails, or is refused, are forgotten,
     because nobody knows what the store holds then.
@@ -50,7 +49,7 @@ class CachedMap(WrappedMap):
         self._size = size
         # In the order of their use. A key is moved by taking it out and putting it back, for all
         # keys of a call in two passes: a tenth of what an LRU cache costs that moves each alone.
-        self._entries = _Entries()
+        self._entries = Entries()
         self.hits = 0
         self.misses = 0
 
@@ -140,33 +139,6 @@ class CachedMap(WrappedMap):
             pop(key, None)
 
 
-class ConditionalCachedMap(CachedMap):
-    """A cache that need not be the only writer: each write is conditional on the very entry.
-
-    For stores whose versions are their values. A value that was computed from an entry which is
-    no longer true is refused by the store, and computed again. All maps of one store in one
-    process share the entries, because each task opens a map of its own.
-
-    Parameters
-    ----------
-    inner : IBackingMap
-        The map below.
-    size : int
-        How many keys to keep.
-    place : hashable
-        What the maps that share the entries have in common.
-    """
-
-    hidden: ClassVar[frozenset[Ability]] = frozenset({Ability.FENCED, Ability.ADD, Ability.REMOVE})
-
-    def __init__(self, inner: IBackingMap, size: int, place: Hashable) -> None:
-        super().__init__(inner, size)
-        self._entries = _SHARED.setdefault((os.getpid(), place), self._entries)
-
-
-_SHARED: dict[tuple[int, Hashable], _Entries] = {}
-
-
 def begin_caches(backing: IBackingMap, record: ControlRecord) -> None:
     """Begin the batch of `record` at the caches of `backing`: some batches begin with empty ones.
 
@@ -178,29 +150,6 @@ def begin_caches(backing: IBackingMap, record: ControlRecord) -> None:
     while isinstance(layer, WrappedMap):
         if isinstance(layer, CachedMap):
             layer.begin(record)
-        layer = layer.inner
-
-
-def believes(backing: IBackingMap) -> bool:
-    """Return whether `backing` has a cache that only the writes prove."""
-    while isinstance(backing, WrappedMap):
-        if isinstance(backing, ConditionalCachedMap):
-            return True
-        backing = backing.inner
-    return False
-
-
-def doubt(backing: IBackingMap, keys: Sequence[Any]) -> None:
-    """Have the store itself asked for `keys` next, where others write it too.
-
-    For what is handed out: no later write shows whether it was true.
-    """
-    layer = backing
-    while isinstance(layer, WrappedMap):
-        if isinstance(layer, TranslatedMap):
-            keys = layer.keys_down(keys)
-        elif isinstance(layer, ConditionalCachedMap):
-            layer.forget(keys)
         layer = layer.inner
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, Self
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
-from trident.states.cached import CachedMap, ConditionalCachedMap
+from trident.states.cached import CachedMap
+from trident.states.compared_cache import ConditionalCachedMap
 from trident.states.counted import CountedMap
 from trident.states.map_state import Key
 from trident.states.microbatch import MicroBatchMap

@@ -10,7 +10,7 @@ import pytest
 from tests.backends_table import BACKENDS, Backend
 from trident.states import CachedMap, IBackingMap, StateType
 from trident.states.backing_map import WrappedMap
-from trident.states.cached import ConditionalCachedMap
+from trident.states.compared_cache import ConditionalCachedMap
 from trident.states.testing.suite import BackingMapConformance
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from trident.states import Ability, CachedMap, CountedMap, IBackingMap, MemoryMap, MicroBatchMap
 from trident.states.backing_map import WrappedMap
-from trident.states.cached import ConditionalCachedMap
+from trident.states.compared_cache import ConditionalCachedMap
 from trident.states.testing.stores import (
     ComparedMap,
     EntryMap,

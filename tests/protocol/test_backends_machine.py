@@ -13,7 +13,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.backends_table import BACKENDS, Backend
 from tests.protocol import broken
 from trident.states import IBackingMap, StateError, TransactionalMap
-from trident.states.cached import ConditionalCachedMap
+from trident.states.compared_cache import ConditionalCachedMap
 from trident.states.testing.backend_machine import BackendMachine
 from trident.states.testing.machine import Attempt
 from trident.states.testing.stores import FencedMap

@@ -26,7 +26,7 @@ from trident.states import (
     TransactionalMap,
     read_committed,
 )
-from trident.states.cached import ConditionalCachedMap
+from trident.states.compared_cache import ConditionalCachedMap
 from trident.states.control import ControlRecord
 from trident.states.testing.stores import ComparedMap, Server
 

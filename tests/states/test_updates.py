@@ -49,7 +49,7 @@ from trident.states import (
     decode_key,
     encode_keys,
 )
-from trident.states.cached import ConditionalCachedMap
+from trident.states.compared_cache import ConditionalCachedMap
 from trident.states.control import ControlRecord
 from trident.states.stack import OpenedStore
 from trident.states.testing.stores import ComparedMap, Server
