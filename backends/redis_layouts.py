@@ -197,11 +197,18 @@ def chunks(keys: Sequence[bytes], *parallel: Sequence[Any]) -> Iterator[tuple[Se
 def _halves(parts: Sequence[Sequence[Any]]) -> Iterator[tuple[Sequence[Any], ...]]:
     """Halve until what is sent at once is sent well within the time-out."""
     length = len(parts[0])
-    if length == 1 or sum(len(item or b"") for part in parts for item in part) <= _CHUNK_BYTES:
+    if length == 1 or sum(map(_size, parts)) <= _CHUNK_BYTES:
         yield tuple(parts)
         return
     yield from _halves([part[: length // 2] for part in parts])
     yield from _halves([part[length // 2 :] for part in parts])
+
+
+def _size(part: Sequence[bytes | None]) -> int:
+    try:
+        return sum(map(len, part))  # type: ignore[arg-type]
+    except TypeError:  # a version may be None
+        return sum(len(item or b"") for item in part)
 
 
 def _interleaved(keys: Sequence[bytes], values: Sequence[bytes]) -> list[bytes]:

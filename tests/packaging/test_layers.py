@@ -15,7 +15,7 @@ from tests.packaging.conftest import ROOT
 EVERYWHERE = {"cachetools", "orjson"}
 ENGINE = {"pyspark", "pyarrow", "py4j", "numpy"}  # pyspark[sql] brings them all
 DRIVERS = {
-    "redis": {"redis"},
+    "redis": {"redis", "hiredis"},
     "memcached": {"pymemcache"},
     "hbase": {"happybase", "thriftpy2", "Hbase_thrift"},
 }

@@ -9,6 +9,7 @@ from enum import Enum, IntEnum
 from typing import Any
 from uuid import UUID
 
+import orjson
 import pytest
 
 from trident.states import (
@@ -131,3 +132,28 @@ def test_opaque_values_of_all_forms_are_read_together() -> None:
 def test_an_opaque_value_that_cannot_be_read_is_named(wrong: bytes) -> None:
     with pytest.raises(CorruptStateError, match="value at position 2 of 4"):
         JSONSerializer().loads_opaque([b"[3,7,4]", None, wrong, b"[3,7,4]"])
+
+
+EDGES = [0, -1, 2**63 - 1, -(2**63), 10**18, -(10**17)]
+
+
+def test_numbers_are_written_as_others_write_them() -> None:
+    json, count = JSONSerializer(), len(EDGES)
+    for others in (EDGES[::-1], [None] * count, [*EDGES[:3], None, None, None]):
+        written = json.dumps_opaque([7] * count, [0] * count, EDGES, others)
+        rows = zip(EDGES, others, strict=True)
+        assert written == [orjson.dumps([7, curr, prev]) for curr, prev in rows]
+    assert json.dumps_plain(EDGES) == list(map(orjson.dumps, EDGES))
+    assert json.dumps_transactional([7] * count, EDGES) == [orjson.dumps([7, n]) for n in EDGES]
+
+
+@pytest.mark.parametrize("long", [2**64, -(2**63) - 1])
+def test_numbers_over_64_bits_are_refused_beside_short_ones(long: int) -> None:
+    json = JSONSerializer()
+    for prevs in ([1, 2], [None, 2]):
+        with pytest.raises(SerializationError):
+            json.dumps_opaque([7, 7], [0, 0], [long, 1], prevs)
+    with pytest.raises(SerializationError):
+        json.dumps_plain([1, long])
+    with pytest.raises(SerializationError):
+        json.dumps_transactional([7, 7], [1, long])
