@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -53,5 +54,8 @@ def test_an_hbase_killed_in_the_middle_of_a_write_and_restarted_counts_every_wor
     with Proxy(own_hbase.host, own_hbase.port) as proxy:
         factory = hbase.opaque(proxy.host, proxy.port, prefix="killed", timeout=60.0)
         words = WordCount(factory, tmp_path, batches=3, size=4000)
-        kill_and_restart(words, own_hbase, proxy, b"mutateRowsTs")
+        with closing(factory.store.open()) as backing:
+            before = backing.incarnation()
+            kill_and_restart(words, own_hbase, proxy, b"mutateRowsTs")
+            assert backing.incarnation() != before, "ready would not notice a restart"
         assert_told(caplog, f"hbase at {proxy.host}:{proxy.port}", "Look at the gateway's log")

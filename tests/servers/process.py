@@ -104,6 +104,14 @@ class ServerProcess(ABC):
     def pause(self) -> None:
         """Let it do nothing more, its connections open, until `resume`."""
         self._signal(signal.SIGSTOP)
+        # The signal is only on its way: a thread at work on another core may still answer.
+        wait_until(self._stands_still)
+
+    def _stands_still(self) -> bool:
+        if self.process is None:
+            return True
+        threads = Path(f"/proc/{self.process.pid}/task").glob("*/stat")
+        return all(thread.read_text().rpartition(") ")[2][0] in "TZX" for thread in threads)
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
