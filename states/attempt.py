@@ -15,7 +15,7 @@ from trident.states.keys import decode_key
 from trident.states.pending import UNTOUCHED, Pending
 from trident.states.rules import Rules
 from trident.states.updaters import Combiner, CombinerValueUpdater
-from trident.states.values import StateType
+from trident.states.values import StateType, are_longs
 from trident.states.write_paths import FencedPath, write_path
 
 Update = Callable[[Any], Any]
@@ -122,8 +122,7 @@ class Attempt:
             or not set(map(type, currents)) <= _IMMUTABLE
         ):
             return self._update(keys, _Combined(combiner, partials))
-        values = _combined(currents, partials, combiner)
-        _check_longs(keys, values)
+        values = _combined(keys, currents, partials, combiner)
         self._pending.put(keys, values)
         self._remember(keys, _Combined(combiner, partials))
         return values
@@ -232,17 +231,21 @@ class Attempt:
         self.combine(list(folds), list(folds.values()), self._folder)
 
 
-def _combined(currents: Sequence[Any], partials: Sequence[Any], combiner: Combiner) -> list[Any]:
+def _combined(
+    keys: Sequence[bytes], currents: Sequence[Any], partials: Sequence[Any], combiner: Combiner
+) -> list[Any]:
     # What adds is called for plain numbers only where they leave the 64 bits.
     if combiner.adds and set(map(type, currents)) | set(map(type, partials)) == {int}:
         values = list(map(add, currents, partials))
-        if min(values) >= -(2**63) and max(values) < 2**63:
+        if are_longs(values):
             return values
     combine = combiner.combine
-    return [
+    values = [
         partial if current is None else combine(current, partial)
         for current, partial in zip(currents, partials, strict=True)
     ]
+    _check_longs(keys, values)
+    return values
 
 
 class _Combined(Sequence[Update]):
@@ -270,7 +273,7 @@ def _check_lengths(keys: Sequence[Any], others: Sequence[Any]) -> None:
 
 
 def _check_longs(keys: Sequence[bytes], values: Sequence[Any]) -> None:
-    if set(map(type, values)) == {int} and min(values) >= -(2**63) and max(values) < 2**63:
+    if are_longs(values):
         return
     for key, value in zip(keys, values, strict=True):
         if type(value) is int and not -(2**63) <= value < 2**63:

@@ -77,8 +77,7 @@ class CachedMap(WrappedMap):
     def multiGetVersioned(self, keys: Sequence[Any]) -> Sequence[tuple[Any, Any]]:
         if not self.versions_are_values:
             return self.inner.multiGetVersioned(keys)
-        values = self.multiGet(keys)
-        return list(zip(values, values, strict=True))
+        return IBackingMap.multiGetVersioned(self, keys)
 
     def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
         self.forget(keys)

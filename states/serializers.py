@@ -14,7 +14,7 @@ import orjson
 
 from trident.states.columns import OpaqueEntries
 from trident.states.errors import CorruptStateError, SerializationError
-from trident.states.values import OpaqueValue, TransactionalValue
+from trident.states.values import OpaqueValue, TransactionalValue, are_longs
 
 _EXACT = frozenset({int, str, bool, type(None)})
 _ALLOWED = (
@@ -92,14 +92,14 @@ class JSONSerializer(Serializer):
 
     def dumps_plain(self, values: Sequence[Any]) -> list[bytes]:
         _check(values)
-        return list(map(b"%d".__mod__, values)) if _are_longs(values) else _dumps(values)
+        return list(map(b"%d".__mod__, values)) if are_longs(values) else _dumps(values)
 
     def loads_plain(self, data: Sequence[bytes | None]) -> list[Any]:
         return _loads(data, _parsed)
 
     def dumps_transactional(self, txids: Sequence[int], values: Sequence[Any]) -> list[bytes]:
         _check(values)
-        if _are_longs(values):
+        if are_longs(values):
             return list(map(b"[%d,%d]".__mod__, zip(txids, values, strict=True)))
         return _dumps(map(list, zip(txids, values, strict=True)))
 
@@ -116,7 +116,7 @@ class JSONSerializer(Serializer):
         _check(currs)
         _check(prevs)
         if not any(attempts):
-            if _are_longs(currs) and _are_longs(prevs):
+            if are_longs(currs) and are_longs(prevs):
                 return list(map(b"[%d,%d,%d]".__mod__, zip(txids, currs, prevs, strict=True)))
             new, old = _longs_or_nulls(currs), _longs_or_nulls(prevs)
             if new is not None and old is not None:
@@ -215,12 +215,6 @@ def _name(value: Any) -> str:
 
 # Numbers are written without orjson, which takes and returns a page of memory for each value: for
 # 100,000 of them in a process with little to spare, ten times as slow.
-
-
-def _are_longs(values: Sequence[Any]) -> bool:
-    return set(map(type, values)) == {int} and min(values) >= -(2**63) and max(values) < 2**63
-
-
 def _longs_or_nulls(values: Sequence[Any]) -> list[bytes] | None:
     """Return the JSON of integers and nulls; None where there is anything else."""
     if not set(map(type, values)) <= {int, type(None)}:

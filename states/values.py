@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -58,6 +59,17 @@ class TransactionalValue(NamedTuple):
 
     txid: int
     value: Any
+
+
+def are_longs(values: Sequence[Any]) -> bool:
+    """Return whether there are values, and all of them are integers of 64 bits.
+
+    Examples
+    --------
+    >>> are_longs([1, -1]), are_longs([2**63]), are_longs([True]), are_longs([])
+    (True, False, False, False)
+    """
+    return set(map(type, values)) == {int} and min(values) >= -(2**63) and max(values) < 2**63
 
 
 class StateType(Enum):
