@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from trident.backends.hbase_connections import Gateway
@@ -128,7 +128,8 @@ def opaque(host: str = "localhost", port: int = 9090, **options: Any) -> MapStat
     >>> counts.store.table, counts.kind, counts.max_get
     ('counts', <StateType.OPAQUE: 'opaque'>, 500)
     """
-    return _factory(host, port, StateType.OPAQUE, options)
+    given = {"host": host, "port": port, **options}
+    return MapStateFactory.over(HBaseStore, StateType.OPAQUE, given)
 
 
 def transactional(host: str = "localhost", port: int = 9090, **options: Any) -> MapStateFactory:
@@ -136,7 +137,8 @@ def transactional(host: str = "localhost", port: int = 9090, **options: Any) -> 
 
     The parameters are those of :func:`opaque`.
     """
-    return _factory(host, port, StateType.TRANSACTIONAL, options)
+    given = {"host": host, "port": port, **options}
+    return MapStateFactory.over(HBaseStore, StateType.TRANSACTIONAL, given)
 
 
 def nonTransactional(host: str = "localhost", port: int = 9090, **options: Any) -> MapStateFactory:
@@ -144,7 +146,8 @@ def nonTransactional(host: str = "localhost", port: int = 9090, **options: Any) 
 
     The parameters are those of :func:`opaque`.
     """
-    return _factory(host, port, StateType.NON_TRANSACTIONAL, options)
+    given = {"host": host, "port": port, **options}
+    return MapStateFactory.over(HBaseStore, StateType.NON_TRANSACTIONAL, given)
 
 
 def from_url(url: StateURL) -> MapStateFactory:
@@ -178,10 +181,3 @@ def from_url(url: StateURL) -> MapStateFactory:
         given |= {"host": host} if port is None else {"host": host, "port": port}
     store = HBaseStore(**given, prefix=options.prefix, **options.own)
     return MapStateFactory(store, options.kind, **options.state)
-
-
-def _factory(host: str, port: int, kind: StateType, options: dict[str, Any]) -> MapStateFactory:
-    known = {field.name for field in fields(HBaseStore)}
-    own = {name: value for name, value in options.items() if name in known}
-    others = {name: value for name, value in options.items() if name not in known}
-    return MapStateFactory(HBaseStore(host, port, **own), kind, **others)

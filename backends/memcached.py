@@ -15,6 +15,7 @@ from trident.states.urls import StateURL
 from trident.states.values import StateType
 
 _DEFAULT_PREFIX = "state"
+_NODES = ("localhost:11211",)
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class MemcachedStore:
     (('cache1:11211', 'cache2:11212'), 'words', 'executor')
     """
 
-    nodes: Sequence[str] = ("localhost:11211",)
+    nodes: Sequence[str] = _NODES
     prefix: str | None = None
     ttl: int = 0
     timeout: float = 5.0
@@ -111,21 +112,16 @@ class MemcachedStore:
 
 
 def opaque(
-    nodes: Sequence[str] = ("localhost:11211",),
-    prefix: str | None = None,
-    *,
-    ttl: int = 0,
-    timeout: float = 5.0,
-    **options: Any,
+    nodes: Sequence[str] = _NODES, prefix: str | None = None, **options: Any
 ) -> MapStateFactory:
     """Return a factory of opaque map states in Memcached: they withstand any replay.
 
     Parameters
     ----------
-    nodes, prefix, ttl, timeout
+    nodes, prefix
         See :class:`MemcachedStore`, and what it says of losses.
     options
-        Further parameters of :class:`~trident.states.stack.MapStateFactory`.
+        Its other parameters, and those of :class:`~trident.states.stack.MapStateFactory`.
 
     Examples
     --------
@@ -133,39 +129,30 @@ def opaque(
     >>> counts.identity
     ('memcached', 'cache1:11211,cache2:11211', 'counts')
     """
-    return MapStateFactory(MemcachedStore(nodes, prefix, ttl, timeout), StateType.OPAQUE, **options)
+    given = {"nodes": nodes, "prefix": prefix, **options}
+    return MapStateFactory.over(MemcachedStore, StateType.OPAQUE, given)
 
 
 def transactional(
-    nodes: Sequence[str] = ("localhost:11211",),
-    prefix: str | None = None,
-    *,
-    ttl: int = 0,
-    timeout: float = 5.0,
-    **options: Any,
+    nodes: Sequence[str] = _NODES, prefix: str | None = None, **options: Any
 ) -> MapStateFactory:
     """Return a factory of transactional map states: exact where replays are identical.
 
     The parameters are those of :func:`opaque`.
     """
-    store = MemcachedStore(nodes, prefix, ttl, timeout)
-    return MapStateFactory(store, StateType.TRANSACTIONAL, **options)
+    given = {"nodes": nodes, "prefix": prefix, **options}
+    return MapStateFactory.over(MemcachedStore, StateType.TRANSACTIONAL, given)
 
 
 def nonTransactional(
-    nodes: Sequence[str] = ("localhost:11211",),
-    prefix: str | None = None,
-    *,
-    ttl: int = 0,
-    timeout: float = 5.0,
-    **options: Any,
+    nodes: Sequence[str] = _NODES, prefix: str | None = None, **options: Any
 ) -> MapStateFactory:
     """Return a factory of plain map states: a replayed batch counts twice.
 
     The parameters are those of :func:`opaque`.
     """
-    store = MemcachedStore(nodes, prefix, ttl, timeout)
-    return MapStateFactory(store, StateType.NON_TRANSACTIONAL, **options)
+    given = {"nodes": nodes, "prefix": prefix, **options}
+    return MapStateFactory.over(MemcachedStore, StateType.NON_TRANSACTIONAL, given)
 
 
 def from_url(url: StateURL) -> MapStateFactory:
@@ -188,6 +175,6 @@ def from_url(url: StateURL) -> MapStateFactory:
             "memcached: a URL has hosts and options only, without user, password or path",
             advice='Write it as in "memcached://cache1:11211,cache2:11211?prefix=counts".',
         )
-    nodes = [str(Node(host, port or 11211)) for host, port in url.hosts] or ["localhost:11211"]
+    nodes = [str(Node(host, port or 11211)) for host, port in url.hosts] or list(_NODES)
     store = MemcachedStore(nodes, options.prefix, **options.own)
     return MapStateFactory(store, options.kind, **options.state)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 from trident.backends.redis_store import PORT, RedisStore
@@ -31,7 +30,8 @@ def opaque(
     >>> counts.store.db, counts.cache_size
     (3, 10000)
     """
-    return _factory(StateType.OPAQUE, host, port, prefix, options)
+    given = {"host": host, "port": port, "prefix": prefix, **options}
+    return MapStateFactory.over(RedisStore, StateType.OPAQUE, given)
 
 
 def transactional(
@@ -41,7 +41,8 @@ def transactional(
 
     The parameters are those of :func:`opaque`.
     """
-    return _factory(StateType.TRANSACTIONAL, host, port, prefix, options)
+    given = {"host": host, "port": port, "prefix": prefix, **options}
+    return MapStateFactory.over(RedisStore, StateType.TRANSACTIONAL, given)
 
 
 def nonTransactional(
@@ -51,13 +52,5 @@ def nonTransactional(
 
     The parameters are those of :func:`opaque`.
     """
-    return _factory(StateType.NON_TRANSACTIONAL, host, port, prefix, options)
-
-
-def _factory(
-    kind: StateType, host: str, port: int, prefix: str | None, options: dict[str, Any]
-) -> MapStateFactory:
-    names = {each.name for each in fields(RedisStore)}
-    own = {name: value for name, value in options.items() if name in names}
-    others = {name: value for name, value in options.items() if name not in names}
-    return MapStateFactory(RedisStore(host=host, port=port, prefix=prefix, **own), kind, **others)
+    given = {"host": host, "port": port, "prefix": prefix, **options}
+    return MapStateFactory.over(RedisStore, StateType.NON_TRANSACTIONAL, given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Protocol, Self
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
@@ -123,6 +123,25 @@ class MapStateFactory(StateFactory):
     max_get: int = 0
     max_put: int = 0
     snapshot_key: Key = GLOBAL_KEY
+
+    @classmethod
+    def over(cls, store: Any, kind: StateType, options: Mapping[str, Any]) -> MapStateFactory:
+        """Return the factory of `kind` over a store, both made of one set of `options`.
+
+        Parameters
+        ----------
+        store : dataclass
+            The store's class: it takes the options that its fields are called, the factory takes
+            the others.
+        kind : StateType
+            How entries are kept.
+        options : mapping
+            The parameters of both.
+        """
+        names = {each.name for each in fields(store)}
+        own = {name: value for name, value in options.items() if name in names}
+        others = {name: value for name, value in options.items() if name not in names}
+        return cls(store(**own), kind, **others)
 
     @property
     def hosted(self) -> Literal["driver", "executor"]:
