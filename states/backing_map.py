@@ -8,7 +8,7 @@ decides how writes are kept exact.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -203,6 +203,14 @@ _OVERRIDES = {
 }
 
 
+def layers(backing: IBackingMap) -> Iterator[IBackingMap]:
+    """Return the layers of a map, the outermost first, and last the store's own map."""
+    yield backing
+    while isinstance(backing, WrappedMap):
+        backing = backing.inner
+        yield backing
+
+
 def abilities(backing: IBackingMap) -> frozenset[Ability]:
     """Return what a store can do: what its class overrides; a wrapper answers for its inner map.
 
@@ -213,10 +221,10 @@ def abilities(backing: IBackingMap) -> frozenset[Ability]:
     True
     """
     hidden: frozenset[Ability] = frozenset()
-    while isinstance(backing, WrappedMap):
-        hidden |= backing.hidden
-        backing = backing.inner
-    kind = type(backing)
+    for layer in layers(backing):
+        if isinstance(layer, WrappedMap):
+            hidden |= layer.hidden
+    kind = type(layer)  # the last is the store's own
     return frozenset(
         ability
         for ability, method in _OVERRIDES.items()

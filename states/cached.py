@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import compress, islice, repeat
 from typing import Any
 
-from trident.states.backing_map import IBackingMap, WrappedMap
+from trident.states.backing_map import IBackingMap, WrappedMap, layers
 from trident.states.control import ControlRecord
 from trident.states.values import Token
 
@@ -145,18 +145,15 @@ def begin_caches(backing: IBackingMap, record: ControlRecord) -> None:
     entry kept here would say that the batch was applied already. And the first one that this
     process has of a log: the store may have been emptied since, and filled again by others.
     """
-    layer = backing
-    while isinstance(layer, WrappedMap):
+    for layer in layers(backing):
         if isinstance(layer, CachedMap):
             layer.begin(record)
-        layer = layer.inner
 
 
 def uncached(backing: IBackingMap) -> IBackingMap:
     """Return what lies below the caches of `backing`, or `backing` where it has none."""
-    found = layer = backing
-    while isinstance(layer, WrappedMap):
+    found = backing
+    for layer in layers(backing):
         if isinstance(layer, CachedMap):
             found = layer.inner
-        layer = layer.inner
     return found

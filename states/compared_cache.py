@@ -6,7 +6,7 @@ import os
 from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
-from trident.states.backing_map import Ability, IBackingMap, WrappedMap
+from trident.states.backing_map import Ability, IBackingMap, layers
 from trident.states.cached import CachedMap, Entries
 from trident.states.coded import TranslatedMap
 
@@ -40,11 +40,7 @@ _SHARED: dict[tuple[int, Hashable], Entries] = {}
 
 def believes(backing: IBackingMap) -> bool:
     """Return whether `backing` has a cache that only the writes prove."""
-    while isinstance(backing, WrappedMap):
-        if isinstance(backing, ConditionalCachedMap):
-            return True
-        backing = backing.inner
-    return False
+    return any(isinstance(layer, ConditionalCachedMap) for layer in layers(backing))
 
 
 def doubt(backing: IBackingMap, keys: Sequence[Any]) -> None:
@@ -52,10 +48,8 @@ def doubt(backing: IBackingMap, keys: Sequence[Any]) -> None:
 
     For what is handed out: no later write shows whether it was true.
     """
-    layer = backing
-    while isinstance(layer, WrappedMap):
+    for layer in layers(backing):
         if isinstance(layer, TranslatedMap):
             keys = layer.keys_down(keys)
         elif isinstance(layer, ConditionalCachedMap):
             layer.forget(keys)
-        layer = layer.inner

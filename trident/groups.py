@@ -8,7 +8,7 @@ from typing import Any
 from trident.batch.states import BatchState
 from trident.plan.nodes import Node, StateQueryNode, StateUpdateNode, StaticStateNode
 from trident.plan.plan import BatchGroup
-from trident.states.backing_map import WrappedMap
+from trident.states.backing_map import layers
 from trident.states.cached import CachedMap
 from trident.states.committed import CommittedReads
 from trident.states.control import ControlRecord
@@ -78,13 +78,12 @@ def counted(states: Iterable[State]) -> tuple[int, int, int]:
     read = written = hits = 0
     for state in states:
         backing = getattr(state, "backing", None)
-        while backing is not None:
-            if isinstance(backing, CountedMap):
-                read += backing.counts.keys_read
-                written += backing.counts.keys_written
-            if isinstance(backing, CachedMap):
-                hits += backing.hits
-            backing = backing.inner if isinstance(backing, WrappedMap) else None
+        for layer in layers(backing) if backing is not None else ():
+            if isinstance(layer, CountedMap):
+                read += layer.counts.keys_read
+                written += layer.counts.keys_written
+            if isinstance(layer, CachedMap):
+                hits += layer.hits
     return read, written, hits
 
 

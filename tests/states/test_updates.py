@@ -45,10 +45,10 @@ from trident.states import (
     Token,
     TransactionalMap,
     ValueUpdater,
-    WrappedMap,
     decode_key,
     encode_keys,
 )
+from trident.states.backing_map import layers
 from trident.states.compared_cache import ConditionalCachedMap
 from trident.states.control import ControlRecord
 from trident.states.stack import OpenedStore
@@ -65,13 +65,6 @@ def put(state: MapState, txid: int, **values: object) -> None:
 
 def get(state: MapState, *keys: str) -> list[object]:
     return state.multiGet([(key,) for key in keys])
-
-
-def layers(backing: IBackingMap) -> Iterator[IBackingMap]:
-    while isinstance(backing, WrappedMap):
-        yield backing
-        backing = backing.inner
-    yield backing
 
 
 def test_a_key_is_read_and_written_once_an_attempt() -> None:
