@@ -10,7 +10,7 @@ PYTEST_ARGS ?=
 BENCH  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help wordcount test bench lint typecheck lock environment java servers clean
+.PHONY: help wordcount test pythons bench lint typecheck lock environment java servers clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ wordcount: $(STAMP) java ## count words on Spark, exactly once: Python's own doc
 
 test: $(STAMP) servers java ## run every test (PYTEST_ARGS="-k word" for some of them)
 	@$(PYTHON_IN_ENV) -m pytest $(PYTEST_ARGS)
+
+pythons: $(STAMP) ## run the fast tests on Python 3.11, 3.12 and 3.13, where they are found
+	@setup/pythons $(ENV)/pythons $(PYTHON_IN_ENV)
 
 bench: $(STAMP) servers java ## measure, as ratios to the hand-written job of the same run (BENCH="sqlite drpc" for some)
 	@$(PYTHON_IN_ENV) -m tests.bench $(BENCH)

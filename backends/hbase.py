@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from trident.backends.hbase_connections import Gateway
 from trident.backends.hbase_map import HBaseMap
+from trident.states.backing_map import IBackingMap
 from trident.states.stack import MapStateFactory
 from trident.states.url_errors import StateURLError
 from trident.states.urls import StateURL
@@ -47,8 +48,8 @@ class HBaseStore:
     The row is the encoded key. A batch's cells have timestamps made of batch and attempt, far
     beyond those of clocks, so that whatever was written at the servers' time is older: cells of
     Storm's ``HBaseMapState`` are taken over (with its qualifier as `prefix`, and keys of one
-    string; ``snapshot_key=("$HBASE_STATE_GLOBAL$",)`` for a global aggregate), and Storm can read
-    ours, but no longer replace them. The same goes for deletions: one without a timestamp changes
+    string; a global aggregate's is where HBaseMapState keeps it), and Storm can read ours, but no
+    longer replace them. The same goes for deletions: one without a timestamp changes
     nothing; one with a timestamp hides what is written below it, until a compaction.
 
     Examples
@@ -70,6 +71,9 @@ class HBaseStore:
     protocol: Literal["binary", "compact"] = "binary"
 
     hosted: ClassVar[Literal["driver", "executor"]] = "executor"
+    map_type: ClassVar[type[IBackingMap]] = HBaseMap
+    snapshot_key: ClassVar[tuple[str, ...]] = ("$HBASE_STATE_GLOBAL$",)
+    """Where Storm's HBaseMapState keeps a single value."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", self.table.removeprefix("default:"))

@@ -86,7 +86,7 @@ class Connection:
             # The driver's own connections know no IPv6, and one time-out for everything.
             self._socket = socket.create_connection(address, _PATIENCE)
         except OSError as error:
-            raise explained_connecting(str(gateway), gateway.port, _PATIENCE, error) from error
+            raise explained_connecting(str(gateway), gateway.port, _PATIENCE, error) from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.client = client_over(self._socket, gateway.transport, gateway.protocol)
         try:
@@ -102,8 +102,8 @@ class Connection:
         self._socket.settimeout(patience)
         try:
             await_answer(self.client)
-        except TimeoutError as error:
-            raise silent(str(gateway), patience) from error
+        except TimeoutError:
+            raise silent(str(gateway), patience) from None
         self._socket.settimeout(gateway.timeout)
 
     @property

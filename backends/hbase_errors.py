@@ -102,10 +102,10 @@ def explained(gateway: str, timeout: float, table: str, family: str) -> Iterator
     """
     try:
         yield
-    except TimeoutError as error:
-        raise StateUnavailableError(gateway, f"no answer within {timeout:g} s", _SLOW) from error
+    except TimeoutError:
+        raise StateUnavailableError(gateway, f"no answer within {timeout:g} s", _SLOW) from None
     except OSError as error:
-        raise StateUnavailableError(gateway, f"the connection was cut ({error})", _CUT) from error
+        raise StateUnavailableError(gateway, f"the connection was cut ({error})", _CUT) from None
     except Exception as error:
         if not type(error).__module__.startswith(("thriftpy2", "Hbase_thrift")):
             raise

@@ -60,6 +60,7 @@ class HBaseMap(IBackingMap):
 
     def __init__(self, gateway: Gateway, table: str, family: str, qualifier: str) -> None:
         self.where = str(gateway)
+        self.prefix = qualifier
         self._gateway = gateway
         self._place = table, family, qualifier
         self._table = table.encode()
@@ -92,6 +93,21 @@ class HBaseMap(IBackingMap):
                 self._table, CONTROL_KEY, self._column, expected, put, {}
             )
         return replaced
+
+    def occupant(self) -> str | None:
+        with self._client() as client:
+            scanner = client.scannerOpen(self._table, b"", [self._column], {})
+            rows = [found.row for found in client.scannerGetList(scanner, 2)]
+            client.scannerClose(scanner)
+        return next((f"the row {row!r}" for row in rows if row != CONTROL_KEY), None)
+
+    def prefixes(self) -> list[str]:
+        _, family, _ = self._place
+        start = f"{family}:".encode()
+        with self._client() as client:
+            rows = client.getRowWithColumns(self._table, CONTROL_KEY, [family.encode()], {})
+        columns = sorted(column for row in rows for column in row.columns)
+        return [column.removeprefix(start).decode(errors="replace") for column in columns]
 
     def incarnation(self) -> str:
         """Return which region servers, started when, serve the table."""

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Literal
 
 from trident.backends.memcached_keys import LONGEST_PREFIX, quoted
 from trident.backends.memcached_map import MemcachedMap
-from trident.backends.memcached_nodes import Node
+from trident.backends.memcached_nodes import Node, NodeLike
+from trident.states.backing_map import IBackingMap
 from trident.states.stack import MapStateFactory
 from trident.states.url_errors import StateURLError
 from trident.states.urls import StateURL
@@ -27,8 +28,9 @@ class MemcachedStore:
 
     Parameters
     ----------
-    nodes : sequence of str
-        The servers, each ``host``, ``host:port`` or ``[IPv6]:port``. A key's node follows from the
+    nodes : sequence of str or (str, int)
+        The servers, each ``host``, ``host:port``, ``[IPv6]:port`` or a pair of host and port; kept
+        as texts. A key's node follows from the
         key and the number of nodes. A node that is away is never stood in for by another: the
         batch fails until it is back. So the list, and its order, belongs to the state.
     prefix : str or None
@@ -65,12 +67,13 @@ class MemcachedStore:
     (('cache1:11211', 'cache2:11212'), 'words', 'executor')
     """
 
-    nodes: Sequence[str] = _NODES
+    nodes: Sequence[NodeLike] = _NODES
     prefix: str | None = None
     ttl: int = 0
     timeout: float = 5.0
 
     hosted: ClassVar[Literal["driver", "executor"]] = "executor"
+    map_type: ClassVar[type[IBackingMap]] = MemcachedMap
 
     def __post_init__(self) -> None:
         nodes = [self.nodes] if isinstance(self.nodes, str) else self.nodes
@@ -95,7 +98,7 @@ class MemcachedStore:
     @property
     def identity(self) -> tuple[str, str, str]:
         """What tells this state from others: ``("memcached", nodes, prefix)``."""
-        return "memcached", ",".join(self.nodes), self._prefix
+        return "memcached", ",".join(map(str, self.nodes)), self._prefix
 
     @property
     def _prefix(self) -> str:
@@ -112,7 +115,7 @@ class MemcachedStore:
 
 
 def opaque(
-    nodes: Sequence[str] = _NODES, prefix: str | None = None, **options: Any
+    nodes: Sequence[NodeLike] = _NODES, prefix: str | None = None, **options: Any
 ) -> MapStateFactory:
     """Return a factory of opaque map states in Memcached: they withstand any replay.
 
@@ -134,7 +137,7 @@ def opaque(
 
 
 def transactional(
-    nodes: Sequence[str] = _NODES, prefix: str | None = None, **options: Any
+    nodes: Sequence[NodeLike] = _NODES, prefix: str | None = None, **options: Any
 ) -> MapStateFactory:
     """Return a factory of transactional map states: exact where replays are identical.
 
@@ -145,7 +148,7 @@ def transactional(
 
 
 def nonTransactional(
-    nodes: Sequence[str] = _NODES, prefix: str | None = None, **options: Any
+    nodes: Sequence[NodeLike] = _NODES, prefix: str | None = None, **options: Any
 ) -> MapStateFactory:
     """Return a factory of plain map states: a replayed batch counts twice.
 

@@ -161,7 +161,7 @@ def _greeted_at(name: str, address: tuple[Any, ...], deadline: float) -> Greetin
         return Greeting(client, b"VERSION %b\r\n" % version, int(limit) - _OVERHEAD)
     except (pymemcache.MemcacheError, KeyError, ValueError) as error:
         client.close()
-        raise no_memcached(name, repr(error)) from error
+        raise no_memcached(name, repr(error)) from None
     except BaseException:
         client.close()
         raise

@@ -49,7 +49,7 @@ class Call(Generic[T]):
         try:
             sent = self.connection.socket.send(self._unsent[:_AT_ONCE])
         except OSError as error:
-            raise cut(self.connection.node.name, str(error)) from error
+            raise cut(self.connection.node.name, str(error)) from None
         self._unsent = self._unsent[sent:]
         return not self._unsent
 
@@ -59,7 +59,7 @@ class Call(Generic[T]):
         try:
             got = self.connection.socket.recv(_AT_ONCE)
         except OSError as error:
-            raise cut(node.name, str(error)) from error
+            raise cut(node.name, str(error)) from None
         if not got:
             raise cut(node.name, "the server closed it")
         self._got.append(got)
@@ -72,7 +72,7 @@ class Call(Generic[T]):
         except IncompleteReplyError:
             return False
         except UnexpectedReplyError as error:
-            raise refused(node.name, *error.args) from error
+            raise refused(node.name, *error.args) from None
         return True
 
 

@@ -65,7 +65,7 @@ class MemcachedMap(IBackingMap):
 
     def __init__(self, nodes: Sequence[Node], prefix: str, ttl: int, timeout: float) -> None:
         self._nodes = tuple(nodes)
-        self._prefix = prefix
+        self.prefix = prefix
         self._ttl = ttl
         self._timeout = timeout
         self._keys = StoredKeys(prefix)
@@ -75,7 +75,7 @@ class MemcachedMap(IBackingMap):
         self._name = f"{prefix or 'the state'} in memcached at {', '.join(parts)}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return MemcachedMap, (self._nodes, self._prefix, self._ttl, self._timeout)
+        return MemcachedMap, (self._nodes, self.prefix, self._ttl, self._timeout)
 
     def multiGet(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return [value for value, _ in self.multiGetVersioned(keys)]

@@ -47,6 +47,7 @@ class RedisClusterMap(PartedMap):
     ) -> None:
         super().__init__(access, layouts, waiting)
         self.where = place.where
+        self.prefix = layouts[0].name.rpartition(b":")[0].decode()
         self._place = place
         self._mark = b"%d:" % len(layouts)
 

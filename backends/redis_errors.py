@@ -184,6 +184,35 @@ def explained(
     return StateUnavailableError(where, f"it answered: {said}", "Look at the server's log.")
 
 
+def misfit(where: str, key: bytes, found: str, expected: str) -> CorruptStateError:
+    """Return the error of a key that holds what no state puts there.
+
+    Parameters
+    ----------
+    where : str
+        The store.
+    key : bytes
+        The redis key.
+    found, expected : str
+        Which type its value is of, and has to be of, as TYPE names them.
+
+    Examples
+    --------
+    >>> print(misfit("redis at localhost:6379", b"words:dog", "list", "string"))
+    the key b'words:dog' of this state in redis at localhost:6379 can't be read: it is a list, where
+    a string is due. It is left as it is. Something else wrote it: delete or rename it
+    (redis-cli del …), or give the state another prefix; a state that was written in another layout
+    is opened with that layout=.
+    """
+    return CorruptStateError(
+        f"the key {key[:200]!r} of this state in {where}",
+        f"it is a {found}, where a {expected} is due",
+        "It is left as it is. Something else wrote it: delete or rename it (redis-cli del …), or "
+        "give the state another prefix; a state that was written in another layout is opened with "
+        "that layout=.",
+    )
+
+
 def not_a_master(host: str, port: int, role: str) -> StateUnavailableError:
     """Return the error of a server that follows another one."""
     return StateUnavailableError(

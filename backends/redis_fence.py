@@ -7,10 +7,10 @@ long again, because every key and value becomes a string of the script's languag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trident.backends.redis_connections import Command, Wire
+from trident.backends.redis_connections import Make, Wire
 from trident.states.errors import StateUnavailableError
 
 _STARTS = 16
@@ -29,7 +29,7 @@ class FencedWrite:
     """
 
     control: bytes
-    commands: Sequence[Callable[[], Command]]
+    commands: Sequence[Make]
 
 
 def write_fenced(

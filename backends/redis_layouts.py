@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from trident.backends.redis_connections import Command
+from trident.backends.redis_connections import Command, Pair
 from trident.states.keys import CONTROL_KEY
 
 CHUNK = 2000
@@ -23,7 +23,7 @@ _COMPARE_AND_PUT = """
 local expects, count, keys = ARGV[1], #ARGV[1], {{}}
 for i = 1, count do keys[i] = ARGV[3 * i - 1] end
 local found = redis.call({get}, unpack(keys))
-local puts, stored = {{}}, {{}}
+{check}local puts, stored = {{}}, {{}}
 for i = 1, count do
   local same = found[i] == (expects:byte(i) == 49 and ARGV[3 * i])
   stored[i] = same and '1' or '0'
@@ -34,6 +34,16 @@ for i = 1, count do
 end
 if #puts > 0 then {put} end
 return table.concat(stored)
+"""
+
+
+MISFIT = ord("2")
+"""What a script answers for each entry where one of them is of another type: it wrote none."""
+# To MGET such a key is absent.
+_CHECK_ABSENT = """
+local absent = {}
+for i = 1, count do if not found[i] then absent[#absent + 1] = keys[i] end end
+if #absent > 0 and redis.call('EXISTS', unpack(absent)) > 0 then return string.rep('2', count) end
 """
 
 
@@ -66,8 +76,19 @@ class Layout(ABC):
         return self.name + b":" if self.name else b""
 
     @abstractmethod
-    def get(self, keys: Sequence[bytes]) -> Command:
-        """Return the command that answers with a list of values, None for absent ones."""
+    def get(self, keys: Sequence[bytes]) -> Command | Pair:
+        """Return the command that reads entries."""
+
+    @abstractmethod
+    def values(self, answer: Any) -> tuple[list[bytes | None], bool]:
+        """Return the values that `get` was answered, None for absent ones.
+
+        And whether the answer leaves no doubt that what is called absent is.
+        """
+
+    @abstractmethod
+    def types(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return which redis keys a use of `keys` touches, and the type that each has to be of."""
 
     @abstractmethod
     def put(self, keys: Sequence[bytes], values: Sequence[bytes]) -> Command:
@@ -83,7 +104,8 @@ class Layout(ABC):
     ) -> Command:
         """Return the command that writes those entries that are as expected.
 
-        It answers with a byte for each: ``1`` where it was written, ``0`` where not.
+        It answers with a byte for each: ``1`` where it was written, ``0`` where not; `MISFIT` for
+        all of them where it found what is no entry.
         """
 
     @abstractmethod
@@ -108,8 +130,17 @@ class StringLayout(Layout):
     def control(self) -> bytes:
         return self.prefix + CONTROL_KEY
 
-    def get(self, keys: Sequence[bytes]) -> Command:
-        return ["MGET", *self._redis_keys(keys)]
+    def get(self, keys: Sequence[bytes]) -> Pair:
+        # To MGET a key of another type is absent, and MSET would replace it. All are counted first:
+        # one that expires between the two then raises a doubt, and hides none.
+        return Pair("EXISTS", "MGET", self._redis_keys(keys))
+
+    def values(self, answer: tuple[int, list[bytes | None]]) -> tuple[list[bytes | None], bool]:
+        present, values = answer
+        return values, present <= len(values) - values.count(None)
+
+    def types(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        return dict.fromkeys([self.control, *self._redis_keys(keys)], b"string")
 
     def put(self, keys: Sequence[bytes], values: Sequence[bytes]) -> Command:
         pairs = _interleaved(self._redis_keys(keys), values)
@@ -123,7 +154,9 @@ class StringLayout(Layout):
     def compare_and_put(
         self, keys: Sequence[bytes], values: Sequence[bytes], versions: Sequence[bytes | None]
     ) -> Command:
-        script = _COMPARE_AND_PUT.format(get="'MGET'", put=self._puts)
+        script = _COMPARE_AND_PUT.format(
+            get="'MGET'", check=_CHECK_ABSENT, put=self._puts
+        )
         rows = _compared(self._redis_keys(keys), values, versions)
         return ["EVAL", script, 1, self.control, *rows]
 
@@ -153,6 +186,12 @@ class HashLayout(Layout):
     def get(self, keys: Sequence[bytes]) -> Command:
         return ["HMGET", self.name, *keys]
 
+    def values(self, answer: list[bytes | None]) -> tuple[list[bytes | None], bool]:
+        return answer, True
+
+    def types(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        return {self.control: b"string", self.name: b"hash"}
+
     def put(self, keys: Sequence[bytes], values: Sequence[bytes]) -> Command:
         pairs = _interleaved(keys, values)
         if self.ttl is None:
@@ -165,7 +204,9 @@ class HashLayout(Layout):
     def compare_and_put(
         self, keys: Sequence[bytes], values: Sequence[bytes], versions: Sequence[bytes | None]
     ) -> Command:
-        script = _COMPARE_AND_PUT.format(get="'HMGET', KEYS[1]", put=self._puts)
+        script = _COMPARE_AND_PUT.format(
+            get="'HMGET', KEYS[1]", check="", put=self._puts
+        )
         return ["EVAL", script, 1, self.name, *_compared(keys, values, versions)]
 
     def scan(self, cursor: bytes) -> Command:

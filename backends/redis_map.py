@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from trident.backends.redis_access import Access
 from trident.backends.redis_connections import Address
 from trident.backends.redis_control import Waiting, replace
-from trident.backends.redis_layouts import Layout
+from trident.backends.redis_layouts import CHUNK, HashLayout, Layout, StringLayout
 from trident.backends.redis_parts import PartedMap
 from trident.backends.redis_places import Place
+from trident.states.errors import StateError
+from trident.states.keys import CONTROL_KEY
+
+_GLANCES = 20
+"""Pages of a server's keys that are looked through for the sake of an error's text."""
 
 
 class RedisMap(PartedMap):
@@ -31,6 +37,7 @@ class RedisMap(PartedMap):
     def __init__(self, place: Place, access: Access, layout: Layout, waiting: Waiting) -> None:
         super().__init__(access, [layout], waiting)
         self.where = place.where
+        self.prefix = layout.name.decode()
         self._place = place
         self._layout = layout
 
@@ -44,6 +51,78 @@ class RedisMap(PartedMap):
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         return bool(self._ask(*replace(self._layout.control, new, expected)))
 
+    def occupant(self) -> str | None:
+        """Look through all keys that no state with a prefix has, up to the first.
+
+        Raises
+        ------
+        StateError
+            When another state's redis keys would be entries of this one, or this one's of it: as
+            ``a:b:c`` is the entry ``c`` of ``a:b``, and ``b:c`` of ``a``.
+        """
+        name = self._layout.name
+        around = [name[:end] for end in _colons(name)]
+        self._check_apart(self._begun({each: [_of_strings(each)] for each in around}))
+        for page in self._pages():
+            for key in page:
+                self._check_nested(key)
+                return f"the entry {key!r}"
+        return None
+
+    def entries(self) -> list[tuple[bytes, bytes]]:
+        """Return every key and its value; one that is written meanwhile may be old or new."""
+        found: dict[bytes, bytes] = {}
+        for keys in self._pages():
+            entries = zip(keys, self.multiGet(keys), strict=True)
+            found.update((key, value) for key, value in entries if value is not None)
+        return list(found.items())
+
+    def prefixes(self) -> list[str]:
+        found: set[bytes] = set()
+        cursor: bytes | None = None
+        for _ in range(_GLANCES):
+            cursor, page = self._ask(
+                "SCAN", cursor or b"0", "MATCH", b"*" + CONTROL_KEY, "COUNT", CHUNK
+            )
+            found.update(key.removesuffix(CONTROL_KEY).removesuffix(b":") for key in page)
+            if cursor == b"0":
+                break
+        return [name.decode(errors="replace") for name in sorted(found)]
+
+    def _check_apart(self, others: set[bytes]) -> None:
+        if others:
+            raise StateError(
+                f"{self.where}: a state with the prefix {self.prefix!r} would share redis keys "
+                f"with another that is there, around {min(others)!r}. Take a prefix with which "
+                "neither of the two begins with the other one and ':'."
+            )
+
+    def _pages(self) -> Iterator[list[bytes]]:
+        cursor: bytes | None = None
+        while cursor != b"0":
+            cursor, page = self._ask(*self._layout.scan(cursor or b"0"))
+            yield self._own(self._layout.scanned(page))
+
+    def _own(self, page: Sequence[bytes]) -> list[bytes]:
+        """Return those keys of `page` that are this state's."""
+        return list(page)
+
+    def _check_nested(self, key: bytes) -> None:
+        """Raise where `key` is an entry of another state, whose prefix begins with this one's."""
+        prefix = self._layout.prefix
+        if isinstance(self._layout, StringLayout):
+            self._check_apart(self._begun({key: _controls_of(prefix + key, len(prefix))}))
+
+    def _begun(self, controls: Mapping[bytes, Sequence[bytes]]) -> set[bytes]:
+        """Return the names of those `controls` of which any is there."""
+        asked = sorted(set(chain.from_iterable(controls.values())))
+        there: set[bytes] = set()
+        for start in range(0, len(asked), CHUNK):
+            chunk = asked[start : start + CHUNK]
+            records = self._ask("MGET", *chunk)
+            there.update(key for key, record in zip(chunk, records, strict=True) if record)
+        return {name for name, records in controls.items() if not there.isdisjoint(records)}
+
     def _find(self) -> Sequence[Address]:
         return [self._place.find()]
 
@@ -52,16 +131,30 @@ class RedisMap(PartedMap):
         return answer
 
 
-class ListedRedisMap(RedisMap):
-    """The same, where the server can tell the state's keys from others."""
+class BareRedisMap(RedisMap):
+    """The same without a prefix: what is no neighbour's is an entry."""
 
-    def entries(self) -> list[tuple[bytes, bytes]]:
-        """Return every key and its value; one that is written meanwhile may be old or new."""
-        found: dict[bytes, bytes] = {}
-        cursor: bytes | None = None
-        while cursor != b"0":
-            cursor, page = self._ask(*self._layout.scan(cursor or b"0"))
-            keys = self._layout.scanned(page)
-            entries = zip(keys, self.multiGet(keys), strict=True)
-            found.update((key, value) for key, value in entries if value is not None)
-        return list(found.items())
+    def _own(self, page: Sequence[bytes]) -> list[bytes]:
+        others = self._begun({key: _controls_of(key) for key in page})
+        return [key for key in page if key not in others]
+
+    def _check_nested(self, key: bytes) -> None:
+        """Accept any neighbour, as its keys are told apart one by one."""
+
+
+def _colons(key: bytes, start: int = 1) -> Iterator[int]:
+    return (end for end in range(start, len(key)) if key[end : end + 1] == b":")
+
+
+def _of_strings(name: bytes) -> bytes:
+    return StringLayout(name).control
+
+
+def _controls_of(key: bytes, start: int = 1) -> list[bytes]:
+    """Return the control records of the states that would have `key` for a redis key.
+
+    Their prefixes end at `start` or behind it.
+    """
+    names = (key[:end] for end in _colons(key, start))
+    own = key if key.endswith(CONTROL_KEY) else HashLayout(key).control
+    return [own, *map(_of_strings, names)]

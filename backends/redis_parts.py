@@ -6,11 +6,18 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from itertools import chain
 from typing import Any, ClassVar
 
 from trident.backends.redis_access import Access
-from trident.backends.redis_connections import Address, Command, Wire, connected, converse
+from trident.backends.redis_connections import (
+    Address,
+    Command,
+    Make,
+    Pair,
+    Wire,
+    connected,
+    converse,
+)
 from trident.backends.redis_control import (
     INFO,
     Waiting,
@@ -18,17 +25,16 @@ from trident.backends.redis_control import (
     incarnation,
     touch_and_wait,
 )
+from trident.backends.redis_errors import misfit
 from trident.backends.redis_fence import FencedWrite, write_fenced
-from trident.backends.redis_layouts import Layout
-from trident.backends.redis_shares import Share, split
+from trident.backends.redis_layouts import MISFIT, Layout
+from trident.backends.redis_shares import Share, in_order, split
 from trident.states.backing_map import IBackingMap
-from trident.states.errors import StateUnavailableError
+from trident.states.errors import CorruptStateError, StateUnavailableError
 
 _COMMANDS = 4
 """Commands in one transaction, during which the server answers nobody else."""
 _STORED = ord("1")
-
-Make = Callable[[], Command]
 
 
 class PartedMap(IBackingMap):
@@ -51,8 +57,9 @@ class PartedMap(IBackingMap):
     StateUnavailableError
         From every method: when a server can't be reached, or gave no certain answer.
     CorruptStateError
-        From every method: when what should be the hash of a part is no hash. Strings have no such
-        guard: under the name of one, Redis reads anything else as absent, and replaces it.
+        From every method: when a key is of another type than it has to be, as a list where an
+        entry, a hash or a control record is due. Only a put of strings that were not read before
+        replaces anything; states read each key before they write it.
     """
 
     versions_are_values: ClassVar[bool] = True
@@ -67,7 +74,10 @@ class PartedMap(IBackingMap):
         self._found: Sequence[Address] | None = None
 
     def multiGet(self, keys: Sequence[bytes]) -> list[Any]:
-        return self._each(lambda layout, keys: layout.get(keys), keys)
+        shares = self._split(keys)
+        answers = self._converse({share.part: self._gets(share) for share in shares})
+        found = {share.part: self._values(share, answers[share.part]) for share in shares}
+        return in_order(shares, found, len(keys))
 
     def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         shares = self._split(keys, values)
@@ -92,10 +102,13 @@ class PartedMap(IBackingMap):
         values: Sequence[bytes],
         versions: Sequence[bytes | None],
     ) -> list[bool]:
-        flags = self._each(
-            lambda layout, *chunk: layout.compare_and_put(*chunk), keys, values, versions
-        )
-        return [flag == _STORED for flag in flags]
+        shares = self._split(keys, values, versions)
+        answers = self._converse({share.part: self._compared_puts(share) for share in shares})
+        flags = {part: b"".join(answered) for part, answered in answers.items()}
+        for share in shares:
+            if MISFIT in flags[share.part]:
+                self._check_types({share.part: [key for chunk in share.chunks for key in chunk[0]]})
+        return [flag == _STORED for flag in in_order(shares, flags, len(keys))]
 
     def persist(self) -> None:
         """Wait for the replicas, where that was asked for."""
@@ -140,36 +153,49 @@ class PartedMap(IBackingMap):
         """Return what a control record is stored as."""
         return record
 
+    def _gets(self, share: Share) -> list[Callable[[], Command | Pair]]:
+        layout = self._layouts[share.part]
+        return [partial(layout.get, *chunk) for chunk in share.chunks]
+
+    def _values(self, share: Share, answers: Sequence[Any]) -> list[Any]:
+        """Return what reads were answered, after a look at what may be absent in name only."""
+        found: list[Any] = []
+        for (keys,), answer in zip(share.chunks, answers, strict=True):
+            values, certain = self._layouts[share.part].values(answer)
+            if not certain:
+                absent = [key for key, value in zip(keys, values, strict=True) if value is None]
+                self._check_types({share.part: absent})
+            found += values
+        return found
+
     def _puts(self, share: Share) -> list[Make]:
         layout = self._layouts[share.part]
         return [partial(layout.put, *chunk) for chunk in share.chunks]
 
+    def _compared_puts(self, share: Share) -> list[Make]:
+        layout = self._layouts[share.part]
+        return [partial(layout.compare_and_put, *chunk) for chunk in share.chunks]
+
+    def _check_types(self, keys: Mapping[int, Sequence[bytes]]) -> None:
+        """Raise where what a use of `keys` touches, by part, is of another type than it has to be.
+
+        Control records are looked at too.
+        """
+        due = {part: self._layouts[part].types(asked) for part, asked in keys.items()}
+        found = self._converse(
+            {part: [partial(_type, key) for key in types] for part, types in due.items()}
+        )
+        for part, types in due.items():
+            for (key, expected), is_there in zip(types.items(), found[part], strict=True):
+                if is_there not in (expected, b"none"):
+                    raise misfit(self.where, key, is_there.decode(), expected.decode())
+
     def _split(self, keys: Sequence[bytes], *parallel: Sequence[Any]) -> list[Share]:
         return split(len(self._layouts), keys, *parallel)
 
-    def _each(
-        self, command: Callable[..., Command], keys: Sequence[bytes], *parallel: Sequence[Any]
-    ) -> list[Any]:
-        """Ask for something of each key, and return the answers in the order of the keys."""
-        shares = self._split(keys, *parallel)
-        answers = self._converse(
-            {
-                share.part: [
-                    partial(command, self._layouts[share.part], *chunk) for chunk in share.chunks
-                ]
-                for share in shares
-            }
-        )
-        if len(shares) == 1:
-            return list(chain.from_iterable(answers[shares[0].part]))
-        result = [None] * len(keys)
-        for share in shares:
-            found = chain.from_iterable(answers[share.part])
-            for index, item in zip(share.indexes, found, strict=True):
-                result[index] = item
-        return result
-
-    def _converse(self, commands: Mapping[int, Sequence[Make]]) -> dict[int, list[Any]]:
+    def _converse(
+        self, commands: Mapping[int, Sequence[Callable[[], Command | Pair]]]
+    ) -> dict[int, list[Any]]:
         """Send each part its commands, all servers at once, and return the answers by part."""
         by_node = self._by_node(commands)
         with self._wired(by_node) as wires:
@@ -235,3 +261,10 @@ class PartedMap(IBackingMap):
         except StateUnavailableError:
             self._found = None
             raise
+        except CorruptStateError:  # some key is of another type: which one?
+            self._check_types(dict.fromkeys(range(len(self._layouts)), ()))
+            raise
+
+
+def _type(key: bytes) -> Command:
+    return "TYPE", key

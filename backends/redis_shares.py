@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -52,6 +52,23 @@ def split(parts: int, keys: Sequence[bytes], *parallel: Sequence[Any]) -> list[S
         Share(part, indexes, list(chunks(*_picked(indexes, keys, *parallel))))
         for part, indexes in found.items()
     ]
+
+
+def in_order(shares: Sequence[Share], found: Mapping[int, Sequence[Any]], keys: int) -> list[Any]:
+    """Return what was found for the keys of each part in the order of the call.
+
+    Examples
+    --------
+    >>> in_order(split(2, [b"cat", b"dog", b"cow"]), {0: [1, 2], 1: [3]}, 3)
+    [1, 3, 2]
+    """
+    if len(shares) == 1:
+        return list(found[shares[0].part])
+    result = [None] * keys
+    for share in shares:
+        for index, item in zip(share.indexes, found[share.part], strict=True):
+            result[index] = item
+    return result
 
 
 def _picked(indexes: Sequence[int], *parallel: Sequence[Any]) -> list[list[Any]]:

@@ -11,7 +11,7 @@ from trident.backends.redis_access import CONNECT_SECONDS, Access
 from trident.backends.redis_cluster import RedisClusterMap
 from trident.backends.redis_control import Waiting
 from trident.backends.redis_layouts import HashLayout, Layout, StringLayout
-from trident.backends.redis_map import ListedRedisMap, RedisMap
+from trident.backends.redis_map import BareRedisMap, RedisMap
 from trident.backends.redis_parts import PartedMap
 from trident.backends.redis_places import FixedPlace, Place, SentinelPlace, shown
 from trident.backends.redis_slots import ClusterPlace
@@ -19,7 +19,7 @@ from trident.backends.redis_slots import ClusterPlace
 PORT = 6379
 _DEFAULT_PREFIX = "state"
 _LAYOUTS: dict[str, type[Layout]] = {"string": StringLayout, "hash": HashLayout}
-_FORBIDDEN = ":{}\0"
+_FORBIDDEN = "{}\0"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,13 +69,15 @@ class RedisStore:
 
     Notes
     -----
-    A prefix may hold anything but ``:``, ``{``, ``}`` and U+0000. Where it is ``counts``, the
+    A prefix may hold anything but ``{``, ``}`` and U+0000; where it holds ``:``, no state of
+    strings on the server may have what is before it as its prefix. Where it is ``counts``, the
     entry ``dog`` is the string ``counts:dog``, or the field ``dog`` of the hash ``counts``; in a
     cluster ``counts:{p17}:dog``, or the field ``dog`` of ``counts:{p17}``. The empty prefix leaves
-    keys as they are; it is for a database that holds nothing else, with the layout ``"string"`` on
-    a single server. Storm's RedisMapState writes either the bare keys, or a hash named by its
-    ``additionalKey``. The control record is a string of its own, ``counts:\0trident.control``, or
-    ``counts\0trident.control`` beside a hash, and never expires.
+    keys as they are, with the layout ``"string"`` on a single server; it is for a database that
+    holds nothing else, or only states whose prefixes and ``:`` begin none of its keys. Storm's
+    RedisMapState writes either the bare keys, or a hash named by its ``additionalKey``. The control
+    record is a string of its own, ``counts:\0trident.control``, or ``counts\0trident.control``
+    beside a hash, and never expires.
 
     What Redis acknowledges lasts as long as it is configured to: ``appendonly yes`` with
     ``appendfsync always`` survives a loss of power, replicas lag behind unless `wait_replicas`
@@ -114,6 +116,8 @@ class RedisStore:
     sentinel_password: str | None = field(default=None, repr=False)
 
     hosted: ClassVar[Literal["driver", "executor"]] = "executor"
+    snapshot_key: ClassVar[tuple[str, ...]] = ("$REDIS-MAP-STATE-GLOBAL",)
+    """Where Storm's RedisMapState keeps a single value."""
 
     def __post_init__(self) -> None:
         for name in ("cluster", "sentinels"):
@@ -133,7 +137,7 @@ class RedisStore:
             f"layout {self.layout!r} is unknown; there are: {', '.join(_LAYOUTS)}": (
                 self.layout not in _LAYOUTS
             ),
-            f"prefix {prefix!r} holds one of ':', '{{', '}}' and U+0000, by which it could meet "
+            f"prefix {prefix!r} holds one of '{{', '}}' and U+0000, by which it could meet "
             "another state's; give prefix= without them": bool({*_FORBIDDEN} & {*(prefix or "")}),
             "the empty prefix leaves keys as they are, which takes layout='string' and a single "
             "server; give a prefix": prefix == "" and bool(self.layout == "hash" or self.cluster),
@@ -182,6 +186,11 @@ class RedisStore:
         """In how many partitions entries are: in a cluster; else None."""
         return self.partitions if self.cluster else None
 
+    @property
+    def map_type(self) -> type[PartedMap]:
+        """The class of the map."""
+        return RedisClusterMap if self.cluster else self._alone
+
     def named(self, prefix: str) -> RedisStore:
         """Return this store with `prefix`, where it has none yet."""
         return self if self.prefix is not None else replace(self, prefix=prefix)
@@ -196,8 +205,12 @@ class RedisStore:
             names = [name + b":{p%d}" % part for part in range(self.partitions)]
             place = ClusterPlace(tuple(self.cluster), access)
             return RedisClusterMap(place, access, [kind(each, self.ttl) for each in names], waiting)
-        map_kind = ListedRedisMap if name else RedisMap
-        return map_kind(self._place(), access, kind(name, self.ttl), waiting)
+        return self._alone(self._place(), access, kind(name, self.ttl), waiting)
+
+    @property
+    def _alone(self) -> type[RedisMap]:
+        """The class of a map on one server; without a prefix it has keys beside all others."""
+        return RedisMap if self._name else BareRedisMap
 
     @property
     def _name(self) -> str:

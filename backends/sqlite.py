@@ -8,9 +8,11 @@ from typing import Any, ClassVar, Literal
 
 from trident.backends.sqlite_map import SQLiteMap
 from trident.backends.sqlite_tables import CATALOG, Table
+from trident.states.backing_map import IBackingMap
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.stack import MapStateFactory
 from trident.states.urls import StateURL
+from trident.states.usage_errors import UsageError
 from trident.states.values import StateType
 
 _DEFAULT_PREFIX = "state"
@@ -58,10 +60,11 @@ class SQLiteStore:
     patience: float = 5.0
 
     hosted: ClassVar[Literal["driver", "executor"]] = "driver"
+    map_type: ClassVar[type[IBackingMap]] = SQLiteMap
 
     def __post_init__(self) -> None:
         path = os.fspath(self.path)
-        if not path or path == ":memory:" or "\0" in path:
+        if not path or path == ":memory:" or "\0" in path or not _can_be_a_file(path):
             raise ValueError(
                 f"SQLiteStore: path {path!r} is no file; give the path of one, or use "
                 "MemoryMapState for state that need not last"
@@ -90,6 +93,13 @@ class SQLiteStore:
     def named(self, prefix: str) -> SQLiteStore:
         """Return this store with `prefix`, where it has none yet."""
         return self if self.prefix is not None else replace(self, prefix=prefix)
+
+    def check_place(self) -> None:
+        """Refuse a file whose folder is missing: no batch could ever make it."""
+        folder = os.path.dirname(self.path)
+        if not os.path.isdir(folder):
+            what = f"SQLite: for {os.path.basename(self.path)} there is no folder"
+            raise UsageError(what, folder, (), "Make the folder, or give another path.")
 
     def open(self) -> SQLiteMap:
         """Return the map; the file is opened when the map is first used."""
@@ -171,6 +181,14 @@ def from_url(url: StateURL) -> MapStateFactory:
     serializer = options.state.pop("serializer", JSONSerializer())
     store = SQLiteStore(url.local_path(), options.prefix, options.kind, serializer, **options.own)
     return MapStateFactory(store, options.kind, serializer, **options.state)
+
+
+def _can_be_a_file(path: str) -> bool:
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:  # half of a surrogate pair, other than one that stands for a byte
+        return False
+    return True
 
 
 def _factory(

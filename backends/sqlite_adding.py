@@ -10,6 +10,7 @@ from typing import Any
 from trident.backends.sqlite_tables import Table, key_of, native, restored, stored_keys
 from trident.states.errors import LongOverflowError, StaleBatchError
 from trident.states.keys import decode_key
+from trident.states.updaters import check_addable
 from trident.states.values import Token
 
 # The cases are the opaque read table; `excluded` is the row that was to be inserted. SQLite would
@@ -96,6 +97,8 @@ class Adding:
             When a later attempt has written one of the keys.
         LongOverflowError
             When integers would add up to more than 64 bits.
+        CorruptStateError
+            When a stored value is no number.
         """
         self._own = token
         self._refusal = None
@@ -118,6 +121,7 @@ class Adding:
     def _sum(self, key: str | bytes, before: Any, amount: Any) -> Any:
         try:
             before, amount = restored([before, amount], self._table.serializer)
+            check_addable([key_of(key)], [before])
             total = before + amount
             if type(total) is int and not -(2**63) <= total < 2**63:
                 what = f"the value of key {decode_key(key_of(key))!r}"

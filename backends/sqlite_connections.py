@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from trident.states.errors import CorruptStateError, StateUnavailableError
@@ -109,6 +109,15 @@ class Connections:
                 self._pinned.connection = None
                 connection.execute("COMMIT")
 
+    @contextmanager
+    def glance(self) -> Iterator[sqlite3.Connection | None]:
+        """Lend a read-only connection once, whatever is in the file; None where there is none."""
+        if not os.path.exists(self._path):
+            yield None
+            return
+        with _explained(self._path), closing(self._connect_to_read()) as connection:
+            yield connection
+
     def identity(self) -> str:
         """Return which file is open, after opening anew where another has taken its place."""
         with self.writer():
@@ -174,7 +183,7 @@ class Connections:
     def _open_reader(self) -> sqlite3.Connection | None:
         if not os.path.exists(self._path):
             return None
-        connection = self._connect(f"{Path(self._path).as_uri()}?mode=ro", uri=True)
+        connection = self._connect_to_read()
         try:
             usable = self._usable(connection)
         except BaseException:
@@ -184,6 +193,9 @@ class Connections:
             connection.close()
             return None
         return connection
+
+    def _connect_to_read(self) -> sqlite3.Connection:
+        return self._connect(f"{Path(self._path).as_uri()}?mode=ro", uri=True)
 
     def _connect(self, path: str, *, uri: bool = False) -> sqlite3.Connection:
         return sqlite3.connect(
@@ -242,7 +254,7 @@ def _explained(path: str) -> Iterator[None]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", -1) & 0xFF
         if code in _UNAVAILABLE:
-            raise StateUnavailableError(path, str(error), _UNAVAILABLE[code]) from error
+            raise StateUnavailableError(path, str(error), _UNAVAILABLE[code]) from None
         if code in _UNREADABLE:
-            raise CorruptStateError(path, str(error), _UNREADABLE[code]) from error
+            raise CorruptStateError(path, str(error), _UNREADABLE[code]) from None
         raise

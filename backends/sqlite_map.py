@@ -16,6 +16,9 @@ from trident.states.control import ControlRecord
 from trident.states.errors import CorruptStateError
 from trident.states.values import Token
 
+_SHOWN = 20
+"""How many states an error lists."""
+
 
 class SQLiteMap(IBackingMap):
     """The table of one state, as a map of encoded keys and value objects.
@@ -46,6 +49,8 @@ class SQLiteMap(IBackingMap):
     """Belongs to the writing connection, and is made with it."""
 
     def __init__(self, path: str, table: Table, patience: float) -> None:
+        self.where = path
+        self.prefix = table.name
         self._path = path
         self._table = table
         self._patience = patience
@@ -113,6 +118,17 @@ class SQLiteMap(IBackingMap):
     def entries(self) -> list[tuple[bytes, Any]]:
         with self._connections.reader() as connection:
             return [] if connection is None else self._table.all(connection)
+
+    def occupant(self) -> str | None:
+        with self._connections.reader() as connection:
+            return None if connection is None else self._table.any(connection)
+
+    def prefixes(self) -> list[str]:
+        with self._connections.glance() as connection:
+            if connection is None or not _has_table(connection, CATALOG):
+                return []
+            rows = connection.execute(f"SELECT name FROM {CATALOG} WHERE control IS NOT NULL")
+            return [name for (name,) in rows.fetchmany(_SHOWN)]
 
     def persist(self) -> None:
         if not self._unsaved:

@@ -115,6 +115,11 @@ class Table:
             for row, value in zip(rows, self.values([row[1:] for row in rows]), strict=True)
         ]
 
+    def any(self, connection: sqlite3.Connection) -> str | None:
+        """Return how an error names some row; None where there is none."""
+        row = connection.execute(f"SELECT key FROM {self.quoted} LIMIT 1").fetchone()
+        return None if row is None else f"the row {row[0]!r}"
+
     def values(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Return the values that `rows`, without their keys, keep; a row of nulls is absent."""
         columns = list(zip(*rows, strict=True))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from typing import cast
 
+from trident.states.stack import MapStateFactory
 from trident.states.state import StateFactory
 from trident.states.url_errors import StateURLError
 from trident.states.urls import StateURL
@@ -49,7 +51,7 @@ BUILT_IN: Mapping[str, BuiltIn] = {
 }
 
 
-def state_from_url(url: str | StateURL) -> StateFactory:
+def state_from_url(url: str | StateURL) -> MapStateFactory:
     """Return the factory of the state that a URL describes.
 
     Connects to nothing and needs no driver: the store is opened by whoever uses the state, in each
@@ -65,6 +67,12 @@ def state_from_url(url: str | StateURL) -> StateFactory:
         name), ``cache`` (entries to keep in memory), ``max_get`` and ``max_put`` (keys to read and
         write at once) and ``serializer`` (``json`` or ``pickle``). The table of schemes, and what
         else each takes, is in ``docs/states.md``.
+
+    Returns
+    -------
+    MapStateFactory
+        Of every scheme of ours; typed so for them. That of another package may be any
+        `StateFactory`.
 
     Raises
     ------
@@ -103,7 +111,7 @@ def state_from_url(url: str | StateURL) -> StateFactory:
     if not isinstance(factory, StateFactory):
         what = f"{parsed.scheme}: {_named(entry)} returned no StateFactory but"
         raise StateURLError(what, type(factory).__name__)
-    return factory
+    return cast(MapStateFactory, factory)
 
 
 def _registered(scheme: str) -> EntryPoint:

@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from trident import Count, FixedBatchSpout, Run, TridentTopology, state_from_url
-from trident.errors import TridentError
+from trident.errors import NoStateError, TridentError
 from trident.states import ReadOnlyMapState
 from trident.states.urls import StateURL
 
@@ -65,6 +65,8 @@ def ask(url: str, asked: Sequence[str]) -> str:
     assert isinstance(state, ReadOnlyMapState)
     try:
         found = state.multiGet([word] for word in asked)
+    except NoStateError:  # nobody has begun to count here
+        found = [None] * len(asked)
     finally:
         state.close()
     return "  ".join(f"{word} {count or 0:,}" for word, count in zip(asked, found, strict=True))

@@ -27,8 +27,6 @@ from trident.spark import local_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-QUESTION = "cat dog the man"
-
 
 def words(line: str) -> list[str]:
     """Return the words of a line, in lower case: runs of letters, of any language."""
@@ -90,10 +88,11 @@ def count_words(text: Text, folder: Path) -> None:
     topology = word_count(spark, text, database)
     with topology.start(spark, folder / "checkpoint", trigger="available") as run:
         seconds = screen.follow(run)
-        answer = run.drpc.execute("words", QUESTION)
-    counts = counts_in(database)
+        counts = counts_in(database)
+        question = " ".join(screen.most_frequent(counts, 3))
+        answer = run.drpc.execute("words", question)
     screen.show_top(counts)
-    print(f'\nwords("{QUESTION}") = {answer}')
+    screen.show_answer(question, answer)
     new = sum(counts.values()) - known
     screen.summarise(topology, run.groups["text"].recentProgress, new, seconds, database)
     screen.say_how_to_go_on(text, folder)

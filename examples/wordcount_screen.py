@@ -46,11 +46,19 @@ def _line(progress: BatchProgress | None, seconds: float) -> str:
     return f"batch {progress.txid}: {progress.keys_written:,} different words, {seconds:.0f} s"
 
 
-def show_top(counts: Mapping[str, int], number: int = 10) -> None:
-    top = heapq.nsmallest(number, counts.items(), key=lambda pair: (-pair[1], pair[0]))
+def most_frequent(counts: Mapping[str, int], number: int) -> list[str]:
+    return heapq.nsmallest(number, counts, key=lambda word: (-counts[word], word))
+
+
+def show_top(counts: Mapping[str, int]) -> None:
     print(f"\nThe words that occur most, of {len(counts):,}:")
-    for word, count in top:
-        print(f"  {count:>9,}  {word}")
+    for word in most_frequent(counts, 10):
+        print(f"  {counts[word]:>9,}  {word}")
+
+
+def show_answer(question: str, answer: str) -> None:
+    """What a query of the running topology was answered: the sum of the counts of some words."""
+    print(f'\nwords("{question}") = {answer}')
 
 
 def summarise(

@@ -9,18 +9,21 @@ from trident.states.committed import read_committed
 from trident.states.control import Control, ControlRecord
 from trident.states.counted import CountedMap, Counts
 from trident.states.errors import (
+    CopiedLogError,
     CorruptStateError,
     FailedException,
     LineageError,
     LongOverflowError,
     LostStateError,
     LostWritesError,
+    NoStateError,
     RewoundStateError,
     SerializationError,
     StaleBatchError,
     StateError,
     StateUnavailableError,
     TridentError,
+    UnownedStateError,
 )
 from trident.states.keys import CONTROL_KEY, decode_key, encode_key, encode_keys
 from trident.states.map_state import (
@@ -39,6 +42,7 @@ from trident.states.serializers import JSONSerializer, PickleSerializer, Seriali
 from trident.states.snapshottable import SnapshottableMap, TupleCollectionMap
 from trident.states.stack import MapStateFactory, Store
 from trident.states.state import Batch, ReadOnlyState, State, StateFactory, StateSpec
+from trident.states.storm import give_back
 from trident.states.transactional import TransactionalMap
 from trident.states.updaters import (
     CombinerValueUpdater,
@@ -61,6 +65,7 @@ __all__ = [
     "CombinerValueUpdater",
     "Control",
     "ControlRecord",
+    "CopiedLogError",
     "CorruptStateError",
     "CountedMap",
     "Counts",
@@ -78,6 +83,7 @@ __all__ = [
     "MemoryMap",
     "MemoryMapState",
     "MicroBatchMap",
+    "NoStateError",
     "NonTransactionalMap",
     "OpaqueMap",
     "OpaqueValue",
@@ -109,6 +115,7 @@ __all__ = [
     "TridentError",
     "TupleCollectionMap",
     "URLOptions",
+    "UnownedStateError",
     "UsageError",
     "ValueUpdater",
     "WrappedMap",
@@ -116,5 +123,6 @@ __all__ = [
     "decode_key",
     "encode_key",
     "encode_keys",
+    "give_back",
     "read_committed",
 ]

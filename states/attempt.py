@@ -14,7 +14,7 @@ from trident.states.errors import LongOverflowError, StateError
 from trident.states.keys import decode_key
 from trident.states.pending import UNTOUCHED, Pending
 from trident.states.rules import Rules
-from trident.states.updaters import Combiner, CombinerValueUpdater
+from trident.states.updaters import Combiner, CombinerValueUpdater, check_addable
 from trident.states.values import StateType, are_longs
 from trident.states.write_paths import FencedPath, write_path
 
@@ -116,6 +116,8 @@ class Attempt:
     ) -> list[Any]:
         _check_lengths(keys, partials)
         currents = self._currents(keys)
+        if combiner.adds:
+            check_addable(keys, currents)
         if (
             len(set(keys)) < len(keys)
             or not self._applied.isdisjoint(keys)

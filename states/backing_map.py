@@ -37,6 +37,7 @@ class Ability(Enum):
     REMOVE = "entries can be removed under the fence"
     SNAPSHOT = "several reads can be made of one moment"
     LIST = "all entries can be listed"
+    LOOK = "entries that no control record tells of are noticed"
 
 
 class IBackingMap(ABC):
@@ -72,8 +73,16 @@ class IBackingMap(ABC):
 
     Whoever wrote an entry then knows its version, so that a cache may keep it.
     """
+    lasts: ClassVar[bool] = True
+    """Whether entries outlive the process that wrote them.
+
+    Where they don't, nobody else can have begun the state: a reader takes one that was never begun
+    for an empty one.
+    """
     where: str = ""
     """How errors name the store: ``redis at host:port``; empty where the state's name has to do."""
+    prefix: str | None = None
+    """What tells this state from others in the same store; None where that is not by a name."""
 
     @abstractmethod
     def multiGet(self, keys: Sequence[Any]) -> Sequence[Any]:
@@ -88,7 +97,8 @@ class IBackingMap(ABC):
 
         They survive the end of this process from then on, a loss of power from :meth:`persist` on.
         A failure may leave some of them written. Raise
-        :class:`~trident.states.errors.FailedException` to have the batch retried.
+        :class:`~trident.states.errors.StateUnavailableError` where the store can't be reached, to
+        have the batch wait for it.
         """
 
     def getControl(self) -> bytes | None:
@@ -188,6 +198,27 @@ class IBackingMap(ABC):
         """Return every key and its value, tombstones too, without the control record."""
         raise NotImplementedError
 
+    def occupant(self) -> str | None:
+        """Return what keeps a state from beginning here: ``the entry b'dog'``; None: nothing.
+
+        Called once in a state's life, on the driver, where it has no control record: entries
+        then belong to somebody else. It may take as long as a look through the whole store, but
+        stops at the first that is found. The default knows nothing.
+
+        Raises
+        ------
+        StateError
+            When this place and that of another state, which has begun, overlap.
+        """
+        return None
+
+    def prefixes(self) -> list[str]:
+        """Return prefixes of states that have begun in the same store, for an error's text.
+
+        A bounded look, which need not find all of them; the default finds none.
+        """
+        return []
+
     def close(self) -> None:  # noqa: B027 - many stores have nothing to close
         """Let go of connections; may be called twice. The default has none."""
 
@@ -200,6 +231,7 @@ _OVERRIDES = {
     Ability.REMOVE: "multiRemoveFenced",
     Ability.SNAPSHOT: "snapshot",
     Ability.LIST: "entries",
+    Ability.LOOK: "occupant",
 }
 
 
@@ -224,11 +256,15 @@ def abilities(backing: IBackingMap) -> frozenset[Ability]:
     for layer in layers(backing):
         if isinstance(layer, WrappedMap):
             hidden |= layer.hidden
-    kind = type(layer)  # the last is the store's own
+    return abilities_of(type(layer)) - hidden  # the last is the store's own
+
+
+def abilities_of(kind: type[IBackingMap]) -> frozenset[Ability]:
+    """Return what the maps of a class can do, without one of them."""
     return frozenset(
         ability
         for ability, method in _OVERRIDES.items()
-        if getattr(kind, method) is not getattr(IBackingMap, method) and ability not in hidden
+        if getattr(kind, method) is not getattr(IBackingMap, method)
     )
 
 
@@ -262,9 +298,19 @@ class WrappedMap(IBackingMap):
         return self.inner.versions_are_values
 
     @property
+    def lasts(self) -> bool:  # type: ignore[override]
+        """Whether entries outlive the process that wrote them."""
+        return self.inner.lasts
+
+    @property
     def where(self) -> str:  # type: ignore[override]
         """How errors name the store."""
         return self.inner.where
+
+    @property
+    def prefix(self) -> str | None:  # type: ignore[override]
+        """What tells this state from others in the same store."""
+        return self.inner.prefix
 
     def multiGet(self, keys: Sequence[Any]) -> Sequence[Any]:
         return self.inner.multiGet(keys)
@@ -315,6 +361,12 @@ class WrappedMap(IBackingMap):
 
     def entries(self) -> list[tuple[Any, Any]]:
         return self.inner.entries()
+
+    def occupant(self) -> str | None:
+        return self.inner.occupant()
+
+    def prefixes(self) -> list[str]:
+        return self.inner.prefixes()
 
     def close(self) -> None:
         self.inner.close()

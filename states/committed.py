@@ -80,6 +80,8 @@ def read_committed(
     ------
     StateUnavailableError
         When batches moved on during every try.
+    NoStateError
+        When a state is not there, or has not begun.
 
     Examples
     --------
@@ -129,8 +131,11 @@ def _try(states: Sequence[tuple[str, State]], query: Callable[[list[Any]], T]) -
 
 def _record(state: State) -> ControlRecord | None:
     """Return the record of a state whose entries can be told apart by it."""
-    if isinstance(state, CommittedReads) and state.kind is StateType.OPAQUE:
-        return state.control.read()
+    if not isinstance(state, CommittedReads):
+        return None
+    if state.kind is StateType.OPAQUE:
+        return state.control.expect()
+    state.control.check_begun()
     return None
 
 
@@ -139,7 +144,7 @@ def _cuts(
 ) -> Mapping[str, Cut]:
     """Return the cut of each group.
 
-    A state without a record was never begun: it has no say in its group.
+    A state without a record, in memory or Storm's, has no say in its group.
     """
     begun: dict[str, list[ControlRecord]] = {}
     for (group, _), record in zip(states, records, strict=True):

@@ -7,25 +7,29 @@ changes the bytes, so it also shuts out whatever is still under way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 import orjson
 
-from trident.states.backing_map import IBackingMap
+from trident.states.backing_map import Ability, IBackingMap, abilities
 from trident.states.errors import (
     CorruptStateError,
     LineageError,
     LostStateError,
     LostWritesError,
-    RewoundStateError,
+    NoStateError,
     StaleBatchError,
     StateError,
     StateUnavailableError,
+    UnownedStateError,
 )
 from trident.states.values import Token
+
+Check = Callable[["ControlRecord | None"], None]
+"""Raises where a control record, or its absence, can't be what the log left."""
 
 _FORMAT = 1
 BURNT = -1
@@ -46,13 +50,16 @@ class ControlRecord:
         The last committed txid; 0 before the first.
     exceptions : mapping of int to int
         The txids whose committed attempt was not 0, and that attempt.
+    ready : bool or None
+        Whether the attempt has confirmed that everything it wrote is there; None in a record of
+        an earlier version, which doesn't say.
 
     Examples
     --------
     >>> begun = ControlRecord("a1", Token(5, 2), committed=4, exceptions={3: 1})
     >>> begun.is_committed(3, 0), begun.is_committed(3, 1), begun.is_committed(5, 2)
     (False, True, False)
-    >>> begun.announced().is_committed(5, 2)
+    >>> begun.confirmed().announced().is_committed(5, 2)
     True
     >>> ControlRecord.decode(begun.encode()) == begun
     True
@@ -62,9 +69,11 @@ class ControlRecord:
     token: Token
     committed: int = 0
     exceptions: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+    ready: bool | None = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ControlRecord, (self.lineage, self.token, self.committed, dict(self.exceptions))
+        exceptions = dict(self.exceptions)
+        return ControlRecord, (self.lineage, self.token, self.committed, exceptions, self.ready)
 
     def __hash__(self) -> int:
         return hash((self.lineage, self.token, self.committed))
@@ -77,23 +86,39 @@ class ControlRecord:
         """Return whether what `attempt` of `txid` wrote counts."""
         return txid <= self.committed and attempt == self.attempt_of(txid)
 
+    def confirmed(self) -> ControlRecord:
+        """Return the record after its own attempt has written everything."""
+        return replace(self, ready=True)
+
     def announced(self) -> ControlRecord:
         """Return the record after its own attempt has been committed."""
         txid, attempt = self.token
         exceptions = {**self.exceptions, txid: attempt} if attempt else self.exceptions
-        return ControlRecord(self.lineage, self.token, txid, exceptions)
+        return replace(self, committed=txid, exceptions=exceptions)
+
+    def waiting(self) -> ControlRecord:
+        """Return the record of a state that waits for its first batch, in the same log."""
+        return replace(self, token=Token(0, 0))
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether no batch has begun under it: whichever log begins one first gets the state."""
+        return self.token == (0, 0)
+
+    def is_free_for(self, lineage: str) -> bool:
+        """Whether it is another log's than that of `lineage`, which may take its place."""
+        return self.is_unused and self.lineage != lineage
 
     def encode(self) -> bytes:
         """Return the canonical bytes: equal for equal records, and only for them."""
-        return orjson.dumps(
-            {
-                "format": _FORMAT,
-                "lineage": self.lineage,
-                "token": list(self.token),
-                "committed": self.committed,
-                "exceptions": sorted(self.exceptions.items()),
-            }
-        )
+        told = {
+            "format": _FORMAT,
+            "lineage": self.lineage,
+            "token": list(self.token),
+            "committed": self.committed,
+            "exceptions": sorted(self.exceptions.items()),
+        }
+        return orjson.dumps(told if self.ready is None else {**told, "ready": self.ready})
 
     @staticmethod
     def decode(data: bytes) -> ControlRecord:
@@ -114,6 +139,7 @@ class ControlRecord:
                 Token(int(txid), int(attempt)),
                 int(found["committed"]),
                 {int(txid): int(attempt) for txid, attempt in found["exceptions"]},
+                None if found.get("ready") is None else bool(found["ready"]),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptStateError(
@@ -145,13 +171,21 @@ class Control:
         self._backing = backing
         self._seen: tuple[bytes, ControlRecord] | None = None
         self._incarnation: str | None = None
-        self._announced: ControlRecord | None = None
+
+    @property
+    def where(self) -> str:
+        """Where the state is, if the store says that."""
+        return self._backing.where
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the store outlives the process."""
+        return self._backing.lasts
 
     @property
     def place(self) -> str:
-        """How errors name the state: with where it is, if the store says that."""
-        where = self._backing.where
-        return f"{self.name} in {where}" if where else self.name
+        """How errors name the state: with where it is."""
+        return f"{self.name} in {self.where}" if self.where else self.name
 
     def read(self) -> ControlRecord | None:
         """Return the record as the store holds it now, None where there is none."""
@@ -167,84 +201,139 @@ class Control:
             seen = self._seen = data, ControlRecord.decode(data)
         return seen
 
-    def _check(
-        self, lineage: str, listed: Token | None, adopted: frozenset[str]
-    ) -> tuple[bytes | None, ControlRecord | None]:
-        stored, found = self._read()
-        if found is None:
-            if listed is not None:
-                raise LostStateError(self.place, listed)
-            return stored, found
-        if found.lineage != lineage and found.lineage not in adopted:
-            raise LineageError(self.place, found.lineage, lineage)
-        if listed is not None and found.token < listed:
-            raise RewoundStateError(self.place, found.token, listed)
-        return stored, found
+    def expect(self) -> ControlRecord | None:
+        """Return the record, for a reader; None where a state of this process has not begun yet.
 
-    def begin(
-        self,
-        record: ControlRecord,
-        *,
-        listed: Token | None = None,
-        adopted: frozenset[str] = frozenset(),
-    ) -> None:
+        Raises
+        ------
+        NoStateError
+            When there is none: no state is there, so nothing that is read would mean anything.
+        """
+        found = self.read()
+        if found is not None:
+            return found
+        backing = self._backing
+        others = [prefix for prefix in backing.prefixes() if prefix != backing.prefix]
+        if not backing.lasts and not others:
+            return None
+        raise NoStateError(backing.where, backing.prefix, others)
+
+    def check_begun(self) -> None:
+        """Raise as :meth:`expect`, which is asked until it once has found a record."""
+        if self._seen is None:
+            self.expect()
+
+    @property
+    def can_look(self) -> bool:
+        """Whether the store can tell that entries are there."""
+        return Ability.LOOK in abilities(self._backing)
+
+    def occupant(self) -> str | None:
+        """Return how errors name some entry; None where there is none, or the store can't look."""
+        return self._backing.occupant()
+
+    def check_vacant(self) -> None:
+        """Raise where entries are without a record: they would be counted from, or over.
+
+        Raises
+        ------
+        UnownedStateError
+            When there are entries; of a state that has a record it is not to be asked.
+        """
+        found = self.occupant()
+        if found is not None:
+            raise UnownedStateError(self.place, found)
+
+    def create(self, record: ControlRecord) -> None:
+        """Make `record` the first of a state, whatever entries it may have; once.
+
+        Raises
+        ------
+        LineageError
+            When the state belongs to a log already.
+        StateUnavailableError
+            When the record changed between the look and the step.
+        """
+        stored, found = self._read()
+        if found is not None and not found.is_unused:
+            raise LineageError(self.place, found.lineage, record.lineage)
+        self._create(record, stored)
+
+    def _create(self, record: ControlRecord, stored: bytes | None) -> None:
+        if not self._backing.putControl(record.encode(), stored):
+            raise StateUnavailableError(
+                self.place, "its control record changed while the run started", "Start again."
+            )
+
+    def replace(self, record: ControlRecord) -> None:
+        """Make `record` the state's, whoever's it is now; for one that no topology runs.
+
+        Raises
+        ------
+        StaleBatchError
+            When the record changed between the look and the step.
+        """
+        stored, found = self._read()
+        if not self._backing.putControl(record.encode(), stored):
+            raise StaleBatchError(None, None if found is None else found.token)
+
+    def begin(self, record: ControlRecord, check: Check | None = None) -> None:
         """Make `record` the state's record, and so its token the only one that may write.
 
         Parameters
         ----------
         record : ControlRecord
             What is begun: the log's lineage, the new token, what is committed.
-        listed : Token or None
-            The token the log knows this state to have held; None where the log doesn't list it.
-        adopted : frozenset of str
-            Further lineages whose state this log has taken over.
+        check : callable, optional
+            Raises where the record that is there can't be what the log left; see
+            :func:`~trident.states.judgement.judge`.
 
         Raises
         ------
-        LineageError, LostStateError, RewoundStateError
-            When the stored record is another log's, gone, or older than the log, or this object,
-            knows it was.
+        UnownedStateError
+            When there is no record, but something that would be taken for this state's.
         StaleBatchError
             When the state has already begun a later attempt.
         StateError
-            When this very attempt has begun there: another state is kept in the same place.
+            When this very attempt has begun there: another state is kept in the same place, or
+            another copy of the log has run.
         StateUnavailableError
             When the record changed between the look and the step.
         """
         incarnation = self._backing.incarnation()
-        stored, found = self._check(record.lineage, listed, adopted)
-        if found is not None and found.token > record.token:
-            raise StaleBatchError(record.token, found.token)
-        if found is not None and found.token == record.token:
+        stored, found = self._read()
+        if found is not None and found.lineage == record.lineage and found.token == record.token:
             # Every attempt begins a state once: whoever did so calls this place another name.
             raise StateError(
                 f"state {self.place}: attempt {record.token.attempt} of batch "
-                f"{record.token.txid} has begun there already, so two states of this topology are "
-                "kept in one place, perhaps under two names of one server. Give one of them "
-                "another prefix."
+                f"{record.token.txid} has begun there already. Either two states of this topology "
+                "are kept in one place, perhaps under two names of one server: give one of them "
+                "another prefix. Or another copy of this checkpoint has run: go on with the copy "
+                "that ran last and delete the other."
             )
-        self._check_announced(found)
+        if check is not None:
+            check(found)
+        if found is None or found.is_free_for(record.lineage):
+            self.check_vacant()
+        elif found.token > record.token:
+            raise StaleBatchError(record.token, found.token)
         if not self._backing.putControl(record.encode(), stored):
             raise StateUnavailableError(
                 self.place, "its control record changed while the batch began", "It is retried."
             )
         self._incarnation = incarnation
 
-    def _check_announced(self, found: ControlRecord | None) -> None:
-        """Raise where the store forgot an announcement: what was written before it went too.
+    def ready(self, record: ControlRecord) -> ControlRecord:
+        """Mark the record as ready, and confirm that everything written before is there to stay.
 
-        The log can't tell, because it lists a state by the batches that began there.
-        """
-        announced = self._announced
-        if announced is None:
-            return
-        if found is None:
-            raise LostStateError(self.place, announced.token)
-        if (found.token, found.committed) < (announced.token, announced.committed):
-            raise RewoundStateError(self.place, found.token, announced.token)
+        The mark is the attempt's last write. A store that later loses the end of what it has
+        acknowledged loses the mark before any of the batch's values, so whoever finds the mark
+        knows that the batch is whole.
 
-    def ready(self, record: ControlRecord) -> None:
-        """Confirm that everything written since ``begin(record)`` is still there, to stay.
+        Returns
+        -------
+        ControlRecord
+            What the store holds now, to be announced after the commit.
 
         Raises
         ------
@@ -254,57 +343,82 @@ class Control:
             When the server restarted or another took over, or the record is not the begun one:
             acknowledged writes may be lost, so the attempt fails.
         """
-        self._backing.persist()
-        found = self.read()
-        if found is not None and found.lineage == record.lineage and found.token > record.token:
-            raise StaleBatchError(record.token, found.token)
-        if found != record or self._backing.incarnation() != self._incarnation:
+        ready = record.confirmed()
+        marked = self._backing.putControl(ready.encode(), record.encode())
+        if not marked:
+            found = self.read()
+            if found is not None and found.lineage == record.lineage and found.token > record.token:
+                raise StaleBatchError(record.token, found.token)
+        else:
+            self._backing.persist()
+        # After the mark: a server that took over before it would have taken it, and lost writes.
+        if not marked or self._backing.incarnation() != self._incarnation:
             raise StateUnavailableError(
                 self.place,
                 "the store restarted or lost writes during the batch",
                 "The batch is retried; check the store's log if this repeats.",
             )
+        return ready
 
     def announce(self, record: ControlRecord) -> bool:
         """Tell readers that the attempt of `record` is committed, where it is still ours.
 
-        Returns whether the state now knows; False where a later attempt has begun already.
+        Parameters
+        ----------
+        record : ControlRecord
+            As :meth:`ready` returned it; as begun for a state that no log updates.
+
+        Returns
+        -------
+        bool
+            Whether the state now knows; False where a later attempt has begun already.
 
         Raises
         ------
-        LostWritesError
-            When the server restarted or another took over since ``ready(record)``: nobody knows
-            whether it kept what was confirmed, and the batch is committed already.
+        LostStateError, LostWritesError
+            When the store holds less than `record`: writes of the committed batch are lost.
         """
-        announced = record.announced()
-        replaced = self._backing.putControl(announced.encode(), record.encode())
-        if not replaced and self.read() != announced:
+        if self._backing.putControl(record.announced().encode(), record.encode()):
+            return True
+        found = self.read()
+        if found is None:
+            raise LostStateError(self.name, record.token, self.where, self.lasts)
+        if found.lineage != record.lineage or found.token > record.token:
             return False
-        # Only the server that confirmed the writes is known to have them under the announcement.
-        if self._incarnation is not None and self._backing.incarnation() != self._incarnation:
-            raise LostWritesError(self.place, record.token)
-        self._announced = announced
-        return True
+        # An earlier call may have been stored without an answer.
+        if found.token == record.token and found.committed >= record.token.txid:
+            return True
+        raise LostWritesError(self.name, record.token, self.where)
 
-    def catch_up(
-        self,
-        lineage: str,
-        committed: int,
-        exceptions: Mapping[int, int],
-        *,
-        listed: Token | None = None,
-        adopted: frozenset[str] = frozenset(),
-    ) -> None:
+    def catch_up(self, committed: ControlRecord, check: Check) -> None:
         """Tell readers what the log has committed, once at start, before the first batch.
 
         A crash between commit and announcement leaves the record behind the log; a record that
-        is not behind stays as it is. Raises as :meth:`begin` does.
+        is not behind stays as it is. A state that has none gets one, from which readers know that
+        it is there and waits for its first batch.
+
+        Parameters
+        ----------
+        committed : ControlRecord
+            What the log has committed; its token doesn't matter.
+        check : callable
+            As for :meth:`begin`.
+
+        Raises
+        ------
+        UnownedStateError
+            When there is no record, but something that would be taken for this state's.
+        StateUnavailableError
+            When the record changed between the look and the step.
         """
-        stored, found = self._check(lineage, listed, adopted)
-        if found is None:
-            return
-        caught_up = ControlRecord(lineage, found.token, committed, exceptions)
-        if found == caught_up or (found.lineage == lineage and found.committed >= committed):
-            return
-        if not self._backing.putControl(caught_up.encode(), stored):
-            raise StaleBatchError(None, found.token)
+        stored, found = self._read()
+        check(found)
+        if found is None or found.is_free_for(committed.lineage):
+            self.check_vacant()
+            return self._create(committed.waiting(), stored)
+        caught_up = replace(committed, token=found.token, ready=found.ready)
+        is_behind = found.lineage != committed.lineage or found.committed < committed.committed
+        if is_behind and not self._backing.putControl(caught_up.encode(), stored):
+            raise StateUnavailableError(
+                self.place, "its control record changed while the run began", "Start again."
+            )

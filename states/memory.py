@@ -45,8 +45,10 @@ class MemoryMap(IBackingMap):
     """
 
     codec = Codec.VALUES
+    lasts = False
 
     def __init__(self, id: str, size: int = 0, prefix: str = "") -> None:
+        self.prefix = prefix
         self._place = id, size, prefix
         with _DATABASES_LOCK:
             self._database = _DATABASES.setdefault(
@@ -94,6 +96,19 @@ class MemoryMap(IBackingMap):
         with self._database.lock:
             return list(self._database.entries.items())
 
+    def occupant(self) -> str | None:
+        with self._database.lock:
+            return next((f"the entry {key!r}" for key in self._database.entries), None)
+
+    def prefixes(self) -> list[str]:
+        with _DATABASES_LOCK:
+            databases = list(_DATABASES.items())
+        return sorted(
+            prefix
+            for (id, _, prefix), database in databases
+            if id == self._place[0] and database.control is not None
+        )
+
 
 @dataclass(frozen=True)
 class MemoryStore:
@@ -113,6 +128,7 @@ class MemoryStore:
     size: int = 0
     prefix: str | None = ""
     hosted: ClassVar[Literal["driver"]] = "driver"
+    map_type: ClassVar[type[IBackingMap]] = MemoryMap
 
     @property
     def identity(self) -> tuple[str, str, str]:

@@ -267,14 +267,13 @@ def _parsed_transactional(item: bytes) -> TransactionalValue:
 
 
 def _opaque_columns(data: Sequence[bytes | None]) -> OpaqueEntries | None:
-    """Parse all values at once, in a third of the time; None where any of them is no such value."""
+    """Look at all values by column, in a third of the time; None where any is no such value."""
     try:
-        rows = orjson.loads(
-            b"[%b]" % b",".join([_ABSENT if item is None else item for item in data])
-        )
+        # Each by itself: joined by commas, b"[1,2" and b"3]" would pass for one.
+        rows = list(map(orjson.loads, [_ABSENT if item is None else item for item in data]))
     except ValueError:
         return None
-    if len(rows) != len(data) or not set(map(type, rows)) <= {list}:
+    if not set(map(type, rows)) <= {list}:
         return None
     lengths = set(map(len, rows))
     if not lengths or not lengths <= {3, 4}:

@@ -8,7 +8,8 @@ from typing import Any
 
 from trident.states.backing_map import IBackingMap
 from trident.states.committed import CommittedReads
-from trident.states.keys import decode_key
+from trident.states.errors import StateError
+from trident.states.keys import decode_key, encode_key
 from trident.states.map_state import (
     ITupleCollection,
     Key,
@@ -63,6 +64,20 @@ class SnapshottableMap(CommittedReads, MapState, RemovableMapState, Snapshottabl
     def backing(self) -> IBackingMap:
         """The store."""
         return self.inner.backing
+
+    def check_single(self) -> None:
+        """Raise where entries are in the store, and the single value is not among them.
+
+        Asked once, where Storm's state is taken over: it would be counted from nothing.
+        """
+        found = self.inner.backing.occupant()
+        if found is None or self.inner.coded_store.multiGet([encode_key(self.key)])[0] is not None:
+            return
+        raise StateError(
+            f"state {self.control.place}: an aggregate without groups goes on from the entry "
+            f"{self.key[0]!r}, which is not there, but {found} is. Give the key that Storm's "
+            "globalKey named: snapshot_key="
+        )
 
     def get(self) -> Any:
         [value] = self.inner.multiGet([self.key])

@@ -105,6 +105,6 @@ def may_spread(
     return True
 
 
-def _progress(record: bytes) -> tuple[Token, int]:
+def _progress(record: bytes) -> tuple[Token, int, bool]:
     read = ControlRecord.decode(record)
-    return read.token, read.committed
+    return read.token, read.committed, bool(read.ready)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, get_args
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
 from trident.states.cached import CachedMap
@@ -18,12 +19,15 @@ from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.snapshottable import GLOBAL_KEY, SnapshottableMap, TupleCollectionMap
 from trident.states.state import StateFactory
 from trident.states.stored_map import StoredMap
+from trident.states.storm import StormMap
 from trident.states.transactional import TransactionalMap
 from trident.states.values import StateType
 
 _MAPS: Mapping[StateType, type[StoredMap]] = {
     kind.rules.kind: kind for kind in (OpaqueMap, TransactionalMap, NonTransactionalMap)
 }
+
+WrittenBy = Literal["trident", "storm"]
 
 
 class Store(Protocol):
@@ -35,6 +39,12 @@ class Store(Protocol):
         Where updates run: ``"executor"`` in tasks, ``"driver"`` all in the driver's process.
     identity : tuple of str
         (store, database, prefix); two states of one identity would overwrite each other.
+    map_type : type, optional
+        The class of the map that it opens: what the map can't do is then an error where it is
+        asked for, not when it is first opened.
+    check_place : callable, optional
+        Raises UsageError where the state can't be had, as far as is known without connecting.
+        Called on the driver, once a start, before anything is opened.
     """
 
     @property
@@ -74,6 +84,12 @@ class OpenedStore:
         kind = self.make if hasattr(self.make, "__qualname__") else type(self.make)
         return f"{kind.__module__}.{kind.__qualname__}", self.name or f"{id(self.make):x}", ""
 
+    @property
+    def map_type(self) -> type[IBackingMap] | None:
+        """The class of the map, where `make` is one."""
+        kind = self.make
+        return kind if isinstance(kind, type) and issubclass(kind, IBackingMap) else None
+
     def named(self, prefix: str) -> OpenedStore:
         """Return the store itself: `make` takes no prefix."""
         return self
@@ -105,8 +121,12 @@ class MapStateFactory(StateFactory):
         nobody takes, and no other updates.
     max_get, max_put : int
         How many keys to read and write at once; 0 leaves it to the store.
-    snapshot_key : sequence
-        Where the single value of an ungrouped aggregate is kept.
+    snapshot_key : sequence or None
+        Where the single value of an ungrouped aggregate is kept; None leaves it to the store,
+        which takes the key that Storm's state for it has by default.
+    written_by : str
+        ``"trident"``, or ``"storm"`` to read what Storm wrote and no topology has taken over:
+        then every entry counts, and the state can't be updated.
 
     Examples
     --------
@@ -122,7 +142,20 @@ class MapStateFactory(StateFactory):
     cache_size: int = 0
     max_get: int = 0
     max_put: int = 0
-    snapshot_key: Key = GLOBAL_KEY
+    snapshot_key: Key | None = None
+    written_by: WrittenBy = "trident"
+
+    def __post_init__(self) -> None:
+        if self.written_by not in get_args(WrittenBy):
+            raise ValueError(
+                f"written_by={self.written_by!r}; allowed are: {', '.join(get_args(WrittenBy))}"
+            )
+        prefix = self.identity[2]
+        if re.search("[\ud800-\udfff]", prefix):
+            raise ValueError(
+                f"{type(self.store).__name__}: prefix {prefix!r} holds half of a surrogate pair, "
+                "which has no UTF-8; give another prefix=, or the state another name="
+            )
 
     @classmethod
     def over(cls, store: Any, kind: StateType, options: Mapping[str, Any]) -> MapStateFactory:
@@ -161,6 +194,17 @@ class MapStateFactory(StateFactory):
         """
         return getattr(self.store, "buckets", None)
 
+    @property
+    def map_type(self) -> type[IBackingMap] | None:
+        """The class of the store's map, where the store tells it before it opens one."""
+        return getattr(self.store, "map_type", None)
+
+    def check_place(self) -> None:
+        """Ask the store whether the state can be had; raises UsageError where it can't."""
+        check: Callable[[], None] | None = getattr(self.store, "check_place", None)
+        if check is not None:
+            check()
+
     def named(self, name: str) -> Self:
         """Return the factory of the state called `name`: its default prefix is filled in."""
         store = self.store.named(name)
@@ -176,13 +220,17 @@ class MapStateFactory(StateFactory):
         """Open the store and return the state, for the calling process."""
         inner = self.makeMap()
         lists = Ability.LIST in abilities(inner.backing)
-        return (TupleCollectionMap if lists else SnapshottableMap)(inner, self.snapshot_key)
+        stores_key: Key = getattr(self.store, "snapshot_key", GLOBAL_KEY)
+        key = stores_key if self.snapshot_key is None else self.snapshot_key
+        return (TupleCollectionMap if lists else SnapshottableMap)(inner, key)
 
     def makeMap(self) -> StoredMap:
         """Open the store and return the bare map state over its layers."""
         backing = self.store.open()
         if self.max_get or self.max_put:
             backing = MicroBatchMap(backing, self.max_get, self.max_put)
+        if self.written_by == "storm":
+            return StormMap(self.kind, backing, self.serializer)
         return _MAPS[self.kind](CountedMap(self._cached(backing)), self.serializer)
 
     def _cached(self, backing: IBackingMap) -> IBackingMap:

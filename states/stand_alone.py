@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trident.states.control import BURNT, Control, ControlRecord
+from trident.states.errors import LineageError
 from trident.states.values import Token
 
 STAND_ALONE = "stand-alone"
@@ -23,6 +24,10 @@ def begin_stand_alone(control: Control, txid: int) -> ControlRecord:
         When the state belongs to a topology.
     """
     found = control.read()
+    if found is not None and found.is_free_for(STAND_ALONE):
+        found = None
+    if found is not None and found.lineage != STAND_ALONE:
+        raise LineageError(control.place, found.lineage, STAND_ALONE)
     attempt = 0
     exceptions: dict[int, int] = {}
     if found is not None:

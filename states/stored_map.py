@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from trident.states.attempt import Attempt
 from trident.states.backing_map import Ability, IBackingMap, abilities
@@ -42,7 +42,7 @@ class StoredMap(CommittedReads, MapState, RemovableMapState):
         Makes bytes of values, for stores that exchange bytes.
     """
 
-    rules: ClassVar[Rules]
+    rules: Rules
 
     def __init__(self, backing: IBackingMap, serializer: Serializer | None = None) -> None:
         serializer = serializer or JSONSerializer()
@@ -85,6 +85,11 @@ class StoredMap(CommittedReads, MapState, RemovableMapState):
         from trident.states.stack import MapStateFactory, OpenedStore
 
         return MapStateFactory(OpenedStore(open, hosted, name), cls.rules.kind, **options)
+
+    @property
+    def coded_store(self) -> IBackingMap:
+        """The store past any cache, as a map of encoded keys and value objects."""
+        return self._readers_store
 
     @property
     def kind(self) -> StateType:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
+
+from trident.states.errors import CorruptStateError
+from trident.states.keys import decode_key
+
+_NO_NUMBERS = frozenset({str, bytes, list, dict})
 
 
 class Combiner(Protocol):
@@ -15,6 +20,42 @@ class Combiner(Protocol):
 
     def combine(self, left: Any, right: Any) -> Any:
         """Return what two partial results make together."""
+
+
+def check_addable(keys: Sequence[bytes], stored: Sequence[Any]) -> None:
+    """Raise where a stored value is none that a combiner which `adds` can add to.
+
+    Parameters
+    ----------
+    keys : sequence of bytes
+        Encoded, parallel to `stored`.
+    stored : sequence
+        The values before the addition, None for absent ones.
+
+    Raises
+    ------
+    CorruptStateError
+        Names the first such key.
+
+    Examples
+    --------
+    >>> check_addable([b"cat", b"dog"], [2, "many"])
+    Traceback (most recent call last):
+    ...
+    trident.states.errors.CorruptStateError: the value of key ('dog',) can't be read: 'many' is a
+    str, and numbers are added to it. Put back the number that it was, remove the key, or begin anew
+    in a state of another name.
+    """
+    if _NO_NUMBERS.isdisjoint(map(type, stored)):
+        return
+    for key, value in zip(keys, stored, strict=True):
+        if type(value) in _NO_NUMBERS:
+            raise CorruptStateError(
+                f"the value of key {decode_key(key)!r}",
+                f"{value!r:.80} is a {type(value).__name__}, and numbers are added to it",
+                "Put back the number that it was, remove the key, or begin anew in a state of "
+                "another name.",
+            )
 
 
 class Reducer(Protocol):

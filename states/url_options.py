@@ -15,7 +15,8 @@ from trident.states.values import StateType
 _MODES = {kind.value.replace("-", ""): kind for kind in StateType}
 _SERIALIZERS = {"json": JSONSerializer, "pickle": PickleSerializer}
 _COUNTS = {"cache": "cache_size", "max_get": "max_get", "max_put": "max_put"}
-_COMMON = ("mode", "prefix", "serializer", *_COUNTS)
+_WRITERS = {"trident": "trident", "storm": "storm"}
+_COMMON = ("mode", "prefix", "serializer", "snapshot_key", "written_by", *_COUNTS)
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 _SECRET = re.compile("passw|passphrase|pwd|secret|token|auth|credential|api[-_]?key", re.IGNORECASE)
 
@@ -32,7 +33,7 @@ class URLOptions:
         None where it wasn't given, and the state's name is to be taken; empty for bare keys.
     state : dict
         Parameters of :class:`~trident.states.stack.MapStateFactory` that were given: `cache_size`,
-        `max_get`, `max_put`, `serializer`.
+        `max_get`, `max_put`, `serializer`, `snapshot_key`, `written_by`.
     own : dict
         The scheme's own options that were given.
     """
@@ -72,9 +73,15 @@ def read_options(scheme: str, given: Mapping[str, str], own: Mapping[str, type])
         For an option that is unknown, or whose value is not of its type.
     """
     _check_names(scheme, given, sorted({*_COMMON, *own}))
-    state = {name: _count(scheme, key, given[key]) for key, name in _COUNTS.items() if key in given}
+    state: dict[str, Any] = {
+        name: _count(scheme, key, given[key]) for key, name in _COUNTS.items() if key in given
+    }
     if "serializer" in given:
         state["serializer"] = _choice(scheme, "serializer", given, _SERIALIZERS)()
+    if "snapshot_key" in given:
+        state["snapshot_key"] = (_str(scheme, "snapshot_key", given["snapshot_key"]),)
+    if "written_by" in given:
+        state["written_by"] = _choice(scheme, "written_by", given, _WRITERS)
     return URLOptions(
         _choice(scheme, "mode", given, _MODES) if "mode" in given else StateType.OPAQUE,
         given.get("prefix"),

@@ -151,6 +151,7 @@ def _check_marks(scheme: str, rest: str) -> None:
     for problem, pattern, advice in (
         ("a space or a line break", r"\s|[\0-\x1f]", "Strip it, or write a space as %20."),
         ("a #", "#", "Write it as %23."),
+        ("half of a surrogate pair", "[\ud800-\udfff]", "It has no UTF-8: take it out."),
         ("a % that no two hexadecimal digits follow", "%(?![0-9a-fA-F]{2})", "Write it as %25."),
     ):
         if re.search(pattern, rest):

@@ -66,9 +66,9 @@ class Backend:
 
 
 _ENTRY = frozenset({Ability.ENTRY})
-_FENCED = frozenset({Ability.FENCED, Ability.REMOVE, Ability.LIST})
+_FENCED = frozenset({Ability.FENCED, Ability.REMOVE, Ability.LIST, Ability.LOOK})
 _REDIS = _FENCED | _ENTRY
-_CLUSTER = _REDIS - {Ability.LIST}
+_CLUSTER = _REDIS - {Ability.LIST, Ability.LOOK}
 
 
 BACKENDS = [
@@ -138,7 +138,7 @@ BACKENDS = [
         "HBase",
         "{server}/trident/states?timeout=60&prefix={own}",
         "hbase_server",
-        frozenset({Ability.VERSIONED}),
+        frozenset({Ability.VERSIONED, Ability.LOOK}),
         "hbase",
         runs=4,
     ),

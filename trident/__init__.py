@@ -1,15 +1,22 @@
 """Trident-style streams on Spark with external state that is exact.
 
 Everything a user needs is here; a name is loaded when it is first used, so that importing the
-package costs nothing and needs neither Spark nor any store's driver.
+package costs nothing and needs neither Spark nor any store's driver. The packages ``backends``,
+``spark`` and ``states`` are loaded so too.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from trident import backends as backends
+    from trident import spark as spark
+    from trident import states as states
     from trident.backends.urls import state_from_url
     from trident.batch.adoption import Adoption
     from trident.builtin import (
@@ -112,6 +119,7 @@ _HOMES = {
     "trident_state": "TridentState",
     "tuples": "TridentTuple",
 }
+_PACKAGES = frozenset({"backends", "spark", "states"})
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
@@ -181,15 +189,19 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "spark":  # so that `import trident` is enough for trident.spark.local_session()
-        return import_module("trident.spark")
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'trident' has no attribute {name!r}")
-    value = getattr(import_module(f"trident.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # to which any name, also one that is mistyped, would be there then
+
+    def __getattr__(name):
+        if name in _PACKAGES:
+            return import_module(f"trident.{name}")
+        if name not in _HOME_OF:
+            raise AttributeError(f"module 'trident' has no attribute {name!r}")
+        value = getattr(import_module(f"trident.{_HOME_OF[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    # Whoever lists a module takes all that it lists: help() should not fail for want of Spark.
+    absent = {"spark"} if find_spec("pyspark") is None else set()
+    return sorted({*__all__, *_PACKAGES, "__version__"} - absent)

@@ -147,7 +147,9 @@ class Aggregatable(ABC):
         Returns
         -------
         TridentState
-            To be queried; its new values are the group fields and the output.
+            To be queried; its new values are the group fields and the output. A batch without
+            tuples combines a combiner's zero with an ungrouped value, which exists from then on;
+            it reduces nothing onto any.
 
         Examples
         --------

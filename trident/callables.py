@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from trident.annotations import callable_name, item_annotation, return_annotation, row_types
 from trident.errors import EmittedValueError, OperationTypeError, described
@@ -90,6 +90,9 @@ class _Adapted:
     def __post_init__(self) -> None:
         deterministic = getattr(self.function, "deterministic", True)
         object.__setattr__(self, "deterministic", bool(deterministic))
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self  # it has nothing to prepare, so that partitions may share it
 
     @cached_property
     def label(self) -> str:

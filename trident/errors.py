@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from trident.failures import OperationError
 from trident.states.errors import (
+    CopiedLogError,
     CorruptStateError,
     FailedException,
     LineageError,
     LongOverflowError,
     LostStateError,
     LostWritesError,
+    NoStateError,
     RewoundStateError,
     SerializationError,
     StaleBatchError,
     StateError,
     StateUnavailableError,
     TridentError,
+    UnownedStateError,
 )
 from trident.states.url_errors import StateURLError
 from trident.states.usage_errors import UsageError, masked
 
 __all__ = [
+    "CopiedLogError",
     "CorruptStateError",
     "DuplicateNameError",
     "EmittedValueError",
@@ -31,6 +35,7 @@ __all__ = [
     "LongOverflowError",
     "LostStateError",
     "LostWritesError",
+    "NoStateError",
     "OperationError",
     "OperationTypeError",
     "PlanError",
@@ -41,6 +46,7 @@ __all__ = [
     "StateURLError",
     "StateUnavailableError",
     "TridentError",
+    "UnownedStateError",
     "UsageError",
     "ValueTypeError",
     "described",
@@ -126,4 +132,4 @@ def described(value: object) -> str:
 
 
 class GuaranteeWarning(UserWarning):
-    """A state of the topology cannot be exact with the source that feeds it."""
+    """A state can't be exact with the source that feeds it, or ends before its checkpoint."""

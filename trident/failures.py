@@ -144,6 +144,18 @@ def operation_error(
     return shown
 
 
+def without_frames(error: TridentError) -> TridentError:
+    """The same error, whose text says it all, without the way it took through the library.
+
+    What it follows from keeps its text too: a store's driver alone shows fifty lines of its own.
+    """
+    followed: BaseException | None = error
+    while followed is not None and followed.__traceback__ is not None:
+        followed.__traceback__ = None
+        followed = followed.__cause__ or followed.__context__
+    return error
+
+
 def describe(fields: Sequence[str], row: Sequence[Any]) -> str:
     """A tuple in one line, every long value shortened.
 

@@ -6,8 +6,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trident.batch.states import BatchState
-from trident.plan.nodes import Node, StateQueryNode, StateUpdateNode, StaticStateNode
+from trident.plan.nodes import (
+    Node,
+    SourceNode,
+    StateQueryNode,
+    StateUpdateNode,
+    StaticStateNode,
+)
 from trident.plan.plan import BatchGroup
+from trident.state_updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
 from trident.states.backing_map import layers
 from trident.states.cached import CachedMap
 from trident.states.committed import CommittedReads
@@ -18,6 +25,8 @@ from trident.states.state import State
 
 # An attempt that was overtaken can't commit whatever it reads; its reads need no limit.
 _NO_HORIZON = 2**63
+
+_SINGLE = CombinerAggStateUpdater | ReducerAggStateUpdater
 
 StateNode = StateUpdateNode | StaticStateNode
 
@@ -56,7 +65,11 @@ def close_states(states: Iterable[State]) -> None:
 def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
     """The states that a group updates, by name, as the batch runner sees them."""
     return {
-        node.state.name: BatchState(state.control, getattr(state, "kind", None))
+        node.state.name: BatchState(
+            state.control,
+            getattr(state, "kind", None),
+            getattr(state, "check_single", None) if isinstance(node.updater, _SINGLE) else None,
+        )
         for node, state in states.items()
         if isinstance(node, StateUpdateNode)
     }
@@ -88,13 +101,14 @@ def counted(states: Iterable[State]) -> tuple[int, int, int]:
 
 
 def schemas(group: BatchGroup) -> dict[str, str]:
-    """The schema of each stream, by its id, as the log keeps it.
+    """The schema of each stream, by its id, as the log keeps it, with an output mode of its own.
 
     Spout groups have one log whichever engine runs them, so that this is for all engines.
     """
-    return {
-        source.stream_id: ", ".join(
-            f"{name} {kind}" if kind else name for name, kind in source.fields.types.items()
-        )
-        for source in group.sources
-    }
+    return {source.stream_id: _schema(source) for source in group.sources}
+
+
+def _schema(source: SourceNode) -> str:
+    fields = source.fields.types.items()
+    text = ", ".join(f"{name} {kind}" if kind else name for name, kind in fields)
+    return text if source.output_mode == "append" else f"{text}; {source.output_mode}"

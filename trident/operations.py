@@ -1,9 +1,12 @@
 """What a user writes: functions, filters, aggregators, updaters and queries.
 
-All operations are pickled to where they run (the driver, executors, or the process of the local
-engine). `prepare` is called there once per task and batch, before the first tuple; a batch may be
-tried again, so every operation may see a tuple more than once. Raise `FailedException` to fail
-the attempt; any other exception stops the run.
+Each partition of a step has an operation of its own. On Spark it is pickled to every task, so once
+a batch and partition, and prepared there before the first tuple. The local engine makes a copy
+(``copy.deepcopy``) for each partition, prepared once a run; where a step has one partition only, it
+is the object that the topology was given.
+
+A batch may be tried again, so every operation may see a tuple more than once. Raise
+`FailedException` to fail the attempt; any other exception stops the run.
 """
 
 from __future__ import annotations
@@ -80,10 +83,15 @@ class Operation:
     output_types: Sequence[object] | None = None
 
     def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
-        """Get ready to run; called where the operation runs, before the first tuple."""
+        """Get ready to run; called where the operation runs, before the first tuple.
+
+        Once a task on Spark; once a partition and run on the local engine and in queries.
+        """
 
     def cleanup(self) -> None:
-        """Release what `prepare` took; called when the task ends, not after a killed process."""
+        """Release what `prepare` took, once for each time it was called, at the end of the task or
+        run; not after a killed process.
+        """
 
     def infer_types(self, inputs: Fields) -> Sequence[str | None]:
         """Spark types of the outputs, as far as they are known, in order.

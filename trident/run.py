@@ -9,11 +9,15 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from trident.batch.progress import BatchProgress
-from trident.failures import OperationError
+from trident.failures import OperationError, without_frames
+from trident.interrupts import interrupted, interruptible
 from trident.states.errors import TridentError
+
+if TYPE_CHECKING:
+    from trident.drpc.service import LocalDRPC
 
 _logger = logging.getLogger("trident")
 _REMEMBERED = 100
@@ -102,9 +106,11 @@ class GroupRun(ABC):
     def ended(self, failure: BaseException | None = None) -> None:
         """Clock: no batch will follow; called once."""
         if isinstance(failure, OperationError):
-            # It shows the user's frames; those of the batch's thread would bury them.
-            failure.__traceback__ = None
             _logger.debug("%s stopped by a user's exception:\n%s", self.group, failure.details)
+        elif isinstance(failure, TridentError):
+            _logger.debug("%s stopped", self.group, exc_info=failure)
+        if isinstance(failure, TridentError):
+            failure = without_frames(failure)
         with self._lock:
             self._failure = failure
             self._ended.set()
@@ -125,7 +131,7 @@ class Run:
     ----------
     groups : iterable of GroupRun
         The groups, already started.
-    drpc : object
+    drpc : LocalDRPC
         What answers :attr:`drpc`.
     on_end : callable
         Called once when no group can run a batch any more, in whatever thread: releases the
@@ -138,6 +144,9 @@ class Run:
     Groups are independent: one that fails leaves the others running until :meth:`stop`, as
     streaming queries do; :meth:`awaitTermination` raises at the first failure.
     """
+
+    drpc: LocalDRPC
+    """Answers the topology's queries, in the process and thread that asks."""
 
     def __init__(
         self,
@@ -152,6 +161,7 @@ class Run:
         self._on_end = on_end
         self._on_close: Callable[[], None] | None = on_close
         self._delivered: BaseException | None = None
+        self._abandoned = False
         self._changed = threading.Condition()
         self._running = len(self.groups)
         self._finished = threading.Event()
@@ -200,6 +210,11 @@ class Run:
     def awaitTermination(self, timeout: float | None = None) -> bool:
         """Wait until all groups have ended or one has failed, `timeout` seconds at most.
 
+        Ctrl-C meanwhile stops the run as :meth:`stop` does, after the batch under way, and then
+        raises `KeyboardInterrupt`; uncaught, it ends the program without a traceback, with the
+        status 130 that shells show for Ctrl-C. A second Ctrl-C doesn't wait for the batch: the
+        next start tries it again.
+
         Returns
         -------
         bool
@@ -209,16 +224,32 @@ class Run:
         ------
         BaseException
             What the first failed group failed with.
+        KeyboardInterrupt
+            After Ctrl-C, when everything has stopped.
         """
+        with interruptible():
+            try:
+                self._wait(timeout)
+            except KeyboardInterrupt:
+                self._abandoned = True  # by a second one, until the first has done its work
+                self.stop()
+                self._abandoned = False
+                self._raise_failure()
+                raise interrupted() from None
+        if (failure := self.exception()) is not None:
+            raise failure
+        return self._finished.is_set()
+
+    def _wait(self, timeout: float | None) -> None:
+        """Wait for the end, the first failure, or the time."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             with self._changed:
-                self._raise_failure()
-                if self._finished.is_set():
-                    return True
+                if self._finished.is_set() or self.exception() is not None:
+                    return
                 remaining = None if deadline is None else deadline - time.monotonic()
                 if remaining is not None and remaining <= 0:
-                    return False
+                    return
                 self._changed.wait(remaining)
 
     def processAllAvailable(self) -> None:
@@ -256,6 +287,8 @@ class Run:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._abandoned:
+            return
         delivered = self._delivered
         self.stop()
         failure = self.exception()

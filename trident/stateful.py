@@ -54,6 +54,13 @@ class Stateful(Aggregatable):
         outputs : fields
             The fields it appends.
 
+        Raises
+        ------
+        PlanError
+            For a field that isn't there or isn't new, a query that the state can't answer, and a
+            key of another type than the state's, as far as both are known: such a key is never
+            found. The message has the conversion to write.
+
         Examples
         --------
         >>> from trident import MapGet, MemoryMapState, TridentTopology
@@ -74,7 +81,8 @@ class Stateful(Aggregatable):
             what = f"{call}: no output fields for"
             advice = "Name the fields that it appends as the last argument."
             raise OperationTypeError(what, operation_name(function), (), advice)
-        check_queryable(call, function, inputs or Fields(), state._node)
+        check_selection(call, inputs or Fields(), self._node.fields)
+        check_queryable(call, function, self._node, inputs or Fields(), state._node)
         node = self._builder.add(
             StateQueryNode,
             parent=self._node,

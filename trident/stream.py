@@ -241,7 +241,7 @@ class Stream(Stateful):
         self, inputs: FieldsLike, aggregator: AnyAggregator, outputs: FieldsLike, /
     ) -> Stream: ...
     def partitionAggregate(self, *arguments: Any) -> Stream:
-        """Aggregate each partition by itself, also one without tuples:
+        """Aggregate each partition by itself, also one without tuples, and in a batch without any:
         ``partitionAggregate([inputs,] aggregator, outputs)``; only the outputs remain.
         """
         return self._stream(self._partition_aggregate(arguments))

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from trident.annotations import known_type
-from trident.errors import OperationTypeError, PlanError
+from trident.errors import OperationTypeError, PlanError, TridentError
+from trident.failures import without_frames
 from trident.fields import Fields
 from trident.plan.builder import Builder
 from trident.plan.explain import explain
 from trident.plan.guarantee import STRENGTH
 from trident.plan.mermaid import to_mermaid
-from trident.plan.nodes import DRPCNode, MergeNode, SourceNode, StaticStateNode
+from trident.plan.nodes import DRPCNode, MergeNode, OutputMode, SourceNode, StaticStateNode
 from trident.plan.plan import Plan
 from trident.plan.start import check_start
 from trident.spouts.interfaces import IBatchSpout, ITridentSpout
 from trident.states.state import StateLike
 from trident.stream import Stream
 from trident.trident_state import TridentState
+from trident.trigger import Trigger
 
 if TYPE_CHECKING:
     from trident.batch.adoption import Adopt
     from trident.batch.failures import OnFailure
     from trident.run import Run
+
+_logger = logging.getLogger("trident")
 
 Kind = Literal["opaque", "transactional", "non-transactional"]
 
@@ -31,8 +38,8 @@ Kind = Literal["opaque", "transactional", "non-transactional"]
 class TridentTopology:
     """Declares streams, states and queries, and starts them.
 
-    Declaring runs nothing. A topology may be started several times, as long as each run has its
-    own checkpoint and states.
+    Declaring runs nothing. A topology may be started again when its run has ended; a second run
+    beside it is declared by itself, with a checkpoint and states of its own.
 
     Examples
     --------
@@ -50,8 +57,16 @@ class TridentTopology:
 
     def __init__(self) -> None:
         self._builder = Builder()
+        self._run: Run | None = None
 
-    def newStream(self, id: str, source: Any, kind: Kind | None = None) -> Stream:
+    def newStream(
+        self,
+        id: str,
+        source: Any,
+        kind: Kind | None = None,
+        *,
+        outputMode: OutputMode | None = None,
+    ) -> Stream:
         """Begin a stream.
 
         Parameters
@@ -64,6 +79,10 @@ class TridentTopology:
             ``"opaque"``, ``"transactional"`` or ``"non-transactional"``: how a batch is replayed.
             By default what the spout says, which can only be made weaker, and ``"opaque"`` for a
             DataFrame.
+        outputMode : str, optional
+            For a DataFrame that aggregates, as in Structured Streaming, which of its rows are a
+            batch: ``"append"`` (default) those that can't change any more, ``"update"`` those
+            that changed, ``"complete"`` all. The streams of a batch group have one.
 
         Returns
         -------
@@ -73,13 +92,12 @@ class TridentTopology:
         Raises
         ------
         PlanError
-            For an id in use, a source that is none, a batch DataFrame, an unknown kind.
+            For an id in use, a source that is none, a batch DataFrame, an unknown kind or output
+            mode, the output mode of a spout.
         """
         stream_id = self._builder.check_stream_id("newStream", id)
-        return Stream(
-            self._builder,
-            self._builder.add(SourceNode, stream_id=stream_id, **source_parts(source, kind)),
-        )
+        parts = source_parts(source, kind, outputMode)
+        return Stream(self._builder, self._builder.add(SourceNode, stream_id=stream_id, **parts))
 
     def newDRPCStream(self, function: str) -> Stream:
         """Begin a query: ``run.drpc.execute(function, args)`` gives it one tuple, ``args``.
@@ -159,10 +177,12 @@ class TridentTopology:
         spark: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         *,
-        trigger: float | Literal["available"] | None = None,
+        trigger: Trigger = None,
         retries: int = 3,
         on_failure: OnFailure = "stop",
+        patience: float = 600.0,
         adopt: Adopt | None = None,
+        accept_loss: Mapping[str, int] = MappingProxyType({}),
     ) -> Run:
         """Run the topology.
 
@@ -174,16 +194,27 @@ class TridentTopology:
             The folder of the log; without it a temporary one, and nothing can be resumed.
         trigger : float or "available", optional
             Seconds from the begin of a batch to that of the next, or ``"available"``: all there is
-            now, then end. By default the next batch begins when one is done.
+            now, then end. By default, and with 0, the next batch begins when one is done.
         retries : int
             How often a failed batch is tried again.
         on_failure : str
             What follows then: ``"stop"`` keeps the batch for the next start, ``"dead-letter"``
             commits it without any update.
+        patience : float
+            How many seconds a batch waits for a store, or the log's disk, that is away; by
+            default 10 minutes. Such a batch has not failed: it is tried again after growing
+            pauses, whatever `retries` and `on_failure` say, and kept when the run stops at last.
+            Counted from the first failure of a batch to the begin of its last attempt, so give
+            more than a batch takes. A store that is away when the topology starts is not waited
+            for.
         adopt : path, mapping, Adoption or StormState, optional
             An old checkpoint whose state this one takes over, once; where that is gone, the
             ``lineage`` of the state, and whether the batch ``in_flight`` is ``"committed"`` or to
             ``"burn"``. For state that Storm wrote, ``{"base": its last txid}``.
+        accept_loss : mapping of str to int, optional
+            ``{"count": 5}`` goes on although the state ``count`` has lost writes of batch 5 that
+            were committed, as the error that stopped the run said. It is kept in the log, and has
+            no effect on any other batch.
 
         Returns
         -------
@@ -193,37 +224,59 @@ class TridentTopology:
         Raises
         ------
         PlanError
-            For arguments out of range, a plan with nothing to run, or a step that the engine can't
-            run.
+            For arguments out of range, a plan with nothing to run or one that runs already, or a
+            step that the engine can't run.
 
         Warns
         -----
         GuaranteeWarning
             For each state that can't be exact.
         """
+        if self._run is not None and self._run.isActive:
+            advice = (
+                "Call stop() on what its start() returned. To run it twice, declare a second one, "
+                "with a checkpoint and states of its own."
+            )
+            raise PlanError("start: this topology runs already", "", (), advice)
         plan = self.plan()
-        check_start(plan, spark, checkpoint, trigger, retries, on_failure, adopt)
+        check_start(
+            *(plan, spark, checkpoint, trigger, retries, on_failure, patience, adopt, accept_loss)
+        )
         options: dict[str, Any] = {
             "checkpoint": checkpoint,
             "trigger": trigger,
             "retries": retries,
             "on_failure": on_failure,
+            "patience": patience,
             "adopt": adopt,
+            "accept_loss": accept_loss,
         }
-        if spark is None:
-            from trident.local.start import start as start_local
+        try:
+            if spark is None:
+                from trident.local.start import start as start_local
 
-            return start_local(plan, **options)
-        from trident.spark.start import start as start_on_spark  # pyspark is optional
+                self._run = start_local(plan, **options)
+            else:
+                from trident.spark.start import start as start_on_spark  # pyspark is optional
 
-        return start_on_spark(plan, spark, **options)
+                self._run = start_on_spark(plan, spark, **options)
+        except TridentError as error:
+            _logger.debug("the topology does not start", exc_info=True)
+            raise without_frames(error) from error.__cause__
+        return self._run
 
 
-def source_parts(source: Any, kind: str | None) -> dict[str, Any]:
-    """Fields, kind and clock of what a stream is made of."""
+def source_parts(source: Any, kind: str | None, output_mode: str | None) -> dict[str, Any]:
+    """Fields, kind, clock and output mode of what a stream is made of."""
     if kind is not None and kind not in STRENGTH:
         raise PlanError("newStream: no kind of source is", str(kind), STRENGTH)
+    modes = get_args(OutputMode)
+    if output_mode is not None and output_mode not in modes:
+        raise PlanError("newStream: no output mode is", str(output_mode), modes)
     if isinstance(source, IBatchSpout | ITridentSpout):
+        if output_mode is not None:
+            advice = "Leave it out: it says which rows of an aggregating DataFrame are a batch."
+            raise PlanError("newStream: a spout has no output mode, found", output_mode, (), advice)
         declared = Fields.of(source.getOutputFields())
         _check_no_stronger(source, kind)
         parts = {"kind": kind or source.kind, "clock": "spout"}
@@ -233,7 +286,8 @@ def source_parts(source: Any, kind: str | None) -> dict[str, Any]:
             raise OperationTypeError("newStream: the DataFrame isn't a stream", "", (), advice)
         columns = source.schema.fields
         declared = Fields.typed((c.name, known_type(c.dataType.simpleString())) for c in columns)
-        parts = {"kind": kind or "opaque", "clock": "dataframe"}
+        mode = output_mode or "append"
+        parts = {"kind": kind or "opaque", "clock": "dataframe", "output_mode": mode}
     else:
         what = "newStream: a streaming DataFrame or a spout is due, found"
         found = f"the class {source.__name__}" if isinstance(source, type) else repr(source)[:60]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from numbers import Integral, Real
 from types import NoneType
 from typing import Any
@@ -15,6 +15,23 @@ PYTHON_TYPES: dict[str | None, type] = {
     **{"string": str, "boolean": bool, "binary": bytes},
 }
 """The Python type of each Spark type that is checked; values of others are left to Spark."""
+
+_LIMITS = {"long": 2**63, "int": 2**31, "short": 2**15, "byte": 2**7}
+_TEXT = ("char", "varchar")
+
+
+def value_sort(kind: str) -> object:
+    """What the values of a type are: their Python type, else the type's name without parameters.
+
+    Equal values of one sort are one key, whatever their types: 1 is the same as long and as int.
+
+    Examples
+    --------
+    >>> value_sort("long") is value_sort("int"), value_sort("decimal(4,2)"), value_sort("char(9)")
+    (True, 'decimal', <class 'str'>)
+    """
+    head = kind.partition("(")[0].partition("<")[0]
+    return str if head in _TEXT else PYTHON_TYPES.get(head, head)
 
 
 def conformed(operation: str, field: str, kind: str, values: Sequence[Any]) -> Sequence[Any]:
@@ -38,7 +55,7 @@ def conformed(operation: str, field: str, kind: str, values: Sequence[Any]) -> S
     Raises
     ------
     EmittedValueError
-        For a value of another type.
+        For a value of another type, and a whole number of more bits.
 
     Examples
     --------
@@ -51,23 +68,53 @@ def conformed(operation: str, field: str, kind: str, values: Sequence[Any]) -> S
     long: emit that type, or declare another
     """
     wanted = PYTHON_TYPES[kind]
-    if set(map(type, values)) <= {wanted, NoneType}:
+    found = set(map(type, values))
+    if found <= {wanted, NoneType} and (wanted is not int or _in_range(kind, values, found)):
         return values
-    return [_converted(operation, field, kind, wanted, value) for value in values]
+    made = []
+    for value in values:
+        right = _converted(wanted, value)
+        if right is None is not value:
+            raise misfit(operation, field, kind, value)
+        if wanted is int and not _in_range(kind, (right,), {type(right)}):
+            raise misfit(operation, field, kind, value)
+        made.append(right)
+    return made
 
 
-def _converted(operation: str, field: str, kind: str, wanted: type, value: Any) -> Any:
-    if value is None or type(value) is wanted:
-        return value
-    if not isinstance(value, bool):
-        if wanted is int and isinstance(value, Integral):
-            return int(value)
-        if wanted is float and isinstance(value, Real):
-            return float(value)
-        if isinstance(value, wanted):
-            return value
+def fits(kind: str, value: object) -> bool:
+    """Whether a field of the type, one of :data:`PYTHON_TYPES`, can have the value."""
+    try:
+        conformed("", "", kind, (value,))
+    except EmittedValueError:
+        return False
+    return True
+
+
+def misfit(operation: str, field: str, kind: str, value: object) -> EmittedValueError:
+    """The error for a value that a field of the type can't have."""
     problem = (
         f"emitted {described(value)} for the field {field!r}, which is declared {kind}: "
         "emit that type, or declare another"
     )
-    raise EmittedValueError(operation, problem)
+    return EmittedValueError(operation, problem)
+
+
+def _converted(wanted: type, value: Any) -> Any:
+    """The value as the type, None where it is none."""
+    if value is None or type(value) is wanted:
+        return value
+    if isinstance(value, bool):
+        return None
+    if wanted is int and isinstance(value, Integral):
+        return int(value)
+    if wanted is float and isinstance(value, Real):
+        return float(value)
+    return value if isinstance(value, wanted) else None
+
+
+def _in_range(kind: str, values: Sequence[Any], types: Set[type]) -> bool:
+    """Whether integers have no more bits than their type; nulls are passed over."""
+    some = [value for value in values if value is not None] if NoneType in types else values
+    limit = _LIMITS[kind]
+    return not some or (min(some) >= -limit and max(some) < limit)

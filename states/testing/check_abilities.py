@@ -354,3 +354,22 @@ class ListChecks(Checks):
             assert backing.multiGet([key_of(backing, "key")]) == [None]
         with backing.snapshot():
             assert backing.getControl() is None
+
+
+class LookChecks(Checks):
+    """``occupant``."""
+
+    @needs(Ability.LOOK)
+    def test_entries_without_a_record_are_noticed(self, backing: IBackingMap) -> None:
+        assert backing.occupant() is None, "nothing is in an empty store"
+        backing.multiPut([key_of(backing, "dog")], [value_of(backing, 1)])
+        other = self.reopen(backing)
+        found = other.occupant()
+        other.close()
+        assert found is not None, "occupant() names an entry where there is one"
+        assert "dog" in found, "occupant() names the entry by its key"
+
+    @needs(Ability.LOOK)
+    def test_a_record_is_no_entry(self, backing: IBackingMap) -> None:
+        begun(backing, record(1))
+        assert backing.occupant() is None, "occupant() passes over the state's control record"

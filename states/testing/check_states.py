@@ -54,8 +54,7 @@ def batch(state: StoredMap, own: ControlRecord, **amounts: int) -> None:
     state.beginCommit(own)
     plus(state, **amounts)
     state.commit(own)
-    state.control.ready(own)
-    state.control.announce(own)
+    state.control.announce(state.control.ready(own))
 
 
 class OpaqueChecks(Checks):
@@ -309,8 +308,8 @@ class OpaqueChecks(Checks):
 
     def test_a_single_value_is_kept(self, state: StoredMap) -> None:
         total = SnapshottableMap(state)
-        assert total.get() is None
         total.beginCommit(1)
+        assert total.get() is None
         assert total.update(Plus(2)) == 2
         total.commit(1)
         total.beginCommit(2)

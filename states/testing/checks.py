@@ -5,12 +5,14 @@ from __future__ import annotations
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import pytest
 
 from trident.states.backing_map import Ability, Codec, IBackingMap
-from trident.states.control import ControlRecord
+from trident.states.control import Check, Control, ControlRecord
+from trident.states.judgement import Claim, judge
 from trident.states.keys import encode_key
 from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
 
@@ -90,6 +92,12 @@ def only_if(attribute: str) -> Callable[[F], F]:
         return check
 
     return mark
+
+
+def following(control: Control, own: ControlRecord, listed: Token | None) -> Check:
+    """Return the check of a log that has committed `listed` at a state, and now begins `own`."""
+    claim = Claim(listed)
+    return partial(judge, own=own, claim=claim, name=control.name, where=control.where)
 
 
 class Checks(ABC):

@@ -9,7 +9,6 @@ the states hold is compared with what the committed batches make.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -20,10 +19,11 @@ from trident.states.backing_map import Ability, IBackingMap, abilities
 from trident.states.cached import CachedMap
 from trident.states.committed import read_committed
 from trident.states.control import Control, ControlRecord
-from trident.states.errors import FailedException, LostWritesError, StaleBatchError
+from trident.states.errors import FailedException, NoStateError, StaleBatchError
 from trident.states.keys import encode_key
 from trident.states.opaque import OpaqueMap
 from trident.states.stored_map import StoredMap
+from trident.states.testing.checks import following
 from trident.states.testing.misfortunes import Misfortunes
 from trident.states.testing.stores import FencedMap, PlainMap, Server
 from trident.states.updaters import ValueUpdater
@@ -117,6 +117,7 @@ class StatesMachine(RuleBasedStateMachine):
         self.tasks: list[Task] = []
         self.unannounced: list[tuple[Control, ControlRecord]] = []
         self.caches = self._caches()
+        self._catch_up()
 
     @property
     def committed(self) -> int:
@@ -168,7 +169,8 @@ class StatesMachine(RuleBasedStateMachine):
     def _go_on(self, attempt: Attempt, begun: int) -> None:
         try:
             for state in range(attempt.begun, begun):
-                attempt.controls[state].begin(attempt.record, listed=self.listed[state])
+                control, record = attempt.controls[state], attempt.record
+                control.begin(record, following(control, record, self.listed[state]))
                 attempt.begun = state + 1
         except (FailedException, StaleBatchError):
             return
@@ -259,8 +261,7 @@ class StatesMachine(RuleBasedStateMachine):
         if attempt.done != {0, 1} or record.token.txid != self.committed + 1:
             return
         try:
-            for control in attempt.controls:
-                control.ready(record)
+            ready = [control.ready(record) for control in attempt.controls]
         except (FailedException, StaleBatchError):
             return
         # The log lets only its newest attempt commit, of the driver that began it.
@@ -271,9 +272,9 @@ class StatesMachine(RuleBasedStateMachine):
         self.history.append(self._after(attempt))
         self.listed = [record.token, record.token]
         self.next_attempt = 0
-        waiting = [(control, record) for control in attempt.controls]
-        for control, _ in waiting[:announced]:
-            _announce(control, record)
+        waiting = list(zip(attempt.controls, ready, strict=True))
+        for control, each in waiting[:announced]:
+            control.announce(each)
         self.unannounced += waiting[announced:]
         if announced == 2:
             self.floor = self.committed
@@ -292,7 +293,8 @@ class StatesMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def announce_late(self, data: st.DataObject) -> None:
         """A driver that stopped before it had announced goes on."""
-        _announce(*data.draw(st.sampled_from(self.unannounced)))
+        control, ready = data.draw(st.sampled_from(self.unannounced))
+        control.announce(ready)
 
     @rule()
     def take_over(self) -> None:
@@ -300,10 +302,15 @@ class StatesMachine(RuleBasedStateMachine):
         self.driver += 1
         self.next_attempt += 1
         self.caches = self._caches()
+        self._catch_up()
+        self.floor = self.committed
+
+    def _catch_up(self) -> None:
         for server, listed in zip(self.servers, self.listed, strict=True):
             control = self.control(self.open_map(server))
-            control.catch_up("log", self.committed, self.exceptions, listed=listed)
-        self.floor = self.committed
+            reserved = Token(self.committed + 1, self.next_attempt)
+            own = ControlRecord("log", reserved, self.committed, dict(self.exceptions))
+            control.catch_up(own, following(control, own, listed))
 
     # What happens to stores.
 
@@ -340,6 +347,11 @@ class StatesMachine(RuleBasedStateMachine):
         try:
             found = self.read([("group", reader) for reader in readers], query)
         except FailedException:
+            return
+        except NoStateError:
+            # A server may lose the first record of a state, as long as no batch was confirmed.
+            records = [self.control(self.open_map(server)).read() for server in self.servers]
+            assert None in records, "a reader did not find a state that is there"
             return
         possible = [list(values) for values in self.history[floor:]]
         assert found in possible, f"a reader saw {found}, committed were {possible}"
@@ -383,12 +395,6 @@ class StatesMachine(RuleBasedStateMachine):
         self._begin((content, content), begun=2)
         self._finish()
         assert self.committed == before + 1, "a driver that works alone could not commit"
-
-
-def _announce(control: Control, record: ControlRecord) -> None:
-    # The driver would stop: it can't know that here whatever was confirmed is kept.
-    with suppress(LostWritesError):
-        control.announce(record)
 
 
 def _values(view: Any) -> dict[str, str]:

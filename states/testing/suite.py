@@ -7,6 +7,7 @@ from trident.states.testing.check_abilities import (
     EntryChecks,
     FenceChecks,
     ListChecks,
+    LookChecks,
     VersionChecks,
 )
 from trident.states.testing.check_control import ControlChecks
@@ -22,6 +23,7 @@ class BackingMapConformance(
     VersionChecks,
     AddChecks,
     ListChecks,
+    LookChecks,
     OpaqueChecks,
     OtherStateChecks,
 ):

@@ -15,11 +15,22 @@ from tests.api.topologies import (
     Longest,
     Same,
     Tally,
+    TwoMethods,
     Write,
     sentences,
     word_count,
 )
-from trident.builtin import Count, FilterNull, MapGet, Max, SnapshotGet, Split, Sum
+from trident.backends import memcached, redis
+from trident.builtin import (
+    Count,
+    FilterNull,
+    MapGet,
+    Max,
+    SnapshotGet,
+    Split,
+    Sum,
+    TupleCollectionGet,
+)
 from trident.callables import native
 from trident.errors import DuplicateNameError, FieldError, OperationTypeError, PlanError
 from trident.fields import Fields
@@ -275,6 +286,18 @@ def test_dataframes_and_spouts_share_no_batches() -> None:
         frames.groupBy("s").stateQuery(counts, "s", MapGet(), "count")
 
 
+def test_dataframes_that_share_batches_have_one_output_mode() -> None:
+    topology = TridentTopology()
+    column = Column("word", "string")
+    plain = topology.newStream("plain", Frame(column))
+    counted = topology.newStream("counted", Frame(column), outputMode="update")
+    with pytest.raises(PlanError, match=r"merge: .*\(counted: update, plain: append\) can't share"):
+        topology.merge(plain, counted)
+    other = topology.newStream("other", Frame(column), outputMode="update")
+    assert topology.merge(counted, other).getOutputFields().names == ("word",)
+    assert 'newStream("counted", Frame, outputMode="update")' in topology.explain()
+
+
 @pytest.mark.parametrize(
     ("query", "text"),
     [
@@ -321,6 +344,22 @@ def test_what_is_no_map_is_not_looked_up_by_key() -> None:
         topology.newDRPCStream("f").stateQuery(log, "args", MapGet(), "n")
 
 
+@pytest.mark.parametrize(
+    "factory",
+    [
+        memcached.opaque(),
+        redis.opaque(cluster=[("localhost", 7000)]),
+        "redis://localhost?prefix=",
+        OpaqueMap.factory(TwoMethods),
+    ],
+)
+def test_what_can_list_nothing_is_not_asked_for_all_its_tuples(factory: Any) -> None:
+    topology = TridentTopology()
+    counts = word_count(sentences(topology), factory)
+    with pytest.raises(OperationTypeError, match=r"a state that can list; 'count' is kept in a '"):
+        topology.newDRPCStream("all").stateQuery(counts, TupleCollectionGet(), "word, count")
+
+
 def test_new_values_need_an_update_with_outputs() -> None:
     topology = TridentTopology()
     with pytest.raises(PlanError, match="nothing updates the state 'state'"):
@@ -343,6 +382,14 @@ def test_new_values_need_an_update_with_outputs() -> None:
         (lambda t, s: t.newStream("x", [1, 2]), "a streaming DataFrame or a spout is due"),
         (lambda t, s: t.newStream("x", Frame), "the class Frame"),
         (lambda t, s: t.newStream("x", Frame(), "opaqe"), "Did you mean 'opaque'"),
+        (
+            lambda t, s: t.newStream("x", Frame(), outputMode="updat"),
+            "no output mode is 'updat'; .*Did you mean 'update'",
+        ),
+        (
+            lambda t, s: t.newStream("x", FixedBatchSpout("a", 1), outputMode="update"),
+            "a spout has no output mode, found 'update'",
+        ),
         (lambda t, s: t.newDRPCStream(""), "no name of a function"),
         (lambda t, s: t.newStream("x", Unsure(), "transactional"), "Unsure is opaque, it can't be"),
     ],

@@ -10,16 +10,13 @@ import trident
 
 def test_type_checkers_see_what_is_loaded_lazily() -> None:
     tree = ast.parse(Path(trident.__file__).read_text())
-    (guarded,) = (node for node in tree.body if isinstance(node, ast.If))
+    guarded = next(node for node in tree.body if isinstance(node, ast.If))
     seen = {
         alias.name: node.module
         for node in guarded.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert seen == {name: f"trident.{home}" for name, home in trident._HOME_OF.items()}
-    assert sorted(seen) == trident.__all__
-
-
-def test_the_package_lists_its_names() -> None:
-    assert set(trident.__all__) <= set(dir(trident))
+    homes = {name: f"trident.{home}" for name, home in trident._HOME_OF.items()}
+    assert seen == homes | dict.fromkeys(trident._PACKAGES, "trident")
+    assert sorted(homes) == trident.__all__

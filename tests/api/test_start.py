@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.api.topologies import Column, Frame, LogFactory, Write, sentences, word_count
+from tests.api.topologies import (
+    Column,
+    Frame,
+    LogFactory,
+    TwoMethods,
+    Write,
+    sentences,
+    word_count,
+)
+from trident.backends import sqlite
+from trident.builtin import Count, MapGet, TupleCollectionGet
 from trident.callables import native
-from trident.errors import OperationTypeError, PlanError
+from trident.errors import GuaranteeWarning, LostStateError, OperationTypeError, PlanError
+from trident.log.errors import CheckpointError
+from trident.spouts.feeder import FeederBatchSpout
+from trident.states.memory import MemoryMapState
+from trident.states.opaque import OpaqueMap
+from trident.states.state import StateFactory
 from trident.topology import TridentTopology
+
+
+class Unannotated(StateFactory):
+    def makeState(self, *partition: Any) -> Any:
+        return LogFactory().makeState()
 
 
 @pytest.mark.parametrize(
@@ -18,17 +40,23 @@ from trident.topology import TridentTopology
         ({"spark": "checkpoint"}, "no SparkSession is"),
         ({"checkpoint": ""}, "the checkpoint is the path of a folder"),
         ({"checkpoint": 7}, "the checkpoint is the path of a folder, found '7'"),
-        ({"trigger": 0}, "seconds above 0"),
-        ({"trigger": -1.5}, "seconds above 0"),
-        ({"trigger": True}, "seconds above 0"),
-        ({"trigger": float("nan")}, "seconds above 0"),
-        ({"trigger": float("inf")}, "seconds above 0"),
-        ({"trigger": "once"}, "found \"'once'\""),
+        ({"trigger": -1.5}, "seconds \\(0 or more\\)"),
+        ({"trigger": True}, "seconds \\(0 or more\\)"),
+        ({"trigger": float("nan")}, "seconds \\(0 or more\\)"),
+        ({"trigger": float("inf")}, "seconds \\(0 or more\\)"),
+        ({"trigger": "once"}, "trigger= is 'once'; there are: available"),
         ({"retries": -1}, "a whole number from 0"),
         ({"retries": 1.5}, "a whole number from 0"),
         ({"retries": True}, "a whole number from 0"),
+        ({"patience": -1}, "a number of seconds from 0"),
+        ({"patience": float("nan")}, "a number of seconds from 0"),
+        ({"patience": True}, "a number of seconds from 0"),
+        ({"patience": "10 minutes"}, "a number of seconds from 0"),
         ({"adopt": "old"}, "without a checkpoint nothing can be adopted.*Give checkpoint="),
         ({"on_failure": "ded-letter"}, "Did you mean 'dead-letter'"),
+        ({"accept_loss": {"cuont": 5}}, "accept_loss names no state .*Did you mean 'count'"),
+        ({"accept_loss": {"count": "5"}}, "number of a batch for 'count', found \"'5'\""),
+        ({"accept_loss": "count"}, "accept_loss takes {state: batch}"),
     ],
 )
 def test_arguments_are_checked(options: dict[str, Any], text: str) -> None:
@@ -66,3 +94,100 @@ def test_a_session_is_known_by_what_it_can_do() -> None:
     word_count(sentences(topology))
     with pytest.raises(OperationTypeError, match="no SparkSession is 'Spark'"):
         topology.start(type("Spark", (), {"__repr__": lambda _: "Spark"})())
+
+
+def test_a_topology_that_runs_is_not_started_again(tmp_path: Path) -> None:
+    topology = TridentTopology()
+    topology.newStream("words", FeederBatchSpout("word string")).groupBy(
+        "word"
+    ).persistentAggregate(sqlite.opaque(tmp_path / "counts.db"), Count(), "count")
+    with topology.start(checkpoint=tmp_path / "checkpoint"):
+        for checkpoint in (tmp_path / "checkpoint", tmp_path / "another", None):
+            with pytest.raises(PlanError, match=r"this topology runs already\. Call stop\(\)"):
+                topology.start(checkpoint=checkpoint)
+    topology.start(checkpoint=tmp_path / "checkpoint").stop()
+
+
+def test_another_stream_id_under_a_checkpoint_does_not_begin_a_second_log(tmp_path: Path) -> None:
+    def counting(*streams: str) -> tuple[TridentTopology, FeederBatchSpout]:
+        topology = TridentTopology()
+        spouts = [FeederBatchSpout("word string") for _ in streams]
+        for stream, spout in zip(streams, spouts, strict=True):
+            words = topology.newStream(stream, spout).groupBy("word")
+            words.persistentAggregate(
+                sqlite.opaque(tmp_path / "counts.db"), Count(), "count", name=stream
+            )
+        return topology, spouts[0]
+
+    topology, spout = counting("words")
+    with topology.start(checkpoint=tmp_path / "checkpoint"):
+        spout.feed([("cow",)], 10)
+    with pytest.raises(CheckpointError, match=r"a log of the stream\(s\) words, up to batch 1"):
+        counting("Words")[0].start(checkpoint=tmp_path / "checkpoint")
+    assert {path.name for path in (tmp_path / "checkpoint").iterdir()} == {".lock", "words"}
+    counting("words", "others")[0].start(checkpoint=tmp_path / "checkpoint").stop()
+
+
+@pytest.mark.parametrize(
+    ("factory", "query", "text"),
+    [
+        (
+            OpaqueMap.factory(lambda: TwoMethods()),
+            TupleCollectionGet(),
+            r"getTuples\(\), found Snap",
+        ),
+        (Unannotated(), MapGet(), r"multiGet\(\), found Log"),
+    ],
+)
+def test_a_query_that_only_the_made_state_can_refuse_is_refused_at_start(
+    factory: Any, query: Any, text: str
+) -> None:
+    topology = TridentTopology()
+    state = topology.newStaticState(factory, name="mine")
+    topology.newDRPCStream("ask").stateQuery(state, "args", query, "found, more")
+    with pytest.raises(OperationTypeError, match=rf"test_start.py:\d+, .*{text}.* in state 'mine'"):
+        topology.start()
+
+
+@pytest.mark.parametrize("place", ["sqlite:{}/missing/counts.db", "sqlite:{}/file/counts.db"])
+def test_a_missing_folder_for_sqlite_is_an_error_before_anything_is_opened(
+    tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "file").touch()
+    topology = TridentTopology()
+    word_count(sentences(topology), place.format(tmp_path))
+    with pytest.raises(PlanError, match="state 'count': SQLite: for counts.db there is no folder"):
+        topology.start(checkpoint=tmp_path / "checkpoint")
+    assert not (tmp_path / "checkpoint").exists()
+    queries = TridentTopology()
+    queries.newStaticState(place.format(tmp_path))
+    queries.newDRPCStream("ask")
+    with pytest.raises(PlanError, match="there is no folder"):
+        queries.start()
+
+
+def counted_in_memory(spout: FeederBatchSpout, factory: Any) -> TridentTopology:
+    topology = TridentTopology()
+    words = topology.newStream("words", spout).groupBy("word")
+    words.persistentAggregate(factory, Count(), "count")
+    return topology
+
+
+def test_memory_with_a_checkpoint_warns_and_its_loss_names_it(tmp_path: Path) -> None:
+    spout = FeederBatchSpout("word string")
+    topology = counted_in_memory(spout, MemoryMapState.Factory())
+    with pytest.warns(GuaranteeWarning, match="'count' is in memory and ends with this process"):
+        run = topology.start(checkpoint=tmp_path)
+    with run:
+        spout.feed([("cow",)], 10)
+    of_the_next_process = counted_in_memory(spout, "memory:")
+    with pytest.warns(GuaranteeWarning), pytest.raises(LostStateError) as raised:
+        of_the_next_process.start(checkpoint=tmp_path)
+    assert "it was in memory" in str(raised.value)
+    assert "batch 1 was stored there" in str(raised.value)
+    assert "backup" not in str(raised.value)
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+
+
+def test_memory_without_a_checkpoint_does_not_warn() -> None:
+    counted_in_memory(FeederBatchSpout("word string"), MemoryMapState.Factory()).start().stop()

@@ -10,6 +10,7 @@ from trident.builtin import Count, Split
 from trident.operations import Aggregator, Filter, Function, ReducerAggregator, StateUpdater
 from trident.plan.nodes import Kind
 from trident.spouts.fixed import FixedBatchSpout
+from trident.states.backing_map import IBackingMap
 from trident.states.memory import MemoryMapState
 from trident.states.state import State, StateFactory
 from trident.stream import Stream
@@ -90,6 +91,15 @@ class LogFactory(StateFactory):
         numPartitions: int = 1,
     ) -> Log:
         return Log()
+
+
+class TwoMethods(IBackingMap):
+    """A store that can do no more than it must."""
+
+    def multiGet(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [None] * len(keys)
+
+    def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None: ...
 
 
 class Column:

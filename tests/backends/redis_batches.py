@@ -57,8 +57,7 @@ def add(task: StoredMap, own: ControlRecord, **counts: int) -> None:
 def committed(factory: MapStateFactory, own: ControlRecord, **counts: int) -> None:
     """Run a whole batch."""
     driver = written(factory, own, **counts)
-    driver.control.ready(own)
-    assert driver.control.announce(own)
+    assert driver.control.announce(driver.control.ready(own))
 
 
 def found(factory: MapStateFactory, *keys: Any) -> list[Any]:

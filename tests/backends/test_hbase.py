@@ -19,8 +19,15 @@ from trident.backends.hbase import HBaseStore
 from trident.backends.hbase_map import HBaseMap
 from trident.states import StateType
 from trident.states.control import Control, ControlRecord
-from trident.states.errors import SerializationError, StateError, StateUnavailableError
+from trident.states.errors import (
+    NoStateError,
+    SerializationError,
+    StateError,
+    StateUnavailableError,
+    UnownedStateError,
+)
 from trident.states.keys import CONTROL_KEY
+from trident.states.opaque import OpaqueMap
 from trident.states.url_errors import StateURLError
 from trident.states.urls import StateURL
 from trident.states.values import Token
@@ -418,14 +425,14 @@ def test_state_of_storm_is_taken_over_and_stays_readable_by_it(
     state = kind(
         own_table.host, own_table.port, table=own_table.table, prefix="words", timeout=60
     ).makeState()
+    state.control.create(ControlRecord("a1", Token(7, 0), 7))
     begun = record(8)
     state.control.begin(begun)
     assert state.multiGet([("dog",), ("cat",)]) == [before, None]
     state.beginCommit(begun)
     state.multiPut([("dog",)], [before + 1])
     state.commit(begun)
-    state.control.ready(begun)
-    assert state.control.announce(begun)
+    assert state.control.announce(state.control.ready(begun))
     assert state.multiGet([("dog",)]) == [before + 1]
     [row] = client.getRow(own_table.table.encode(), b"dog", {})
     assert row.columns[COLUMN].value == after
@@ -534,3 +541,20 @@ def test_modules_keep_nothing_of_maps_but_connections_and_checked_tables(
 def test_a_record_begun_here_is_found_by_another(store: HBaseStore) -> None:
     Control(store.open()).begin(record(1))
     assert Control(store.open()).read() == record(1)
+
+
+def test_a_mistyped_prefix_says_which_states_the_family_has(own_table: HBaseStore) -> None:
+    Control(own_table.open()).begin(record(1))
+    state = OpaqueMap(replace(own_table, prefix="wrods").open())
+    with pytest.raises(NoStateError, match="'wrods'.* the prefixes: 'words'. Give it"):
+        state.multiGet([("k",)])
+
+
+def test_what_storm_wrote_is_noticed_beside_another_state(
+    own_table: HBaseStore, client: Any
+) -> None:
+    Control(own_table.open()).begin(record(1))
+    storms = replace(own_table, prefix="storm").open()
+    storms.multiPut([b"dog"], [b"[17,5,4]"])
+    with pytest.raises(UnownedStateError, match="the row b'dog'"):
+        Control(storms).begin(record(1))

@@ -84,6 +84,11 @@ def test_nodes_are_written_out() -> None:
     assert store.identity == ("memcached", "a:11211,b:1,[::1]:11211,[::1]:2", "words")
 
 
+def test_a_node_may_be_given_as_pymemcache_takes_it() -> None:
+    store = MemcachedStore([("h", 1), ("::1", 2)], "words")
+    assert store == MemcachedStore(["h:1", "[::1]:2"], "words")
+
+
 def test_one_node_may_be_given_by_itself() -> None:
     assert MemcachedStore("cache1:11212").nodes == ("cache1:11212",)
 
@@ -97,6 +102,9 @@ def test_one_node_may_be_given_by_itself() -> None:
         ({"nodes": ["a:0"]}, "'a:0' is no node"),
         ({"nodes": ["::1"]}, "an IPv6 address in brackets"),
         ({"nodes": [""]}, "'' is no node"),
+        ({"nodes": ("a", 11211)}, "11211 is no node; give a list of them"),
+        ({"nodes": [("a", "11211")]}, r"\('a', '11211'\) is no node.* pair \(host, port\)"),
+        ({"nodes": [("a", 0)]}, r"\('a', 0\) is no node"),
         ({"prefix": "p" * 181}, "181 bytes of every key"),
         ({"ttl": -1}, "ttl -1"),
         ({"timeout": 0}, "timeout 0"),
@@ -349,10 +357,9 @@ def test_begin_ready_and_announce_reach_all_nodes(nodes: list[str]) -> None:
     both = MemcachedStore(nodes, prefix=prefix).open()
     control = Control(both)
     control.begin(record(1))
-    control.ready(record(1))
-    assert control.announce(record(1))
+    assert control.announce(control.ready(record(1)))
     [name] = StoredKeys(prefix).of([CONTROL_KEY])
     for part, node in enumerate(nodes):
         with closing(Client(node)) as client:
-            own = b"%d/%d %b" % (part, len(nodes), record(1).announced().encode())
+            own = b"%d/%d %b" % (part, len(nodes), record(1).confirmed().announced().encode())
             assert client.get(name) == own

@@ -30,6 +30,7 @@ from trident.states.errors import (
 )
 from trident.states.keys import CONTROL_KEY
 from trident.states.opaque import OpaqueMap
+from trident.states.testing.checks import following
 from trident.states.values import Token
 
 KEYS = [b"word%d" % number for number in range(20)]
@@ -66,8 +67,7 @@ def committed(words: MemcachedMap) -> Control:
     control = Control(words, "words")
     control.begin(record(1))
     words.multiPut(KEYS, ONES)
-    control.ready(record(1))
-    assert control.announce(record(1))
+    assert control.announce(control.ready(record(1)))
     return control
 
 
@@ -82,14 +82,14 @@ def test_a_node_that_restarted_between_batches_stops_the_run(
     for node in lost:
         servers[node].restart()
     with pytest.raises((LostStateError, CorruptStateError), match="words"):
-        control.begin(record(2), listed=Token(1, 0))
+        control.begin(record(2), following(control, record(2), Token(1, 0)))
 
 
 def test_a_lost_node_is_named(words: MemcachedMap, servers: list[MemcachedServer]) -> None:
     control = committed(words)
     servers[1].restart()
     with pytest.raises(CorruptStateError) as raised:
-        control.begin(record(2), listed=Token(1, 0))
+        control.begin(record(2), following(control, record(2), Token(1, 0)))
     assert f"{address(servers[1])} (part 1)" in str(raised.value)
     assert "these have none: 1" in str(raised.value)
 
@@ -99,7 +99,7 @@ def test_a_node_that_restarts_during_a_batch_is_noticed_before_the_commit(
     words: MemcachedMap, servers: list[MemcachedServer], node: int
 ) -> None:
     control = committed(words)
-    control.begin(record(2), listed=Token(1, 0))
+    control.begin(record(2), following(control, record(2), Token(1, 0)))
     words.multiPut(KEYS, ONES)
     servers[node].restart()
     with pytest.raises((StateUnavailableError, StateError)):
@@ -113,7 +113,7 @@ def test_a_node_that_restarts_before_a_task_writes_refuses_it(
     committed(words)
     own = record(2)
     counts = OpaqueMap(words)
-    counts.control.begin(own, listed=Token(1, 0))
+    counts.control.begin(own, following(counts.control, own, Token(1, 0)))
     counts.beginCommit(own)
     counts.multiPut([("dog",)], [1])
     servers[node].restart()
@@ -127,7 +127,7 @@ def test_a_restart_is_noticed_even_where_the_record_is_back(
     words: MemcachedMap, servers: list[MemcachedServer], node: int
 ) -> None:
     control = committed(words)
-    control.begin(record(2), listed=Token(1, 0))
+    control.begin(record(2), following(control, record(2), Token(1, 0)))
     [name] = StoredKeys("words").of([CONTROL_KEY])
     with client_of(servers[node]) as client:
         kept = client.get(name)
@@ -161,7 +161,7 @@ def test_a_control_record_that_alone_is_gone_is_no_fresh_start(
     with client_of(servers[node]) as client:
         assert client.delete(StoredKeys("words").of([CONTROL_KEY])[0], noreply=False)
     with pytest.raises((LostStateError, CorruptStateError)):
-        control.begin(record(2), listed=Token(1, 0))
+        control.begin(record(2), following(control, record(2), Token(1, 0)))
 
 
 def test_what_another_log_left_on_half_the_nodes_is_no_fresh_start(
@@ -196,7 +196,7 @@ def test_another_list_of_nodes_is_refused(
         nodes = [address([*servers, third][number]) for number in order]
         other = MemcachedStore(nodes, "words").open()
         with pytest.raises(CorruptStateError, match="the same order"):
-            Control(other).begin(record(2), listed=Token(1, 0))
+            Control(other).begin(record(2), following(Control(other), record(2), Token(1, 0)))
 
 
 def test_what_is_no_control_record_is_refused(

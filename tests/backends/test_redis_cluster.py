@@ -90,8 +90,7 @@ def update(factory: MapStateFactory, txid: int, tasks: int) -> None:
             if crc32(encode_key((word,))) % (factory.buckets or 1) % tasks == task
         }
         add(factory.makeMap(), record(txid), **own)
-    driver.control.ready(record(txid))
-    assert driver.control.announce(record(txid))
+    assert driver.control.announce(driver.control.ready(record(txid)))
 
 
 class TestPartitions:
@@ -138,6 +137,23 @@ class TestPartitions:
                 client.ttl(key) for client in nodes.clients if key in client.keys(f"{prefix}*")
             ]
             assert (ttl == -1) == key.endswith(CONTROL_KEY)
+
+
+    @pytest.mark.parametrize("layout", ["string", "hash"])
+    def test_a_key_of_another_type_is_named_and_kept(
+        self, redis_cluster: Served, nodes: Nodes, prefix: str, layout: str
+    ) -> None:
+        counts = opened(redis_cluster.url, prefix, f"&layout={layout}")
+        committed(counts, record(1), **WORDS)
+        part = crc32(encode_key(("word 7",))) % 64
+        key = b"%b:{p%d}" % (prefix.encode(), part) + b":word 7" * (layout == "string")
+        node = nodes.of(key)
+        node.delete(key)
+        node.rpush(key, "theirs")
+        named = rf"{{p{part}}}.* it is a list, where a {layout} is due"
+        with pytest.raises(CorruptStateError, match=named):
+            committed(counts, record(2), **WORDS)
+        assert node.lrange(key, 0, -1) == [b"theirs"]
 
 
 class TestControlRecords:

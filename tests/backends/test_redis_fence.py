@@ -162,16 +162,14 @@ class TestBatches:
         with pytest.raises(StaleBatchError):
             add(late, record(2), dog=10)
         add(factory.makeMap(), record(2, 1), dog=100)
-        driver.control.ready(record(2, 1))
-        driver.control.announce(record(2, 1))
+        driver.control.announce(driver.control.ready(record(2, 1)))
         assert found(factory, "dog") == [101]
 
     def test_two_copies_of_a_task_write_the_same(self, factory: MapStateFactory) -> None:
         committed(factory, record(1), dog=1)
         driver = written(factory, record(2), dog=10)
         add(factory.makeMap(), record(2), dog=10)
-        driver.control.ready(record(2))
-        driver.control.announce(record(2))
+        driver.control.announce(driver.control.ready(record(2)))
         assert found(factory, "dog") == [11]
 
     def test_a_map_may_be_used_after_it_was_closed(self, factory: MapStateFactory) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -12,10 +13,15 @@ from tests.backends.redis_batches import committed, found, new_prefix, plain, re
 from tests.servers.process import wait_until
 from tests.servers.promised import Served
 from tests.servers.redis import RedisServer
+from trident.backends.redis_layouts import StringLayout
+from trident.backends.redis_map import RedisMap
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory
+from trident.states.control import ControlRecord
 from trident.states.errors import CorruptStateError, LostStateError
 from trident.states.keys import CONTROL_KEY
+from trident.states.testing.checks import following
+from trident.states.values import Token
 
 LAYOUTS = pytest.mark.parametrize("layout", ["string", "hash"])
 
@@ -44,6 +50,12 @@ def opened(server: Served, options: str) -> MapStateFactory:
     return factory
 
 
+def taken_over(factory: MapStateFactory, base: int) -> MapStateFactory:
+    """Do what adopt={"base": …} does."""
+    factory.makeMap().control.create(ControlRecord("log", Token(base, 0), base))
+    return factory
+
+
 def control_key(prefix: str, layout: str) -> bytes:
     return prefix.encode() + b":" * (layout == "string") + CONTROL_KEY
 
@@ -58,7 +70,7 @@ class TestStrings:
     def test_what_storm_wrote_is_continued(self, bare: RedisServer) -> None:
         with plain(bare.url) as client:
             client.mset({"dog": "[7,5,4]", "katze": "[3,1,null]"})
-            counts = opened(bare, "prefix=")
+            counts = taken_over(opened(bare, "prefix="), 7)
             committed(counts, record(8), dog=1)
             assert client.get("dog") == b"[8,6,5]"
         assert found(counts, "dog", "katze") == [6, 1]
@@ -66,13 +78,15 @@ class TestStrings:
     def test_transactional_values_are_storms(self, bare: RedisServer) -> None:
         with plain(bare.url) as client:
             client.set("dog", "[7,5]")
-            committed(opened(bare, "prefix=&mode=transactional"), record(8), dog=1)
+            counts = taken_over(opened(bare, "prefix=&mode=transactional"), 7)
+            committed(counts, record(8), dog=1)
             assert client.get("dog") == b"[8,6]"
 
     def test_plain_values_are_storms(self, bare: RedisServer) -> None:
         with plain(bare.url) as client:
             client.set("dog", "5")
-            committed(opened(bare, "prefix=&mode=nontransactional"), record(8), dog=1)
+            counts = taken_over(opened(bare, "prefix=&mode=nontransactional"), 7)
+            committed(counts, record(8), dog=1)
             assert client.get("dog") == b"6"
 
     def test_the_prefix_comes_before_the_key(
@@ -108,7 +122,7 @@ class TestHashes:
         self, redis_server: Served, client: Redis, prefix: str
     ) -> None:
         client.hset(prefix, mapping={"dog": "[7,5,4]", "katze": "[3,1,null]"})
-        counts = opened(redis_server, f"prefix={prefix}&layout=hash")
+        counts = taken_over(opened(redis_server, f"prefix={prefix}&layout=hash"), 7)
         committed(counts, record(8), dog=1)
         assert client.hgetall(prefix) == {b"dog": b"[8,6,5]", b"katze": b"[3,1,null]"}
         assert found(counts, "dog", "katze") == [6, 1]
@@ -119,20 +133,87 @@ class TestHashes:
         backing.multiPut(keys, keys)
         assert sorted(backing.entries()) == sorted(zip(keys, keys, strict=True))
 
-    def test_another_layout_is_told_from_lost_state(
-        self, redis_server: Served, client: Redis, prefix: str
+
+class TestOtherTypes:
+    """Something else has written a key of the state: it is named, and left as it is."""
+
+    @pytest.mark.parametrize("options", ["", "&ttl=1000", "&cache=10", "&mode=nontransactional"])
+    def test_a_list_in_place_of_an_entry(
+        self, redis_server: Served, client: Redis, prefix: str, options: str
+    ) -> None:
+        client.rpush(f"{prefix}:dog", "theirs")
+        counts = opened(redis_server, f"prefix={prefix}{options}")
+        named = rf"{prefix}:dog' .* it is a list, where a string is due\. .*delete or rename it"
+        with pytest.raises(CorruptStateError, match=named):
+            committed(counts, record(1), katze=1, dog=1)
+        with pytest.raises(CorruptStateError, match=named):
+            found(counts, "dog")
+        assert client.lrange(f"{prefix}:dog", 0, -1) == [b"theirs"]
+        assert not client.exists(f"{prefix}:katze")
+
+    @pytest.mark.parametrize("options", ["", "&ttl=1000"])
+    def test_a_list_that_came_after_the_read_of_a_conditional_write(
+        self, redis_server: Served, client: Redis, prefix: str, options: str
+    ) -> None:
+        backing = opened(redis_server, f"prefix={prefix}{options}").store.open()
+        client.rpush(f"{prefix}:dog", "theirs")
+        with pytest.raises(CorruptStateError, match=f"{prefix}:dog' .* list"):
+            backing.multiPutVersioned([b"katze", b"dog"], [b"1", b"1"], [None, None])
+        assert client.lrange(f"{prefix}:dog", 0, -1) == [b"theirs"]
+        assert not client.exists(f"{prefix}:katze")
+
+    @pytest.mark.parametrize("options", ["", "&ttl=1000"])
+    def test_a_string_in_place_of_the_hash(
+        self, redis_server: Served, client: Redis, prefix: str, options: str
     ) -> None:
         client.set(prefix, "5")
-        backing = opened(redis_server, f"prefix={prefix}&layout=hash").store.open()
+        backing = opened(redis_server, f"prefix={prefix}&layout=hash{options}").store.open()
         backing.putControl(b"record", None)
         for use in (
             lambda: backing.multiGet([b"dog"]),
             lambda: backing.multiPut([b"dog"], [b"1"]),
             lambda: backing.multiPutFenced([b"dog"], [b"1"], b"record"),
             lambda: backing.multiPutVersioned([b"dog"], [b"1"], [None]),
+            lambda: backing.multiRemoveFenced([b"dog"], b"record"),
+            lambda: backing.entries(),
         ):
-            with pytest.raises(CorruptStateError, match="layout="):
+            with pytest.raises(CorruptStateError, match=f"{prefix}' .* string, .* hash .*layout="):
                 use()
+        assert client.get(prefix) == b"5"
+
+    @LAYOUTS
+    def test_a_hash_in_place_of_the_control_record(
+        self, redis_server: Served, client: Redis, prefix: str, layout: str
+    ) -> None:
+        key = control_key(prefix, layout)
+        client.hset(key, "theirs", "1")
+        options = f"prefix={prefix}&layout={layout}"
+        backing = opened(redis_server, f"{options}&wait_replicas=1").store.open()
+        for use in (
+            lambda: backing.getControl(),
+            lambda: backing.putControl(b"record", None),
+            lambda: backing.multiPutFenced([b"dog"], [b"1"], b"record"),
+            lambda: backing.persist(),
+        ):
+            with pytest.raises(CorruptStateError, match=r"trident\.control' .* hash, .* string"):
+                use()
+        assert client.hgetall(key) == {b"theirs": b"1"}
+        assert backing.multiGet([b"dog"]) == [None]
+
+    def test_what_expires_during_a_read_is_no_false_alarm(
+        self, redis_server: Served, client: Redis, prefix: str
+    ) -> None:
+        class ExpiringLayout(StringLayout):
+            def values(self, answer: tuple[int, list[bytes | None]]) -> Any:
+                counted, values = answer
+                return super().values((counted + 1, values))
+
+        client.set(f"{prefix}:dog", "1")
+        opening = opened(redis_server, f"prefix={prefix}").store.open()
+        backing = RedisMap(
+            opening._place, opening._access, ExpiringLayout(prefix.encode()), opening._waiting
+        )
+        assert backing.multiGet([b"dog", b"katze"]) == [b"1", None]
 
 
 class TestControlRecord:
@@ -152,7 +233,7 @@ class TestControlRecord:
         other = "hash" if layout == "string" else "string"
         state = opened(redis_server, f"prefix={prefix}&layout={other}").makeMap()
         with pytest.raises(LostStateError):
-            state.control.begin(record(2), listed=record(1).token)
+            state.control.begin(record(2), following(state.control, record(2), record(1).token))
 
     def test_among_bare_keys_it_is_bare(self, bare: RedisServer) -> None:
         written(opened(bare, "prefix="), record(1), dog=1)

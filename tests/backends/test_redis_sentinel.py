@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.backends.redis_batches import add, committed, found, record, written
+from tests.faults.servers import offset
 from tests.servers.process import wait_until
 from tests.servers.redis import RedisReplica, RedisSentinel, RedisServer
 from trident.backends.urls import state_from_url
@@ -33,6 +34,19 @@ class Service:
     def fail_over(self) -> None:
         """Lose the master, and return when the replica has taken over."""
         self.master.kill()
+        self.wait_for_the_replica()
+
+    def cut_off_the_replica(self) -> None:
+        """Let the replica learn nothing of what the master acknowledges from now on."""
+        wait_until(lambda: offset(self.replica) == offset(self.master))
+        self.replica.pause()
+        # What was sent to it already would wait for it; what comes now has nobody to be sent to.
+        self.master.cli("client", "kill", "type", "replica")
+
+    def lose_the_master(self) -> None:
+        """Lose the master while the replica is cut off, and return when that has taken over."""
+        self.master.kill()
+        self.replica.resume()
         self.wait_for_the_replica()
 
     def take_over(self) -> None:
@@ -95,14 +109,9 @@ class TestSentinel:
     ) -> None:
         """The replica was paused, so it never had the batch that the master acknowledged."""
         committed(counts, record(1), dog=1)
-        wait_until(lambda: service.replica.cli("get", "counts:dog") == "[1,1,null]")
-        service.replica.pause()
-        # What was sent to it already would wait for it; what comes now has nobody to be sent to.
-        service.master.cli("client", "kill", "type", "replica")
+        service.cut_off_the_replica()
         driver = written(counts, record(2), dog=10)
-        service.master.kill()
-        service.replica.resume()
-        service.wait_for_the_replica()
+        service.lose_the_master()
         for _ in range(2):
             with pytest.raises(StateUnavailableError):
                 driver.control.ready(record(2))
@@ -110,17 +119,29 @@ class TestSentinel:
         committed(counts, record(2, 1), dog=100)
         assert found(counts, "dog") == [101]
 
-    def test_a_fail_over_before_the_announcement_is_noticed(
+    def test_a_fail_over_that_loses_the_end_of_a_committed_batch_is_noticed(
         self, service: Service, counts: MapStateFactory
     ) -> None:
         driver = written(counts, record(1), dog=1)
-        wait_until(lambda: service.replica.cli("get", "counts:dog") == "[1,1,null]")
-        driver.control.ready(record(1))
+        service.cut_off_the_replica()
+        ready = driver.control.ready(record(1))
+        service.lose_the_master()
+        with pytest.raises(StateUnavailableError):
+            driver.control.announce(ready)
+        with pytest.raises(LostWritesError):
+            driver.control.announce(ready)
+
+    def test_a_fail_over_that_keeps_a_committed_batch_whole_stops_nothing(
+        self, service: Service, counts: MapStateFactory
+    ) -> None:
+        driver = written(counts, record(1), dog=1)
+        ready = driver.control.ready(record(1))
+        wait_until(lambda: offset(service.replica) == offset(service.master))
         service.fail_over()
         with pytest.raises(StateUnavailableError):
-            driver.control.announce(record(1))
-        with pytest.raises(LostWritesError):
-            driver.control.announce(record(1))
+            driver.control.announce(ready)
+        assert driver.control.announce(ready)
+        assert found(counts, "dog") == [1]
 
     def test_an_old_master_that_still_answers_confirms_nothing(
         self, service: Service, counts: MapStateFactory

@@ -22,8 +22,7 @@ def asked(state: OpaqueMap, counted: CountedMap, txid: int, words: int) -> Count
         state.multiFold(keys, [txid] * words, Max())
     state.commit(record)
     after = counted.counts
-    state.control.ready(record)
-    assert state.control.announce(record)
+    assert state.control.announce(state.control.ready(record))
     names = Counts.__dataclass_fields__
     return Counts(**{name: getattr(after, name) - getattr(before, name) for name in names})
 

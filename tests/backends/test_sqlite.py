@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from trident.backends import sqlite_tables
+from trident.backends import sqlite, sqlite_tables
 from trident.backends.sqlite import SQLiteStore
 from trident.backends.sqlite_map import SQLiteMap
 from trident.states.control import Control, ControlRecord
@@ -22,11 +22,14 @@ from trident.states.errors import (
     CorruptStateError,
     LongOverflowError,
     LostStateError,
+    NoStateError,
     SerializationError,
     StaleBatchError,
     StateUnavailableError,
 )
+from trident.states.opaque import OpaqueMap
 from trident.states.serializers import PickleSerializer
+from trident.states.testing.checks import following
 from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
 
 Opener = Callable[..., SQLiteMap]
@@ -40,7 +43,7 @@ def begun(
     store: SQLiteMap, txid: int, attempt: int = 0, exceptions: dict[int, int] | None = None
 ) -> ControlRecord:
     made = record(txid, attempt, exceptions)
-    Control(store).begin(made)
+    assert store.putControl(made.encode(), store.getControl())
     return made
 
 
@@ -279,16 +282,20 @@ def test_adding_makes_what_python_makes(opened: Opener, before: Any, amount: Any
 
 
 @pytest.mark.parametrize(
-    ("before", "amount", "problem"),
-    [("12", 1, TypeError), ([1], 1, TypeError), (1e308, 1e308, SerializationError)],
+    ("before", "amount", "problem", "said"),
+    [
+        ("12", 1, CorruptStateError, r"key \('k',\) .*'12' is a str, and numbers are added"),
+        ([1], 1, CorruptStateError, r"key \('k',\) .*\[1\] is a list, and numbers are added"),
+        (1e308, 1e308, SerializationError, "inf"),
+    ],
 )
 def test_adding_to_what_is_no_number_is_an_error(
-    opened: Opener, before: Any, amount: Any, problem: type[Exception]
+    opened: Opener, before: Any, amount: Any, problem: type[Exception], said: str
 ) -> None:
     store = opened()
     store.multiPut([b"k"], [OpaqueValue(1, 0, before, None)])
     own = begun(store, 2)
-    with pytest.raises(problem):
+    with pytest.raises(problem, match=said):
         add(store, {b"k": amount}, own)
     assert store.multiGet([b"k"]) == [OpaqueValue(1, 0, before, None)]
 
@@ -414,7 +421,7 @@ def test_a_prefix_that_names_no_table_is_refused(prefix: str) -> None:
         SQLiteStore("a.db", prefix)
 
 
-@pytest.mark.parametrize("path", ["", ":memory:"])
+@pytest.mark.parametrize("path", ["", ":memory:", "counts-\ud800.db"])
 def test_a_path_that_is_no_file_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match="MemoryMapState"):
         SQLiteStore(path)
@@ -514,7 +521,7 @@ def test_a_file_removed_under_a_running_state_is_lost(opened: Opener, path: Path
     with pytest.raises(StateUnavailableError, match="restarted or lost writes"):
         control.ready(record(1))
     with pytest.raises(LostStateError):
-        control.begin(record(2), listed=Token(1, 0))
+        control.begin(record(2), following(control, record(2), Token(1, 0)))
 
 
 def test_an_interrupt_right_after_a_begin_leaves_the_map_usable(opened: Opener) -> None:
@@ -550,10 +557,24 @@ def test_a_batch_is_forced_to_the_disk_once_and_only_when_something_was_written(
     for txid in range(1, 4):
         control.begin(record(txid))
         add(store, {b"k": 1}, record(txid))
-        control.ready(record(txid))
-        control.ready(record(txid))
-        control.announce(record(txid))
+        ready = control.ready(record(txid))
+        store.persist()
+        control.announce(ready)
     store.close()
     client = sqlite3.connect(path)
     assert client.execute("SELECT persisted FROM trident_states").fetchall() == [(3,)]
     client.close()
+
+
+def test_a_mistyped_prefix_says_which_states_the_file_has(opened: Opener, path: Path) -> None:
+    begun(opened(), 1)
+    opened(prefix="not begun").multiPut([b"k"], [OpaqueValue(1, 0, 1, None)])
+    state = OpaqueMap(opened(prefix="wrods"))
+    with pytest.raises(NoStateError, match=f"'wrods' in {path}.* the prefixes: 'words'. Give it"):
+        state.multiGet([("k",)])
+
+
+def test_a_file_that_is_not_there_has_no_state(path: Path) -> None:
+    with pytest.raises(NoStateError, match=f"in {path}, or it has not begun"):
+        sqlite.opaque(path).makeState().multiGet([("k",)])
+    assert not path.exists()

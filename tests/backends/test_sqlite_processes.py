@@ -20,6 +20,7 @@ from trident.backends.sqlite import SQLiteStore, opaque
 from trident.backends.sqlite_map import SQLiteMap
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import StateUnavailableError
+from trident.states.testing.checks import following
 from trident.states.values import OpaqueValue, Token
 
 ROOT = Path(__file__).parents[2]
@@ -91,7 +92,8 @@ def test_a_writer_killed_in_the_middle_of_a_write_leaves_nothing_of_it(
     assert store.multiGet(KEYS) == [OpaqueValue(1, 0, value, None) for value in VALUES]
 
     again = ControlRecord("a1", Token(2, 1), 1, {})
-    Control(store).begin(again, listed=FIRST.token)
+    control = Control(store)
+    control.begin(again, following(control, again, FIRST.token))
     assert not store.multiAddFenced(KEYS, [5] * len(KEYS), SECOND.token, SECOND)
     assert store.multiAddFenced(KEYS, [5] * len(KEYS), again.token, again)
     assert store.multiGet(KEYS) == [OpaqueValue(2, 1, value + 5, value) for value in VALUES]

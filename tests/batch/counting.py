@@ -27,8 +27,9 @@ STREAMS = {"words": "word string"}
 class CountingEngine:
     """Counts the words of all streams in each of its states."""
 
-    def __init__(self, *states: StoredMap) -> None:
+    def __init__(self, *states: StoredMap, acts_on_nothing: bool = False) -> None:
         self.states = states
+        self.acts_on_nothing = acts_on_nothing
         self.closed = False
 
     def run(self, record: ControlRecord, emitted: Mapping[str, list[tuple[Any, ...]]]) -> Outcome:
@@ -107,9 +108,15 @@ def make_runner(log: Log, *states: StoredMap, **options: Any) -> BatchRunner:
     )
 
 
-def open_runner(log: Log, *states: StoredMap, adopt: Any = None, **options: Any) -> BatchRunner:
+def open_runner(
+    log: Log,
+    *states: StoredMap,
+    adopt: Any = None,
+    accept_loss: Mapping[str, int] | None = None,
+    **options: Any,
+) -> BatchRunner:
     runner = make_runner(log, *states, **options)
-    runner.open(streams=STREAMS, adopt=adopt)
+    runner.open(streams=STREAMS, adopt=adopt, accept_loss=accept_loss or {})
     return runner
 
 

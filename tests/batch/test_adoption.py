@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -16,15 +17,19 @@ from tests.batch.counting import (
     seen_elsewhere,
 )
 from trident.batch.adoption import Adoption, StormState
+from trident.batch.errors import BatchFailedError
+from trident.batch.states import GroupStates
 from trident.log.checkpoint import Checkpoint
 from trident.log.errors import AdoptionError, CheckpointInUseError, TakenOverError
 from trident.log.log import Log, MemoryLog
 from trident.states.control import ControlRecord
-from trident.states.errors import LineageError, LostStateError
+from trident.states.errors import LineageError, LostStateError, StateError, UnownedStateError
 from trident.states.memory import MemoryMap
+from trident.states.nontransactional import NonTransactionalMap
 from trident.states.opaque import OpaqueMap
+from trident.states.stored_map import StoredMap
 from trident.states.transactional import TransactionalMap
-from trident.states.values import OpaqueValue, Token
+from trident.states.values import OpaqueValue, Token, TransactionalValue
 from trident.testing import fail_at
 
 
@@ -203,21 +208,24 @@ def test_a_log_with_state_of_its_own_cannot_adopt(
 # The old log is gone
 
 
-def orphan(state: OpaqueMap, *, in_flight: bool) -> None:
-    """State whose log is gone: a is 2; with a batch in flight that made it 3 and wrote c."""
+def orphan(state: OpaqueMap, *, in_flight: str | None) -> None:
+    """State whose log is gone: a is 2; with a batch in flight that made it 3 and wrote c.
+
+    That batch ended at the point `in_flight`.
+    """
     engine = CountingEngine(state)
-    runner = open_runner(MemoryLog("gone"), state)
+    runner = open_runner(MemoryLog("gone"), state, retries=0)
     runner.run(Words(engine, "a a"))
     if in_flight:
-        with pytest.raises(ZeroDivisionError):
-            runner.run(Words(engine, "a c", interrupt=crash))
+        with fail_at(in_flight), pytest.raises(BatchFailedError):
+            runner.run(Words(engine, "a c"))
 
 
 @pytest.mark.parametrize(("in_flight", "found"), [("committed", [3, 1, 1]), ("burn", [2, None, 1])])
 def test_what_was_in_flight_is_committed_or_burnt(
     state: OpaqueMap, engine: CountingEngine, in_flight: str, found: list[int | None]
 ) -> None:
-    orphan(state, in_flight=True)
+    orphan(state, in_flight="before commit")
     adopt = {"lineage": lineage(state), "in_flight": in_flight}
     log = MemoryLog("new")
     runner = open_runner(log, state, adopt=adopt)
@@ -228,22 +236,35 @@ def test_what_was_in_flight_is_committed_or_burnt(
     assert counts(state, "a c") == [(found[0] or 0) + 1, (found[1] or 0) + 1]
 
 
+def test_a_batch_that_was_not_ready_cannot_be_committed(
+    state: OpaqueMap, engine: CountingEngine
+) -> None:
+    orphan(state, in_flight="before ready")
+    with pytest.raises(AdoptionError, match=r"not everything was written to count.*burn"):
+        open_runner(MemoryLog("new"), state, adopt=Adoption(lineage(state), "committed"))
+    runner = open_runner(MemoryLog("new"), state, adopt=Adoption(lineage(state), "burn"))
+    runner.run(Words(engine, "a"))
+    assert counts(state, "a c") == [3, None]
+
+
 @pytest.mark.parametrize("in_flight", ["committed", "burn"])
 def test_nothing_in_flight_leaves_nothing_to_decide(
     state: OpaqueMap, engine: CountingEngine, in_flight: Any
 ) -> None:
-    orphan(state, in_flight=False)
+    orphan(state, in_flight=None)
     adopt = Adoption(lineage(state), in_flight)
     open_runner(MemoryLog("new"), state, adopt=adopt).run(Words(engine, "a"))
     assert counts(state, "a") == [3]
 
 
 def test_a_batch_that_not_all_states_had_begun_cannot_be_committed(state: OpaqueMap) -> None:
-    orphan(state, in_flight=True)
+    orphan(state, in_flight="before commit")
     other = memory_state()
     record = state.control.read()
     assert record is not None
-    other.control.begin(ControlRecord(record.lineage, Token(1, 0)))
+    before = ControlRecord(record.lineage, Token(1, 0))
+    other.control.begin(before)
+    other.control.announce(other.control.ready(before))
     with pytest.raises(AdoptionError, match="burn"):
         open_runner(MemoryLog("new"), state, other, adopt=Adoption(record.lineage, "committed"))
     runner = open_runner(MemoryLog("new"), state, other, adopt=Adoption(record.lineage, "burn"))
@@ -273,7 +294,7 @@ def test_burning_is_for_opaque_maps_only() -> None:
     ],
 )
 def test_what_says_too_little_is_refused(state: OpaqueMap, adopt: Any) -> None:
-    orphan(state, in_flight=True)
+    orphan(state, in_flight="before commit")
     log = MemoryLog("new")
     with pytest.raises(AdoptionError):
         open_runner(log, state, adopt=adopt)
@@ -318,6 +339,147 @@ def test_storms_state_is_taken_over_once() -> None:
     assert counts(state, "a") == [7]
     with pytest.raises(LineageError):
         open_runner(MemoryLog("other"), state, adopt={"base": 17})
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry"),
+    [
+        (OpaqueMap, OpaqueValue(1, 0, 1, None)),
+        (TransactionalMap, TransactionalValue(17, 5)),
+        (NonTransactionalMap, 5),
+    ],
+)
+def test_storms_state_is_neither_counted_from_nor_over_unless_told_so(
+    kind: type[StoredMap], entry: Any
+) -> None:
+    state = kind(MemoryMap(uuid4().hex))
+    state.backing.multiPut([b"a"], [entry])
+    log = MemoryLog("new")
+    for _ in range(2):
+        with pytest.raises(UnownedStateError, match=r"the entry b'a'.*adopt=\{'base'"):
+            open_runner(log, state)
+    assert state.control.read() is None
+    assert state.backing.multiGet([b"a"]) == [entry]
+    assert log.newest() is None, "so that adopt= can still be given"
+
+
+def test_a_state_that_is_added_to_a_running_log_has_to_be_empty(engine: CountingEngine) -> None:
+    [state] = engine.states
+    log = MemoryLog("log")
+    open_runner(log, state).run(Words(engine, "a"))
+    with pytest.raises(UnownedStateError):
+        open_runner(log, state, storms(a=OpaqueValue(1, 0, 1, None)))
+
+
+def test_a_state_that_begins_without_a_log_has_to_be_empty_too() -> None:
+    state = storms(a=OpaqueValue(7, 0, 1, None))
+    with pytest.raises(UnownedStateError):
+        state.beginCommit(1)
+
+
+def test_entries_of_an_attempt_that_never_committed_are_no_strangers(
+    state: OpaqueMap, engine: CountingEngine
+) -> None:
+    log = MemoryLog("log")
+    with pytest.raises(ZeroDivisionError):
+        open_runner(log, state).run(Words(engine, "a", interrupt=crash))
+    open_runner(log, state).run(Words(engine, "a"))
+    assert counts(state, "a") == [1]
+
+
+# A state that waits for its first batch
+
+
+def test_readers_know_a_state_from_its_logs_first_start_on(state: OpaqueMap) -> None:
+    open_runner(MemoryLog("log"), state)
+    waiting = state.control.read()
+    assert waiting is not None
+    assert (waiting.token, waiting.committed) == ((0, 0), 0)
+    assert counts(state, "a") == [None]
+
+
+def test_a_start_that_died_before_it_told_the_states_is_made_up_for(
+    state: OpaqueMap, engine: CountingEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = MemoryLog("log")
+    with monkeypatch.context() as dying:
+        dying.setattr(GroupStates, "own", lambda states, entry, names: crash(entry))
+        with pytest.raises(ZeroDivisionError):
+            open_runner(log, state)
+    assert state.control.read() is None
+    open_runner(log, state).run(Words(engine, "a"))
+    assert counts(state, "a") == [1]
+
+
+def test_a_restart_writes_nothing_to_a_state_that_waits(state: OpaqueMap) -> None:
+    log = MemoryLog("log")
+    open_runner(log, state)
+    before = state.backing.getControl()
+    open_runner(log, state)
+    assert state.backing.getControl() == before
+
+
+def test_a_state_in_which_no_batch_began_is_free_for_another_checkpoint(
+    state: OpaqueMap, engine: CountingEngine
+) -> None:
+    open_runner(MemoryLog("forgotten"), state)
+    open_runner(MemoryLog("new"), state).run(Words(engine, "a"))
+    assert counts(state, "a") == [1]
+
+
+def test_of_two_checkpoints_that_wait_the_first_to_begin_a_batch_has_the_state(
+    state: OpaqueMap, engine: CountingEngine
+) -> None:
+    first = open_runner(MemoryLog("first"), state)
+    elsewhere = seen_elsewhere(state)
+    second = open_runner(MemoryLog("second"), elsewhere)
+    first.run(Words(engine, "a"))
+    with pytest.raises(LineageError):
+        second.run(Words(CountingEngine(elsewhere), "a"))
+    first.run(Words(engine, "a"))
+    assert counts(state, "a") == [2]
+
+
+def test_two_states_in_one_place_are_noticed_at_their_first_batch(
+    state: OpaqueMap, engine: CountingEngine
+) -> None:
+    alias = seen_elsewhere(state)
+    runner = open_runner(MemoryLog("log"), state, alias)
+    with pytest.raises(StateError, match="kept in one place"):
+        runner.run(Words(engine, "a"))
+
+
+def test_a_state_that_waits_can_be_lost_and_begins_anew(
+    state: OpaqueMap, engine: CountingEngine
+) -> None:
+    log = MemoryLog("log")
+    runner = open_runner(log, state)
+    state.backing._database.control = None  # type: ignore[attr-defined]
+    runner.run(Words(engine, "a"))
+    assert counts(state, "a") == [1]
+
+
+def test_a_lost_record_whose_loss_is_accepted_is_made_anew_beside_the_entries(
+    state: OpaqueMap, engine: CountingEngine
+) -> None:
+    log = MemoryLog("log")
+    open_runner(log, state).run(Words(engine, "a"))
+    state.backing._database.control = None  # type: ignore[attr-defined]
+    with pytest.raises(LostStateError):
+        open_runner(log, state)
+    open_runner(log, state, accept_loss={"count": 1}).run(Words(engine, "a"))
+    assert counts(state, "a") == [2]
+
+
+def test_what_the_log_lists_and_another_checkpoint_waits_in_belongs_to_neither(
+    state: OpaqueMap, engine: CountingEngine
+) -> None:
+    log = MemoryLog("log")
+    open_runner(log, state).run(Words(engine, "a"))
+    emptied = memory_state()
+    open_runner(MemoryLog("other"), emptied)
+    with pytest.raises(LineageError):
+        open_runner(log, emptied)
 
 
 @pytest.mark.parametrize("base", [0, -1, "17", None, True, 1.0])

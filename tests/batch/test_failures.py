@@ -175,7 +175,7 @@ def test_dead_letters_are_refused_for_a_state_that_is_no_map() -> None:
         BatchRunner(MemoryLog("log"), states, group="words", on_failure="dead-letter")
 
 
-@pytest.mark.parametrize("options", [{"retries": -1}, {"on_failure": "ignore"}])
+@pytest.mark.parametrize("options", [{"retries": -1}, {"on_failure": "ignore"}, {"patience": -0.1}])
 def test_a_policy_that_is_none_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(FailurePolicyError):
         make_runner(MemoryLog("log"), memory_state(), **options)

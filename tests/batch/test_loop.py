@@ -181,6 +181,23 @@ def test_all_available_counts_what_came_after_the_last_look(state: OpaqueMap, lo
     assert found == [[1]]
 
 
+@pytest.mark.parametrize("acts_on_nothing", [False, True])
+def test_a_batch_without_tuples_begins_where_a_step_acts_on_nothing(
+    state: OpaqueMap, log: Log, acts_on_nothing: bool
+) -> None:
+    runner = make_runner(log, state)
+    runner.open(streams={})
+    engine = CountingEngine(state, acts_on_nothing=acts_on_nothing)
+    loop = SpoutLoop({"s1": Polled("a", "", "")}, engine, runner, trigger="available")
+    assert loop.start().awaitTermination(60)
+    record, newest = state.control.read(), log.newest()
+    assert record is not None
+    assert newest is not None
+    assert newest.committed == 3
+    assert newest.states == {"count": record.token}
+    assert (record.token.txid, record.committed) == ((3, 3) if acts_on_nothing else (1, 1))
+
+
 def test_stop_lets_the_batch_under_way_finish(start: Start, state: OpaqueMap) -> None:
     with hold_at("after write", txid=2) as hold:
         loop = start(fixed("a", cycle=True))
@@ -283,6 +300,80 @@ def test_a_spout_that_cannot_notify_is_asked_again(start: Start, state: OpaqueMa
     spout.batches.append("a a")
     loop.processAllAvailable()
     assert counts(state, "a") == [3]
+
+
+class Polled(Pulled):
+    """Knows when it has nothing more, and can't notify."""
+
+    def isReady(self, batchId: int) -> bool:
+        return bool(self.batches)
+
+
+@pytest.mark.parametrize("batches", [["a", "", "a"], ["", "", "", "a a"], ["a a", ""]])
+def test_a_polled_spout_is_done_when_it_says_so_and_not_when_a_batch_is_empty(
+    start: Start, state: OpaqueMap, batches: list[str]
+) -> None:
+    spout = Polled(*batches)
+    assert start(spout, trigger="available").awaitTermination(60)
+    assert counts(state, "a") == [2]
+    assert spout.acked == list(range(1, len(batches) + 1))
+
+
+def test_a_spout_that_notifies_and_is_always_ready_is_done_when_it_emits_nothing(
+    start: Start, state: OpaqueMap
+) -> None:
+    class Notifying(Pulled):
+        def whenReady(self, listener: Callable[[], None]) -> bool:
+            return True
+
+    assert start(Notifying("a", "a"), trigger="available").awaitTermination(60)
+    assert counts(state, "a") == [2]
+
+
+def test_all_available_waits_while_a_polled_spout_says_that_it_is_ready(
+    start: Start, state: OpaqueMap
+) -> None:
+    spout = Polled("a", "", "", "a")
+    loop = start(spout)
+    loop.processAllAvailable()
+    assert counts(state, "a") == [2]
+    spout.batches += ["", "a"]
+    loop.processAllAvailable()
+    assert counts(state, "a") == [3]
+
+
+def test_the_group_is_done_when_every_spout_of_it_says_so(start: Start, state: OpaqueMap) -> None:
+    spouts = Polled("", "", "", "", "a"), Pulled("b"), fixed("c")
+    assert start(*spouts, trigger="available").awaitTermination(60)
+    assert counts(state, "a b c") == [1, 1, 1]
+
+
+def test_a_spout_that_is_ready_and_emits_nothing_is_asked_ever_more_slowly(
+    state: OpaqueMap, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = make_runner(log, state)
+    runner.open(streams={})
+    loop = SpoutLoop({"s1": Polled(*[""] * 5)}, CountingEngine(state), runner)
+    waits: list[float | None] = []
+
+    def waited(predicate: Callable[[], bool], timeout: float | None = None) -> bool:
+        if threading.current_thread() is loop._thread and not predicate():
+            waits.append(timeout)
+        return wait_for(predicate, timeout)
+
+    wait_for = loop._changed.wait_for
+    monkeypatch.setattr(loop._changed, "wait_for", waited)
+    with hold_at("before commit", txid=1) as hold:
+        loop.start()
+        hold.wait_reached()
+        asker = threading.Thread(target=loop.processAllAvailable)
+        asker.start()
+        while loop._asked == 0:
+            threading.Event().wait(0.001)
+        hold.release()
+        asker.join(60)
+    loop.stop()
+    assert waits[:3] == [0.002, 0.004, 0.008]
 
 
 def test_a_tuple_of_another_width_stops_the_run(start: Start) -> None:

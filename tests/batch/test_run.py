@@ -152,3 +152,33 @@ def test_an_interrupt_of_the_wait_stops_the_run() -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted_wait(group)
     assert group.status == "stopped"
+
+
+class Stuck(Group):
+    """A group whose batch doesn't end; Ctrl-C is pressed again when it is asked to."""
+
+    def request_stop(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        self.awaitTermination(60)
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_a_second_interrupt_does_not_wait_for_the_batch() -> None:
+    group = Stuck("a")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_wait(group)
+    assert group.isActive
+
+
+class Failing(Group):
+    """A group whose last batch fails."""
+
+    def request_stop(self) -> None:
+        if self.isActive:
+            self.ended(KeyError("x"))
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_what_the_last_batch_fails_with_is_told_after_an_interrupt() -> None:
+    with pytest.raises(KeyError):
+        interrupted_wait(Failing("a"))

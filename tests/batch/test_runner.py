@@ -115,7 +115,9 @@ def test_an_empty_batch_commits_and_touches_no_state(
     progress = runner.run(work)
     assert (progress.txid, progress.tuples) == (1, 0)
     assert work.called("run", "committed") == [("committed", Token(1, 0))]
-    assert state.control.read() is None
+    waiting = state.control.read()
+    assert waiting is not None
+    assert waiting.is_unused
     assert newest(log).states == {}
     runner.run(Words(engine, "a"))
     assert newest(log).states == {"count": Token(2, 0)}

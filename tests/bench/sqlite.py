@@ -48,8 +48,7 @@ def figures(folder: Path) -> Iterator[Figure]:
             state.beginCommit(record)
             state.multiFold(keys, amounts, combiner)
             state.commit(record)
-            state.control.ready(record)
-            state.control.announce(record)
+            state.control.announce(state.control.ready(record))
             yield
         state.close()
 

@@ -96,8 +96,7 @@ def _batches(factory: StateFactory) -> Iterator[None]:
             state.beginCommit(record)
             state.multiFold(KEYS, AMOUNTS, combiner)
             state.commit(record)
-            state.control.ready(record)
-            state.control.announce(record)
+            state.control.announce(state.control.ready(record))
             yield
     finally:
         state.close()

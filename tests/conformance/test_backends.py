@@ -38,6 +38,12 @@ class BackendConformance(BackingMapConformance):
     def layers(self, inner: IBackingMap) -> IBackingMap:
         return inner
 
+    def test_the_class_of_the_map_is_known_before_it_is_opened(self) -> None:
+        factory = self.backend.factory(self.server)
+        opened = factory.store.open()
+        assert factory.map_type is type(opened)
+        opened.close()
+
 
 class CachedConformance(BackendConformance):
     """The same under a cache, which has to be the only writer."""

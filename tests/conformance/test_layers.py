@@ -65,7 +65,7 @@ class TestCountedVersionedMap(CountedConformance):
 
 
 class TestCountedMemoryMap(CountedConformance):
-    abilities = FENCED | {Ability.LIST}
+    abilities = FENCED | {Ability.LIST, Ability.LOOK}
 
     def make_map(self) -> IBackingMap:
         return CountedMap(MemoryMap(f"counted {next(_NUMBERS)}"))

@@ -49,7 +49,7 @@ class TestVersionedMap(BackingMapConformance):
 
 
 class TestLRUMemoryMap(BackingMapConformance):
-    abilities = frozenset({Ability.FENCED, Ability.REMOVE, Ability.LIST})
+    abilities = frozenset({Ability.FENCED, Ability.REMOVE, Ability.LIST, Ability.LOOK})
 
     def make_map(self) -> IBackingMap:
         return MemoryMap(f"conformance {next(_NUMBERS)}", size=5000)

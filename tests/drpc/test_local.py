@@ -172,8 +172,10 @@ def test_many_callers_see_whole_batches_only_while_batches_run(
 def test_states_are_answered_for_without_a_run(tmp_path: Path) -> None:
     counts = Counts(sqlite.opaque(tmp_path / "db"), sqlite.opaque(tmp_path / "db"))
     with LocalDRPC(counts.topology.plan()) as drpc:
-        assert drpc.execute("words", "a b") == "[[0]]"
+        with pytest.raises(DRPCExecutionError, match="there is no state with the prefix"):
+            drpc.execute("words", "a b")
         with counts.topology.start(checkpoint=tmp_path / "run") as run:
+            assert run.drpc.execute("words", "a b") == "[[0]]"
             counts.spout.feed([("a b a",)], 60)
             assert run.drpc.execute("words", "a b") == "[[3]]"
         assert drpc.execute("words", "a b") == "[[3]]"

@@ -53,5 +53,5 @@ def test_a_connection_cut_while_a_commit_is_announced_has_it_announced_again(
     with at("before announce", 2, 0, partial(store.proxy.cut, 1)):
         assert store.words.run() == {}
     assert_told(caplog, store.place, store.kind.cut)
-    assert "told again what is committed" in caplog.text
+    assert "the announcement of batch 2 of words waits" in caplog.text
     assert store.words.counted_all()

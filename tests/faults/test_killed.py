@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.proxy import Proxy
 from tests.faults.servers import own
-from tests.faults.word_count import WordCount, assert_told, at
+from tests.faults.word_count import WordCount, assert_told, at, when_waiting
 from tests.servers.hbase import HBaseServer
 from tests.servers.process import ServerProcess, wait_until
 from tests.servers.redis import RedisServer
@@ -29,7 +29,7 @@ def kill_and_restart(words: WordCount, server: ServerProcess, proxy: Proxy, writ
 
     with (
         at("before write", 2, 0, lambda: proxy.when_asked(write, server.kill, times=2)),
-        at("before begin", 2, 1, restart),
+        when_waiting(restart),
     ):
         assert words.run() == {2: 2}
     assert 0 < written[0] < 1, "the server wasn't killed in the middle of the write"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ from tests.servers.memcached import MemcachedServer
 from tests.servers.process import wait_until
 from tests.servers.redis import RedisReplica, RedisSentinel, RedisServer
 from trident.backends import memcached, redis
+from trident.batch.points import watching
 from trident.errors import LostStateError, LostWritesError, RewoundStateError
+from trident.states.values import Token
 
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 
@@ -105,10 +108,12 @@ def test_a_redis_that_lost_writes_of_a_batch_after_its_announcement_stops_the_ru
         at("after begin", 2, 0, lambda: redis_server.copy("begun")),
         at("after announce", 2, 0, lambda: redis_server.copy("whole")),
         at("before begin", 3, 0, lambda: redis_server.put_back("begun")),
-        pytest.raises(RewoundStateError, match="count in redis at .* was rewound.*newer backup"),
+        pytest.raises(LostWritesError, match="count in redis at .* lost writes of batch 2"),
     ):
         words.run()
     assert words.counted() == words.size
+    with pytest.raises(LostWritesError, match="count in redis at .* lost writes of batch 2"):
+        words.start()
     redis_server.put_back("whole")
     words.run()
     assert words.counted_all()
@@ -122,14 +127,110 @@ def test_a_redis_that_lost_writes_between_commit_and_announcement_stops_the_run(
         at("after begin", 2, 0, lambda: redis_server.copy("begun")),
         at("after ready", 2, 0, lambda: redis_server.copy("whole")),
         at("before announce", 2, 0, lambda: redis_server.put_back("begun")),
-        pytest.raises(
-            LostWritesError, match="count in redis at .*confirmed batch 2.*restore it from a backup"
-        ),
+        pytest.raises(LostWritesError, match="count in redis at .* lost writes of batch 2"),
     ):
         words.run()
+    with pytest.raises(LostWritesError, match="count in redis at .* lost writes of batch 2"):
+        words.start()
     redis_server.put_back("whole")
     words.run()
     assert words.counted_all()
+
+
+LOST = (LostStateError, LostWritesError, RewoundStateError)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """A word count on a Redis, whose files and checkpoint are kept as they were at every point."""
+
+    server: RedisServer
+    words: WordCount
+
+    def keep(self) -> list[str]:
+        """Count all words; return the names of the moments of batches 2 and 3, in order."""
+        kept = []
+
+        def watch(point: str, token: Token) -> None:
+            if token.txid in (2, 3):
+                kept.append(f"{point} {token.txid}")
+                shutil.copytree(self._data, self._kept(kept[-1]) / "data")
+                shutil.copytree(self._checkpoint, self._kept(kept[-1]) / "checkpoint")
+
+        with watching(watch):
+            self.words.run()
+        return kept
+
+    def written(self, moment: str) -> bytes:
+        """Return what Redis had appended to its file."""
+        [file] = (self._kept(moment) / "data").glob("*.incr.aof")
+        return file.read_bytes()
+
+    def silently_wrong(self, checkpoint: str, data: str, size: int | None = None) -> bool:
+        """Start with a checkpoint and data of two moments, the data perhaps cut to a size."""
+        self.server.kill()
+        for kept, place in (
+            (self._kept(data) / "data", self._data),
+            (self._kept(checkpoint) / "checkpoint", self._checkpoint),
+        ):
+            shutil.rmtree(place)
+            shutil.copytree(kept, place)
+        if size is not None:
+            [file] = self._data.glob("*.incr.aof")
+            os.truncate(file, size)
+        self.server.start()
+        try:
+            self.words.run()
+        except LOST:
+            return False
+        return not self.words.counted_all()
+
+    def _kept(self, moment: str) -> Path:
+        return self.server.folder / "kept" / moment
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.words.folder / "checkpoint"
+
+    @property
+    def _data(self) -> Path:
+        return self.server.folder / "appendonlydir"
+
+
+@pytest.fixture
+def moments(tmp_path: Path) -> Iterator[Moments]:
+    with own(lambda: RedisServer(tmp_path / "redis", *DURABLE)) as server:
+        factory = redis.opaque(server.host, server.port)
+        yield Moments(server, WordCount(factory, tmp_path, size=6))
+
+
+def test_no_start_on_a_redis_that_is_of_an_earlier_moment_loses_a_batch_silently(
+    moments: Moments,
+) -> None:
+    kept = moments.keep()
+    silent = [
+        (earlier, later)
+        for later in ("after commit 2", "before begin 3", "after commit 3")
+        for earlier in kept[: kept.index(later)]
+        if moments.silently_wrong(checkpoint=later, data=earlier)
+    ]
+    assert not silent
+
+
+def test_no_start_on_a_redis_whose_file_was_cut_anywhere_loses_a_batch_silently(
+    moments: Moments,
+) -> None:
+    moments.keep()
+    whole, begun = (
+        len(moments.written(moment)) for moment in ("after announce 3", "before begin 3")
+    )
+    cuts = range(begun, whole, max(1, (whole - begun) // 40))
+    silent = [
+        cut
+        for cut in cuts
+        if moments.silently_wrong(checkpoint="after commit 3", data="after announce 3", size=cut)
+    ]
+    assert not silent
 
 
 def test_a_redis_that_was_emptied_stops_the_run_and_the_next_start_but_no_new_checkpoint(
@@ -213,7 +314,7 @@ def test_a_fail_over_to_a_replica_without_the_batchs_writes_has_them_written_aga
         at("before write", 2, 0, replicated.cut_off),
         at("after write", 2, 0, replicated.fail_over),
     ):
-        attempts = replicated.words.run(retries=10)
+        attempts = replicated.words.run()
     assert attempts.keys() == {2}
     assert_told(caplog, f"127.0.0.1:{replicated.master.port}", "Start one")
     assert replicated.words.counted_all()
@@ -228,7 +329,7 @@ def test_a_fail_over_to_a_replica_without_a_committed_batch_stops_the_run_and_th
         at("after announce", 2, 0, replicated.fail_over),
         pytest.raises(RewoundStateError, match="sentinels 127.0.0.1:.*batch 2 .*newer backup"),
     ):
-        words.run(retries=10)
+        words.run()
     assert words.counted() == words.size
     with pytest.raises(RewoundStateError, match="batch 2 .*newer backup"):
         words.start()

@@ -10,11 +10,11 @@ from time import monotonic
 import pytest
 
 from tests.faults.servers import offset, own
-from tests.faults.word_count import WordCount, assert_told, at
+from tests.faults.word_count import WordCount, assert_told, at, when_waiting
 from tests.servers.process import wait_until
 from tests.servers.redis import RedisReplica, RedisServer
 from trident.backends import redis
-from trident.batch.errors import BatchFailedError
+from trident.batch.errors import OutageError
 from trident.errors import StateUnavailableError
 
 
@@ -48,9 +48,9 @@ def test_a_redis_that_stays_full_stops_the_run_and_the_next_start_goes_on(tmp_pa
         words = WordCount(redis.opaque(server.host, server.port), tmp_path)
         with (
             at("before write", 2, 0, lambda: server.cli("config", "set", "maxmemory", "1")),
-            pytest.raises(BatchFailedError, match=f"{place(server)}: it is full.*Raise maxmemory"),
+            pytest.raises(OutageError, match=f"{place(server)}: it is full.*Raise maxmemory"),
         ):
-            words.run(retries=1)
+            words.run(patience=0.1)
         assert words.counted() == words.size
         server.cli("config", "set", "maxmemory", "0")
         words.run()
@@ -88,7 +88,7 @@ def test_a_password_that_is_changed_and_changed_back_costs_an_attempt(
         words = WordCount(factory, tmp_path)
         with (
             at("before write", 2, 0, lambda: change_password(server, "another")),
-            at("before begin", 2, 1, lambda: change_password(server, SECRET)),
+            when_waiting(lambda: change_password(server, SECRET)),
         ):
             assert words.run() == {2: 2}
         assert_told(caplog, place(server), "")
@@ -103,9 +103,9 @@ def test_a_password_that_stays_changed_stops_the_run_and_a_start_with_the_new_on
         words = WordCount(redis.opaque(server.host, server.port, password=SECRET), tmp_path)
         with (
             at("before write", 2, 0, lambda: change_password(server, "another")),
-            pytest.raises(BatchFailedError, match="Check password=, and user=") as stopped,
+            pytest.raises(OutageError, match="Check password=, and user=") as stopped,
         ):
-            words.run(retries=1)
+            words.run(patience=0.1)
         assert place(server) in str(stopped.value)
         assert SECRET not in str(stopped.value) + caplog.text
         words = WordCount(redis.opaque(server.host, server.port, password="another"), tmp_path)
@@ -154,9 +154,9 @@ def test_a_server_that_stays_a_replica_stops_the_run_and_a_start_with_its_master
     told = f"{place(one)}: .*Give the address of its master"
     with (
         at("before write", 2, 0, lambda: swap(one, other)),
-        pytest.raises(BatchFailedError, match=told),
+        pytest.raises(OutageError, match=told),
     ):
-        words.run(retries=1)
+        words.run(patience=0.1)
     words = WordCount(redis.opaque(other.host, other.port), tmp_path)
     assert words.counted() == words.size
     words.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -164,8 +165,28 @@ def at(point: str, txid: int, attempt: int, do: Callable[[], object]) -> Iterato
     assert done, f"attempt {attempt} of batch {txid} did not come to {point!r}"
 
 
+@contextmanager
+def when_waiting(do: Callable[[], object]) -> Iterator[None]:
+    """Do something when a batch begins to wait for its store, in its thread; one has to."""
+    waiting = []
+
+    def tell(record: logging.LogRecord) -> bool:
+        if " waits: " in record.getMessage() and not waiting:
+            waiting.append(record)
+            do()
+        return True
+
+    logger = logging.getLogger("trident")
+    logger.addFilter(tell)
+    try:
+        yield
+    finally:
+        logger.removeFilter(tell)
+    assert waiting, "no batch had to wait"
+
+
 def assert_told(caplog: pytest.LogCaptureFixture, place: str, advice: str) -> None:
-    """Every failed attempt has to be in the log with the store's place, one with `advice`."""
+    """Every line of the log has to name the store's place, one has to give `advice`."""
     told = [record.getMessage() for record in caplog.records if record.name == "trident"]
     assert told, "nothing was told"
     assert all(place in line for line in told), told

@@ -11,10 +11,17 @@ from typing import Any
 import pytest
 
 from trident.builtin import Count, Sum
-from trident.errors import FailedException, OperationError, StaleBatchError
+from trident.errors import (
+    FailedException,
+    OperationError,
+    StaleBatchError,
+    StateUnavailableError,
+    TridentError,
+)
 from trident.failures import describe, operation_error
 from trident.spouts.fixed import FixedBatchSpout
-from trident.states.memory import MemoryMapState
+from trident.states import OpaqueMap
+from trident.states.memory import MemoryMap, MemoryMapState
 from trident.states.values import Token
 from trident.stream import Stream
 from trident.topology import TridentTopology
@@ -126,3 +133,32 @@ def test_what_the_protocol_acts_upon_passes_as_it_is(error: Exception) -> None:
     ):
         run.awaitTermination(30)
     assert not isinstance(caught.value, OperationError)
+
+
+class Gone(MemoryMap):
+    """A store that goes away under a batch, which its driver tells at length."""
+
+    def multiPutFenced(self, *given: Any) -> bool:
+        try:
+            return bool(inner(20))
+        except ZeroDivisionError as error:
+            raise StateUnavailableError("geo", "it sleeps") from error
+
+
+def gone() -> Gone:
+    return Gone("gone")
+
+
+@pytest.mark.parametrize(
+    "state", [OpaqueMap.factory(gone, name="n"), "redis://localhost:1/0?prefix=n"]
+)
+def test_an_error_of_a_store_comes_without_the_way_through_the_library(state: Any) -> None:
+    topology = TridentTopology()
+    words = topology.newStream("s", FixedBatchSpout("n long", 1, (1,))).groupBy("n")
+    words.persistentAggregate(state, Count(), "count")
+    with pytest.raises(TridentError) as raised:  # noqa: SIM117
+        with topology.start(trigger="available", patience=0) as run:
+            run.awaitTermination(30)
+    printed = "".join(traceback.format_exception(raised.value)).splitlines()
+    assert len(printed) <= 20
+    assert not [line for line in printed if "runner.py" in line or "redis_" in line]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
 from trident.builtin import Count, MapGet, Split
 from trident.callables import native
-from trident.errors import EmittedValueError, OperationError, PlanError
+from trident.errors import EmittedValueError, OperationError, OperationTypeError, PlanError
 from trident.fields import Fields
 from trident.local.batch import Batch
 from trident.local.interpret import Program
@@ -30,31 +31,132 @@ from trident.topology import TridentTopology
 from trident.tuples import TridentTuple
 
 
+class Shared(list[Any]):
+    """A list that all copies of what holds it write to."""
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+
 class Watched(Filter):
-    """Writes down what is called."""
+    """Writes down what is called, and in which partition."""
 
     def __init__(self) -> None:
-        self.calls: list[Any] = []
+        self.calls = Shared()
+        self.place: tuple[int, int] | None = None
 
     def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
-        self.calls.append(("prepare", context.getPartitionIndex(), context.numPartitions()))
+        assert self.place is None
+        self.place = context.getPartitionIndex(), context.numPartitions()
+        self.calls.append(("prepare", self.place))
 
     def isKeep(self, tuple: TridentTuple) -> bool:
-        self.calls.append(tuple["word"])
+        self.calls.append((tuple["word"], self.place))
         return True
 
     def cleanup(self) -> None:
-        self.calls.append("cleanup")
+        self.calls.append(("cleanup", self.place))
+
+
+def run_through(*operations: Filter, hint: int = 1) -> None:
+    """Four words in two batches, through some filters."""
+    topology = TridentTopology()
+    spout = FixedBatchSpout("word string", 2, ("a",), ("b",), ("c",), ("d",))
+    stream = topology.newStream("words", spout)
+    for operation in operations:
+        stream = stream.filter(operation)
+    stream.parallelismHint(hint)
+    with topology.start(trigger="available") as run:
+        assert run.awaitTermination(30)
 
 
 def test_operations_are_prepared_once_and_cleaned_up_at_the_end() -> None:
     watched = Watched()
+    run_through(watched)
+    words = [(word, (0, 1)) for word in "abcd"]
+    assert watched.calls == [("prepare", (0, 1)), *words, ("cleanup", (0, 1))]
+    assert watched.place == (0, 1)
+
+
+def test_each_partition_has_an_operation_of_its_own_with_its_own_index() -> None:
+    watched = Watched()
+    run_through(watched, hint=2)
+    first, second = (0, 2), (1, 2)
+    words = [("a", first), ("b", second), ("c", first), ("d", second)]
+    assert watched.calls == [
+        *[("prepare", first), ("prepare", second)],
+        *words,
+        *[("cleanup", second), ("cleanup", first)],
+    ]
+    assert watched.place is None
+
+
+def test_partial_and_final_aggregates_are_partitions_of_their_own() -> None:
+    class Tally(Count):
+        def __init__(self) -> None:
+            self.places = Shared()
+
+        def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
+            self.places.append((context.getPartitionIndex(), context.numPartitions()))
+
     topology = TridentTopology()
-    spout = FixedBatchSpout("word string", 1, ("a",), ("b",))
-    topology.newStream("words", spout).filter(watched).parallelismHint(2)
+    stream = topology.newStream("words", FixedBatchSpout("word string", 2, ("a",), ("b",)))
+    spread, one, groups = Tally(), Tally(), Tally()
+    stream.aggregate(one, "n")
+    stream.shuffle().parallelismHint(3).aggregate(spread, "n")
+    stream.groupBy("word").aggregate(groups, "n").parallelismHint(2)
     with topology.start(trigger="available") as run:
         assert run.awaitTermination(30)
-    assert watched.calls == [("prepare", 0, 2), "a", "b", "cleanup"]
+    assert one.places == [(0, 1)]
+    assert spread.places == [(0, 3), (1, 3), (2, 3), (0, 1)]
+    assert groups.places == [(0, 1), (0, 2), (1, 2)]
+
+
+class Locked(Watched):
+    """Holds what can't be copied."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+
+
+def test_what_cannot_be_copied_runs_in_one_partition_only() -> None:
+    run_through(Locked())
+    with pytest.raises(
+        OperationTypeError,
+        match=r"filter at .*test_interpret.py:\d+: can't be copied for each of its 2 partitions "
+        r"\(cannot pickle '_thread.lock' object\): 'filter\(word, Locked\(\)\)'.* in prepare\(\)",
+    ):
+        run_through(Locked(), hint=2)
+
+
+def test_plain_callables_are_shared_as_they_are_never_prepared() -> None:
+    class Seen:
+        def __init__(self) -> None:
+            self.words: list[str] = []
+
+        def keep(self, word: str) -> bool:
+            self.words.append(word)
+            return True
+
+    seen = Seen()
+    topology = TridentTopology()
+    spout = FixedBatchSpout("word string", 2, ("a",), ("b",))
+    topology.newStream("words", spout).filter("word", seen.keep).parallelismHint(2)
+    with topology.start(trigger="available") as run:
+        assert run.awaitTermination(30)
+    assert seen.words == ["a", "b"]
+
+
+def test_what_was_prepared_is_cleaned_up_where_another_operation_fails_to_prepare() -> None:
+    class Failing(Watched):
+        def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
+            raise ValueError("no connection")
+
+    watched = Watched()
+    with pytest.raises(ValueError, match="no connection"):
+        run_through(watched, Failing())
+    assert watched.calls == [("prepare", (0, 1)), ("cleanup", (0, 1))]
 
 
 def test_operations_of_queries_are_prepared_too() -> None:
@@ -63,7 +165,7 @@ def test_operations_of_queries_are_prepared_too() -> None:
     topology.newDRPCStream("f").each("args", Split(), "word").filter("word", watched)
     with topology.start() as run:
         run.drpc.execute("f", "x")
-    assert watched.calls == [("prepare", 0, 1), "x", "cleanup"]
+    assert watched.calls == [("prepare", (0, 1)), ("x", (0, 1)), ("cleanup", (0, 1))]
 
 
 class Short(QueryFunction[Any, Any]):

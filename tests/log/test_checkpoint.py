@@ -23,10 +23,12 @@ from trident.log.log import MemoryLog
 from trident.states.values import Token
 
 
-def test_a_second_run_of_this_process_is_refused_by_pid(tmp_path: Path) -> None:
+def test_a_second_run_of_this_process_is_told_that_it_runs_already(tmp_path: Path) -> None:
     first = Checkpoint(tmp_path / "c")
-    with pytest.raises(CheckpointInUseError, match=str(os.getpid())) as raised:
-        Checkpoint(tmp_path / "c")
+    (tmp_path / "link").symlink_to("c")
+    found = rf"run of this process, {os.getpid()}: the topology runs already. Call stop\(\)"
+    with pytest.raises(CheckpointInUseError, match=found) as raised:
+        Checkpoint(tmp_path / "link")
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
     first.release()
     first.release()
@@ -48,7 +50,7 @@ def test_a_run_of_another_process_is_named_until_it_is_killed(tmp_path: Path) ->
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(CheckpointInUseError, match=f"process {holder.pid}"):
+        with pytest.raises(CheckpointInUseError, match=f"run in process {holder.pid}. Stop that"):
             Checkpoint(tmp_path)
     finally:
         holder.kill()
@@ -122,7 +124,7 @@ def test_every_new_folder_is_synced_into_its_parent(
 @pytest.mark.parametrize("url", ["hdfs://nn:8020/c", "s3a://bucket/c", "S3://bucket/c", "dbfs:/c"])
 def test_other_file_systems_are_named(url: str) -> None:
     with pytest.raises(CheckpointError, match="is not a local file system"):
-        open_checkpoint(url)
+        open_checkpoint(url, [])
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -146,6 +148,29 @@ def test_groups_never_share_a_folder() -> None:
     assert len({group_folder(Path("/c"), group) for group in groups}) == len(groups)
 
 
+def test_a_log_of_a_group_that_is_missing_is_an_error_not_left_behind(tmp_path: Path) -> None:
+    first = LogEntry(1, "w", "a1", begun=Token(4, 0), committed=3, streams={"a/b": "c", "z": "d"})
+    held = Checkpoint(tmp_path)
+    held.log("a/b").append(first)
+    held.folder("never begun").mkdir()
+    held.release()
+    with pytest.raises(CheckpointError) as raised:
+        open_checkpoint(tmp_path, ["b", "c"])
+    found = "stream(s) a/b, z, up to batch 3, in a group 'a/b' that this topology does not have"
+    assert found in str(raised.value)
+    assert "its groups are: b, c " in str(raised.value)
+    assert f"move {group_folder(tmp_path, 'a/b')} away" in str(raised.value)
+    open_checkpoint(tmp_path, ["a/b", "new"]).release()
+
+
+def test_a_log_that_another_checkpoint_has_taken_over_may_be_left(tmp_path: Path) -> None:
+    first = LogEntry(1, "w", "a1", begun=Token(1, 0), committed=0, successor=("b2", "/new"))
+    held = Checkpoint(tmp_path)
+    held.log("old").append(first)
+    held.release()
+    open_checkpoint(tmp_path, ["new"]).release()
+
+
 def test_paths_are_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert local_path("c:d/e") == tmp_path / "c:d/e"
@@ -153,7 +178,7 @@ def test_paths_are_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_without_a_checkpoint_logs_are_in_memory_and_folders_go_with_the_run() -> None:
-    checkpoint = open_checkpoint(None)
+    checkpoint = open_checkpoint(None, ["words"])
     assert isinstance(checkpoint, TemporaryCheckpoint)
     assert isinstance(checkpoint.log("words"), MemoryLog)
     folder = checkpoint.folder("words")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import zlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +24,7 @@ FULL = LogEntry(
     query_id="q",
     streams={"words": "word string", "Wörter": "n long"},
     states={"count": Token(4, 0)},
+    kinds={"count": "opaque"},
     metadata={"words": {"offset": [1, 2.5, None, True, "é"]}},
     planned={"words": 3},
     exceptions={2: 1, 3: -1},
@@ -37,6 +40,12 @@ def test_comes_back_equal(entry: LogEntry) -> None:
     assert found == entry
     assert isinstance(found.begun, Token)
     assert pickle.loads(pickle.dumps(entry)) == entry
+
+
+def test_an_entry_from_before_kinds_were_kept_has_none() -> None:
+    line = FULL.encode().splitlines()[0].replace(b'"kinds":{"count":"opaque"},', b"")
+    found = LogEntry.decode(b"%s\n%08x\n" % (line, zlib.crc32(line)), "7.json")
+    assert found == replace(FULL, kinds={})
 
 
 def test_every_truncation_and_every_flipped_byte_is_found() -> None:

@@ -10,12 +10,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from trident.log import file_log
 from trident.log.entry import LogEntry
-from trident.log.errors import CorruptLogError, LogConflictError, UnsyncedLogError
+from trident.log.errors import CorruptLogError, LogConflictError, LogUnavailableError
 from trident.log.file_log import FileLog
+from trident.log.folders import sync_folder
 from trident.log.log import Log, MemoryLog
 from trident.log.writer import LogWriter
 from trident.states.values import Token
@@ -192,7 +195,7 @@ def test_a_full_disk_is_an_error_and_adds_nothing(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(LogUnavailableError, match=f"{tmp_path} .*No space left.*Make room"):
         log.append(entry(2))
     assert log.newest() == entry(1)
 
@@ -211,13 +214,96 @@ def test_an_entry_whose_folder_cannot_be_synced_is_not_built_on(
 
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", broken)
-        with pytest.raises(UnsyncedLogError, match="Input/output error.*start again") as raised:
+        with pytest.raises(LogUnavailableError, match="Input/output error") as raised:
             writer.append(committed=1, begun=Token(2, 0))
     assert writer.entry.committed == 0
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
     newest = FileLog(tmp_path).newest()
     assert newest is not None
     assert newest.committed == 1  # there to be found by the next start
+
+
+def failing(call: Callable[..., None], *, before: bool) -> Callable[..., None]:
+    """A system call that does nothing, or all, and fails either way."""
+
+    def fails(*args: Any) -> None:
+        if not before:
+            call(*args)
+        raise OSError(errno.EIO, "Input/output error")
+
+    return fails
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("call", ["fsync", "link", "open", "listdir"])
+def test_an_append_that_failed_anywhere_may_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, before: bool
+) -> None:
+    log = FileLog(tmp_path)
+    log.append(entry(1))
+    with monkeypatch.context() as disk:
+        disk.setattr(os, call, failing(getattr(os, call), before=before))
+        with pytest.raises(LogUnavailableError):
+            log.append(entry(2))
+    log.append(entry(2))
+    assert files(tmp_path) == ["00000000000000000001.json", "00000000000000000002.json"]
+    assert FileLog(tmp_path).newest() == log.newest() == entry(2)
+
+
+def test_a_repeated_append_changes_the_folder_anew_before_it_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, path = FileLog(tmp_path), tmp_path / "00000000000000000001.json"
+    with monkeypatch.context() as disk:
+        disk.setattr(file_log, "sync_folder", failing(sync_folder, before=True))
+        with pytest.raises(LogUnavailableError):
+            log.append(FIRST)
+    first = path.stat().st_ino
+    log.append(FIRST)
+    assert path.stat().st_ino != first
+
+
+def test_what_a_failed_append_left_never_changes_under_who_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = FileLog(tmp_path)
+    with monkeypatch.context() as disk:
+        disk.setattr(file_log, "sync_folder", failing(sync_folder, before=True))
+        with pytest.raises(LogUnavailableError):
+            log.append(FIRST)
+        disk.setattr(os, "fsync", failing(os.fsync, before=True))
+        with pytest.raises(LogUnavailableError):
+            log.append(FIRST)
+        assert FileLog(tmp_path).newest() == FIRST
+
+
+def test_a_repeated_append_that_a_later_writer_has_passed_is_a_conflict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = FileLog(tmp_path)
+    with monkeypatch.context() as disk:
+        disk.setattr(file_log, "sync_folder", failing(sync_folder, before=True))
+        with pytest.raises(LogUnavailableError):
+            log.append(FIRST)
+    FileLog(tmp_path).append(entry(2, "later"))
+    with pytest.raises(LogConflictError):
+        log.append(FIRST)
+    assert log.newest() == entry(2, "later")
+
+
+def test_useless_files_that_cannot_be_removed_fail_no_append(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path) -> None:
+        os.stat(path)  # what isn't there is told first
+        raise OSError(errno.EIO, "Input/output error")
+
+    log = FileLog(tmp_path)
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "unlink", refused)
+        log.append(FIRST)
+    log.append(entry(2))
+    assert files(tmp_path) == ["00000000000000000001.json", "00000000000000000002.json"]
 
 
 def test_an_entry_that_a_later_writer_has_purged_is_a_conflict(

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from trident.log.entry import LogEntry
-from trident.log.errors import LogConflictError, TakenOverError
+from trident.log.errors import LogConflictError, LogUnavailableError, TakenOverError
 from trident.log.log import MemoryLog
 from trident.log.writer import LogWriter
 from trident.states.values import Token
@@ -70,25 +70,42 @@ def test_a_writer_finds_out_who_has_taken_over() -> None:
 
 
 class Uncertain(MemoryLog):
-    """Appends, or doesn't, and fails either way."""
+    """Appends, or doesn't, and may fail either way."""
 
     adds = True
+    fails = False
 
     def append(self, entry: LogEntry) -> None:
         if self.adds:
             super().append(entry)
-        raise OSError("the answer was lost")
+        if self.fails:
+            raise LogUnavailableError("log", "the answer was lost")
 
 
-def test_an_append_whose_answer_is_lost_counts_if_it_is_there() -> None:
-    writer = LogWriter(Uncertain("log"))
-    writer.begin(LogEntry(1, "", "a1", begun=Token(1, 0), committed=0))
-    writer.append(committed=1, begun=Token(2, 0))
-    assert writer.entry.committed == 1
-
-
-def test_an_append_that_is_not_there_fails() -> None:
+@pytest.mark.parametrize("adds", [True, False])
+def test_an_append_whose_answer_is_lost_is_repeated_whether_it_is_there_or_not(adds: bool) -> None:
     log = Uncertain("log")
-    log.adds = False
-    with pytest.raises(OSError, match="the answer was lost"):
-        LogWriter(log).begin(LogEntry(1, "", "a1", begun=Token(1, 0), committed=0))
+    writer = LogWriter(log)
+    writer.begin(LogEntry(1, "", "a1", begun=Token(1, 0), committed=0))
+    log.adds, log.fails = adds, True
+    for _ in range(2):
+        with pytest.raises(LogUnavailableError, match="the answer was lost"):
+            writer.append(committed=1, begun=Token(2, 0))
+        assert writer.entry.committed == 0
+    log.adds, log.fails = True, False
+    writer.append(committed=1, begun=Token(2, 0))
+    assert writer.entry == log.newest()
+    assert (writer.entry.number, writer.entry.committed) == (2, 1)
+
+
+def test_an_append_whose_answer_is_lost_is_not_repeated_over_that_of_another_run() -> None:
+    log = Uncertain("log")
+    writer = LogWriter(log)
+    writer.begin(LogEntry(1, "", "a1", begun=Token(1, 0), committed=0))
+    log.adds, log.fails = False, True
+    with pytest.raises(LogUnavailableError):
+        writer.append(committed=1, begun=Token(2, 0))
+    log.adds, log.fails = True, False
+    LogWriter(log).begin(replace(writer.entry, number=2, begun=Token(1, 1)))
+    with pytest.raises(LogConflictError):
+        writer.append(committed=1, begun=Token(2, 0))

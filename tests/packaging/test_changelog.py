@@ -1,14 +1,12 @@
-"""CHANGELOG.md tells of the version that pyproject.toml names."""
+"""CHANGELOG.md tells of the version that the package has."""
 
 from __future__ import annotations
 
-import tomllib
-
+import trident
 from tests.packaging.conftest import ROOT
 
 
 def test_the_changelog_has_the_version() -> None:
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     changelog = (ROOT / "CHANGELOG.md").read_text()
-    assert f"## [{version}]" in changelog
+    assert f"## [{trident.__version__}]" in changelog
     assert "## [Unreleased]" in changelog

@@ -53,6 +53,42 @@ def test_building_and_asking_locally_loads_no_engine_and_no_driver() -> None:
     assert done.stdout.strip() == "[]", done.stderr
 
 
+def test_packages_are_there_after_importing_trident_and_load_nothing_more() -> None:
+    done = python(
+        "import sys, trident\n"
+        "print(trident.backends.sqlite.opaque.__name__, trident.backends.redis.opaque.__name__)\n"
+        "print(trident.states.OpaqueMap.__name__)\n"
+        f"print(sorted(set({HEAVY}) & set(sys.modules)))"
+    )
+    assert done.stdout.splitlines() == ["opaque opaque", "OpaqueMap", "[]"], done.stderr
+
+
+def test_trident_lists_its_public_names_only() -> None:
+    done = python(
+        "import trident\n"
+        "import trident.local, trident.log\n"
+        "print(set(dir(trident)) ^ {*trident.__all__})"
+    )
+    assert eval(done.stdout) == {"__version__", "backends", "spark", "states"}, done.stderr
+
+
+WITHOUT_SPARK = "import sys; sys.modules['pyspark'] = None; import trident"
+
+
+@pytest.mark.parametrize("use", ["trident.spark.local_session()", "import trident.spark.start"])
+def test_without_pyspark_the_engine_names_the_pip_line(use: str) -> None:
+    done = python(f"{WITHOUT_SPARK}; {use}")
+    *_, last = done.stderr.splitlines()
+    assert last == (
+        'ImportError: topologies on Spark need PySpark: pip install "trident-spark[spark]"'
+    )
+
+
+def test_without_pyspark_the_package_explains_itself() -> None:
+    done = python(f"{WITHOUT_SPARK}; help(trident)")
+    assert "class TridentTopology" in done.stdout, done.stderr
+
+
 def test_every_public_name_can_be_imported() -> None:
     done = python("import trident\nfor name in trident.__all__: getattr(trident, name)")
     assert done.returncode == 0, done.stderr

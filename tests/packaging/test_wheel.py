@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import trident
 from tests.packaging.conftest import ROOT
 
 IMPORT_FOLDERS = {"trident": "trident", "states": "trident/states", "backends": "trident/backends"}
@@ -86,6 +87,10 @@ def test_the_wheel_carries_licence_and_marker_of_types(wheel: Path) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert "trident/py.typed" in names
     assert "License-Expression: Apache-2.0" in text
+
+
+def test_the_wheel_has_the_version_that_the_package_tells(wheel: Path) -> None:
+    assert wheel.name.startswith(f"trident_spark-{trident.__version__}-")
 
 
 def test_an_installed_wheel_imports(installed: Path, tmp_path: Path) -> None:

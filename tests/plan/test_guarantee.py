@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, get_args
 
 import pytest
@@ -18,6 +20,7 @@ from trident.states.backing_map import IBackingMap
 from trident.states.memory import LRUMemoryMapState, MemoryMapState
 from trident.states.nontransactional import NonTransactionalMap
 from trident.states.opaque import OpaqueMap
+from trident.states.stack import MapStateFactory
 from trident.states.transactional import TransactionalMap
 from trident.states.values import StateType
 from trident.stream import Stream
@@ -150,6 +153,81 @@ def test_a_map_of_two_methods_tells_what_is_left_open() -> None:
     word_count(stream, OpaqueMap.factory(Fenced), name="fenced")
     assert "Simple can't refuse a late write" in of(topology, "simple").why
     assert of(topology, "fenced").why == "transactional stream, opaque map"
+
+
+class Plain(IBackingMap):
+    """Two methods, and no more."""
+
+    def multiGet(self, keys: Any) -> Any:
+        return [None for _ in keys]
+
+    def multiPut(self, keys: Any, values: Any) -> None: ...
+
+
+class Opener:
+    def __call__(self) -> Plain:
+        return Plain()
+
+
+@dataclass(frozen=True)
+class PlainStore:
+    """A configuration of the user's own."""
+
+    identity = ("plain", "", "")
+    hosted = "executor"
+
+    def named(self, prefix: str) -> PlainStore:
+        return self
+
+    def open(self) -> Plain:
+        return Plain()
+
+
+def open_plain(place: str = "") -> Plain:
+    return Plain()
+
+
+def why_of(factory: Any) -> str:
+    topology = TridentTopology()
+    word_count(sentences(topology), factory, name="made")
+    assert of(topology, "made").why in topology.explain()
+    return of(topology, "made").why
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [
+        OpaqueMap.factory(Plain),
+        OpaqueMap.factory(open_plain),
+        OpaqueMap.factory(partial(open_plain, "here")),
+        OpaqueMap.factory(Opener()),
+        OpaqueMap.factory(Opener().__call__),
+        MapStateFactory(PlainStore()),  # type: ignore[arg-type]
+    ],
+)
+def test_however_a_map_is_given_what_it_leaves_open_is_told(factory: Any) -> None:
+    assert "Plain can't refuse a late write" in why_of(factory)
+
+
+def open_some() -> IBackingMap:
+    return Plain()
+
+
+@pytest.mark.parametrize("open_map", [lambda: Plain(), open_some, partial(open_some)])
+def test_a_function_that_does_not_tell_its_map_leaves_that_open(open_map: Any) -> None:
+    why = why_of(OpaqueMap.factory(open_map))
+    assert "makes can refuse a late write is not known (annotate what it returns)" in why
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("memory:a", "sqlite:a.db", "redis://one/0", "redis://one/0?cache=9"),
+        *("redis+cluster://one:1,two:2", "memcached://one:1", "hbase://one:9/table/family"),
+    ],
+)
+def test_the_stores_that_come_along_leave_nothing_open(url: str) -> None:
+    assert why_of(url) == "transactional stream, opaque map"
 
 
 def test_an_inexact_pair_warns_with_one_that_would_be_exact() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.api.topologies import Column, Frame, sentences, word_count
-from trident.builtin import Count, MapGet, Split
+from tests.plan.declared import every_step
+from trident.builtin import Count, MapGet, Split, Sum
+from trident.plan.describe import describe
 from trident.plan.nodes import NewValuesNode, StateQueryNode, StateUpdateNode
 from trident.plan.plan import Plan, ancestors
 from trident.spouts.fixed import FixedBatchSpout
@@ -132,3 +134,17 @@ def test_nodes_are_frozen() -> None:
     with pytest.raises(AttributeError):
         topology.plan().nodes[0].id = 7  # type: ignore[misc]
     assert Plan(()).groups == ()
+
+
+def test_only_aggregates_without_groups_act_on_nothing() -> None:
+    group, *_ = every_step().plan().groups
+    assert [describe(node) for node in group.acting_on_nothing] == [
+        "partitionAggregate(id, Tally(), n)",
+        "aggregate(id, Max(), n)",
+        "aggregate(n, Sum(), total)",
+    ]
+    topology = TridentTopology()
+    words = count(spout(topology, "a"), "n").newValuesStream().groupBy("word")
+    words.partitionAggregate(Count(), "m").aggregate("m", Sum(), "sum")
+    (group,) = topology.plan().groups
+    assert group.acting_on_nothing == ()

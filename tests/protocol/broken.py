@@ -11,9 +11,9 @@ from trident.states import (
     ControlRecord,
     OpaqueMap,
     OpaqueValue,
-    Token,
     read_committed,
 )
+from trident.states.control import Check
 from trident.states.opaque import OpaqueRules
 from trident.states.resolution import Cut
 from trident.states.testing.stores import ComparedMap, EntryMap, FencedMap, VersionedMap
@@ -91,13 +91,7 @@ class MapWithoutPrev(OpaqueMap):
 class UncomparedControl(Control):
     """Begins over whatever is there."""
 
-    def begin(
-        self,
-        record: ControlRecord,
-        *,
-        listed: Token | None = None,
-        adopted: frozenset[str] = frozenset(),
-    ) -> None:
+    def begin(self, record: ControlRecord, check: Check | None = None) -> None:
         self._incarnation = self._backing.incarnation()
         self._backing.putControl(record.encode(), self._backing.getControl())
 
@@ -105,8 +99,10 @@ class UncomparedControl(Control):
 class UnreadyControl(Control):
     """Is always ready."""
 
-    def ready(self, record: ControlRecord) -> None:
+    def ready(self, record: ControlRecord) -> ControlRecord:
+        self._backing.putControl(record.confirmed().encode(), self._backing.getControl())
         self._backing.persist()
+        return record.confirmed()
 
 
 class CarelessControl(Control):

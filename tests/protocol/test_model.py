@@ -28,8 +28,8 @@ BUDGET = 300
 RULES = [field.name for field in fields(Rules)]
 ABILITIES: tuple[Ability, ...] = ("fenced", "entry", "versioned", "none")
 # What only the fence guards against is asked only of stores that have one.
-HARMS: tuple[Harm, ...] = ("failover",)
-FENCED_HARMS: tuple[Harm, ...] = ("failover", "restore", "lose", "wipe", "forget")
+HARMS: tuple[Harm, ...] = ("failover", "rewind")
+FENCED_HARMS: tuple[Harm, ...] = (*HARMS, "restore", "lose", "wipe", "forget")
 
 
 def _setups() -> Iterator[Setup]:
@@ -43,6 +43,8 @@ def _setups() -> Iterator[Setup]:
                 yield hosted
                 for harm in FENCED_HARMS if ability == "fenced" else HARMS:
                     yield replace(hosted, harm=harm)
+        # What a transactional batch in flight had planned is in one copy's log only.
+        yield Setup(ability, harm="copy")
 
 
 def _report(found: Found | None) -> str:

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from trident.local.keys import bucket
+from trident.spark.attempt import Seal
 from trident.spark.routing import BUCKET, by_key
 from trident.spark.schemas import Schemas
 
@@ -30,7 +31,7 @@ def test_buckets_are_the_same(
     spark: SparkSession, types: dict[str, str], keys: list[tuple[Any, ...]]
 ) -> None:
     ddl = ", ".join(f"{name} {kind}" for name, kind in types.items())
-    frame = by_key(spark.createDataFrame(keys, ddl), tuple(types), types, 5, Schemas(spark))
+    frame = by_key(spark.createDataFrame(keys, ddl), tuple(types), types, 5, Schemas(spark), Seal())
     found = {tuple(row[:-1]): row[BUCKET] for row in frame.collect()}
     assert found == {key: bucket(key, 5) for key in keys}
 
@@ -39,6 +40,8 @@ def test_buckets_are_the_same(
 def test_each_bucket_of_a_store_is_in_one_partition(spark: SparkSession, kind: str) -> None:
     keys = [(str(n) if kind == "string" else n / 4,) for n in range(200)]
     types = {"k": kind}
-    frame = by_key(spark.createDataFrame(keys, f"k {kind}"), ["k"], types, 3, Schemas(spark), 8)
+    frame = by_key(
+        spark.createDataFrame(keys, f"k {kind}"), ["k"], types, 3, Schemas(spark), Seal(), 8
+    )
     found = {row["k"]: row[BUCKET] for row in frame.collect()}
     assert found == {key[0]: bucket(key, 8) % 3 for key in keys}

@@ -11,8 +11,9 @@ import pytest
 from trident import Count, Fields, Filter, Function, Split, TridentCollector, TridentTuple
 from trident.callables import CallableFunction
 from trident.failures import OperationError
+from trident.spark.attempt import Attempt, Seal
 from trident.spark.block import OUTPUT_ROWS, Block, block_of_table
-from trident.spark.failures import StageFailure, marked, of_spark, raised_in_stage
+from trident.spark.failures import StageFailure, of_spark, raised_in_stage
 from trident.spark.folds import CombineStep
 from trident.spark.kernels import Kernel
 from trident.spark.schemas import ROW
@@ -24,14 +25,14 @@ from trident.states.keys import encode_keys
 from trident.states.values import Token
 
 PLACE = Place("each(text, f, word)", "job.py:7")
-RECORD = ControlRecord("a1", Token(3, 1))
+ATTEMPT = Attempt(ControlRecord("a1", Token(3, 1)))
 
 
 def run(
     steps: Sequence[Step], table: pa.Table, *outputs: pa.Field, size: int = 1_000_000
 ) -> list[pa.RecordBatch]:
     makers = tuple((field.name, PLACE) for field in outputs if field.name not in table.schema.names)
-    kernel = Kernel(tuple(steps), pa.schema(outputs), makers, RECORD, 1)
+    kernel = Kernel(tuple(steps), pa.schema(outputs), makers, ATTEMPT, 1)
     return list(kernel(table.to_batches(max_chunksize=size)))
 
 
@@ -99,7 +100,7 @@ def error_of(steps: Sequence[Step], *outputs: pa.Field) -> BaseException:
     """What the driver makes of a stage that raises."""
     with pytest.raises(StageFailure) as raised:
         run(steps, TEXTS, *outputs)
-    return of_spark(raised.value)
+    return of_spark(raised.value, ATTEMPT.seal)
 
 
 def upper(text: Any) -> list[Any]:
@@ -139,18 +140,14 @@ def test_a_failed_attempt_stays_one_across_the_jvm() -> None:
     assert error.args == ("geo", "it sleeps", "Wait.")
 
 
-def test_an_error_that_does_not_pickle_keeps_its_meaning_and_text() -> None:
+def test_an_error_of_the_users_keeps_its_meaning_and_text() -> None:
     class Local(FailedException):
         pass
 
-    error = of_spark(raised_in_stage(Local("gone")))
+    seal = Seal()
+    error = of_spark(raised_in_stage(Local("gone"), seal), seal)
     assert type(error) is FailedException
     assert str(error) == "Local: gone"
-
-
-def test_the_mark_is_found_wherever_spark_puts_it() -> None:
-    text = f"[X] {marked(FailedException('again'))} SQLSTATE: P0001\n\tat java…"
-    assert str(of_spark(RuntimeError(text))) == "again"
 
 
 @pytest.mark.parametrize(

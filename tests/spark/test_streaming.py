@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.lines import NATIVE_SPLIT, PATIENCE, Lines
+from tests.topologies.capture import captured_in
+from tests.topologies.test_aggregates import Spread
 from trident import Count, FailedException, TridentTopology
 from trident.backends import sqlite
 from trident.failures import OperationError
 from trident.log.errors import CheckpointInUseError, LogMismatchError, PlacementError
-from trident.states.errors import LineageError
+from trident.states.errors import LineageError, StateUnavailableError
 from trident.testing import fail_at, hold_at
 
 
@@ -41,9 +44,10 @@ def test_every_file_is_counted_once_over_restarts(lines: Lines, split: Any) -> N
     )
 
 
-def test_the_handle_looks_like_a_streaming_query(lines: Lines) -> None:
+@pytest.mark.parametrize("trigger", [None, 0])
+def test_the_handle_looks_like_a_streaming_query(lines: Lines, trigger: Any) -> None:
     lines.write("a b", "a")
-    with lines.start(trigger=None) as run:
+    with lines.start(trigger=trigger) as run:
         run.processAllAvailable()
         assert run.isActive
         assert run.drpc.execute("words", "a b c") == "[[3]]"
@@ -84,12 +88,12 @@ def test_a_failed_attempt_is_tried_again_and_counts_once(lines: Lines) -> None:
     assert lines.counts == lines.expected
 
 
-def failing_once(folder: Path) -> Any:
+def failing_once(folder: Path, error: Exception) -> Any:
     def split(text: str) -> list[str]:
         marker = folder / "failed"
         if not marker.exists():
             marker.touch()
-            raise FailedException("not yet")
+            raise error
         return text.split()
 
     return split
@@ -98,7 +102,20 @@ def failing_once(folder: Path) -> Any:
 @pytest.mark.parametrize("kind", ["opaque", "transactional"])
 def test_a_function_may_fail_the_attempt_in_a_task(lines: Lines, tmp_path: Path, kind: str) -> None:
     lines.write("a b a", "b")
-    with lines.start(lines.topology(failing_once(tmp_path), kind=kind)) as run:
+    failing = failing_once(tmp_path, FailedException("not yet"))
+    with lines.start(lines.topology(failing, kind=kind)) as run:
+        run.awaitTermination(PATIENCE)
+        progress = run.groups["lines"].recentProgress
+    assert [batch.attempts for batch in progress] == [2, 1]
+    assert lines.counts == lines.expected
+
+
+def test_a_function_that_finds_its_store_away_in_a_task_costs_no_retry(
+    lines: Lines, tmp_path: Path
+) -> None:
+    lines.write("a b a", "b")
+    failing = failing_once(tmp_path, StateUnavailableError("geo", "it is away"))
+    with lines.start(lines.topology(failing), retries=0) as run:
         run.awaitTermination(PATIENCE)
         progress = run.groups["lines"].recentProgress
     assert [batch.attempts for batch in progress] == [2, 1]
@@ -165,6 +182,20 @@ def test_a_new_checkpoint_on_old_state_is_refused_until_it_adopts(lines: Lines) 
     assert lines.counts == {"a": 2, "b": 2}  # a new checkpoint reads every file anew
 
 
+def test_another_path_of_a_stream_is_an_error_that_names_both(lines: Lines, tmp_path: Path) -> None:
+    lines.write("a")
+    lines.count()
+    old, lines.texts = lines.texts, tmp_path / "others"
+    lines.texts.mkdir()
+    lines.write("b")
+    with pytest.raises(LogMismatchError, match="another path of the stream 'lines'") as raised:
+        lines.start()
+    assert f"it has file:{old}, found file:{lines.texts}." in str(raised.value)
+    lines.texts = Path(f"{old}/../{old.name}")
+    lines.count()
+    assert lines.counts == {"a": 1}
+
+
 def test_a_checkpoint_in_use_is_refused(lines: Lines) -> None:
     lines.write("a")
     with lines.start(trigger=None) as run:
@@ -210,3 +241,38 @@ def test_a_shuffled_million_of_words_is_what_a_plain_job_counts(lines: Lines) ->
     lines.count()
     rows = frame.selectExpr("explode(split(value, ' ')) AS word").groupBy("word").count().collect()
     assert lines.counts == {row["word"]: row["count"] for row in rows}
+
+
+def test_a_batch_without_rows_is_aggregated_too(lines: Lines) -> None:
+    frame = lines.stream().selectExpr("cast(value as long) as n").filter("n > 0")
+    topology = TridentTopology()
+    stream = topology.newStream("lines", frame)
+    captured = {
+        name: captured_in(lines.folder / name, made)
+        for name, made in (
+            ("count", stream.aggregate(Count(), "made")),
+            ("spread", stream.aggregate("n", Spread(), "made")),
+            ("of each partition", stream.partitionAggregate("n", Spread(), "made")),
+        )
+    }
+    lines.write("", "0", "7", "0")
+    lines.count(topology)
+    assert {name: found.batches for name, found in captured.items()} == {
+        "count": [[(0,)], [(0,)], [(1,)], [(0,)]],
+        "spread": [[([],)], [([],)], [([7, 7],)], [([],)]],
+        "of each partition": [[([],)], [([],)], [([7, 7],)], [([],)]],
+    }
+
+
+def test_what_lies_on_disk_is_as_private_as_its_folder(lines: Lines, tmp_path: Path) -> None:
+    lines.write("a b")
+    before = os.umask(0o077)
+    try:
+        lines.count()
+    finally:
+        os.umask(before)
+    made = [lines.folder / "counts.db", lines.checkpoint, *lines.checkpoint.rglob("*")]
+    # Spark gives its own files their usual modes, below a folder that nobody else can enter.
+    own = [path for path in made if lines.checkpoint / "lines" / "spark" not in path.parents]
+    assert len(own) > 5
+    assert [path for path in own if path.stat().st_mode & 0o077] == []

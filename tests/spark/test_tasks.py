@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,14 +25,16 @@ from trident import (
     MapGet,
     OpaqueMap,
     ReducerAggregator,
+    StateSpec,
     StateUpdater,
     TridentCollector,
+    TridentOperationContext,
     TridentTopology,
     TridentTuple,
 )
 from trident.failures import OperationError
 from trident.states.control import ControlRecord
-from trident.states.errors import StaleBatchError
+from trident.states.errors import StaleBatchError, StateUnavailableError
 from trident.states.map_state import MapState
 from trident.states.stack import MapStateFactory
 from trident.testing import hold_at
@@ -95,6 +97,26 @@ def test_tasks_update_each_key_once(spark: SparkSession, tmp_path: Path, hint: i
     assert (progress.keys_read, progress.keys_written) == (2, 2)
     expected = Counter([*WORDS, "w3", "new"])
     assert stored(factory, [*expected, "none"]) == {**expected, "none": None}
+
+
+def test_a_task_updates_a_single_value_by_a_batch_without_tuples(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("word string")
+    longest, count = in_files(tmp_path / "longest"), in_files(tmp_path / "count")
+    stream = topology.newStream("words", spout)
+    stream.persistentAggregate(longest, "word", Longest(), "longest")
+    stream.persistentAggregate(count, Count(), "count")
+
+    def values() -> list[Any]:
+        states: list[Any] = [longest.makeState(), count.makeState()]
+        return [state.get() for state in states]
+
+    with topology.start(spark, tmp_path / "checkpoint") as run:
+        feed(run, spout, [])
+        assert values() == ["", 0]
+        feed(run, spout, [("moon",)], [])
+        assert values() == ["moon", 1]
 
 
 @pytest.mark.parametrize("hint", [1, 2])
@@ -170,6 +192,58 @@ def test_the_driver_decides_what_an_error_of_an_update_means(
             with pytest.raises(OperationError, match="ValueError: never"):
                 feed(run, spout, [("a",)])
             assert stored(factory, ["a"]) == {"a": None}
+
+
+def test_a_store_that_only_a_task_finds_away_costs_no_retry(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("word string")
+    factory, away = in_files(tmp_path / "state"), StateUnavailableError("here", "it is away")
+    topology.newStream("words", spout).partitionBy("word").partitionPersist(
+        factory, "word", Stumbling(tmp_path, away), name="words"
+    )
+    with topology.start(spark, tmp_path / "checkpoint", retries=0) as run:
+        feed(run, spout, [("a",)])
+        assert run.lastProgress is not None
+        assert run.lastProgress.attempts == 2
+    assert stored(factory, ["a"]) == {"a": 1}
+    assert "batch 1 of words waits: here: it is away." in caplog.text
+
+
+class Differing(StateUpdater[MapState]):
+    """In the first attempt each task raises an error of its own."""
+
+    def __init__(self, folder: Path, *errors: Exception) -> None:
+        self.folder = folder
+        self.errors = errors
+
+    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
+        self.index = context.getPartitionIndex()
+
+    def updateState(
+        self, state: MapState, tuples: Sequence[TridentTuple], collector: TridentCollector
+    ) -> None:
+        marker = self.folder / f"stumbled-{self.index}"
+        if not marker.exists():
+            marker.touch()
+            raise self.errors[self.index]
+        state.multiPut([(t[0],) for t in tuples], [1] * len(tuples))
+
+
+def test_a_task_that_fails_while_another_finds_its_store_away_costs_no_retry(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("word string")
+    factory = in_files(tmp_path / "state")
+    errors = FailedException("not found"), StateUnavailableError("here", "it is away")
+    topology.newStream("words", spout).partitionBy("word").partitionPersist(
+        StateSpec(factory, 2), "word", Differing(tmp_path, *errors), name="words"
+    )
+    words = [str(number) for number in range(20)]
+    with topology.start(spark, tmp_path / "checkpoint", retries=0) as run:
+        feed(run, spout, [(word,) for word in words])
+    assert len(list(tmp_path.glob("stumbled-*"))) == 2
+    assert stored(factory, words) == dict.fromkeys(words, 1)
 
 
 @dataclass(frozen=True)

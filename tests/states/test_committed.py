@@ -14,8 +14,10 @@ from trident.states import (
     CachedMap,
     ITupleCollection,
     MapState,
+    MemoryMap,
     MemoryMapState,
     NonTransactionalMap,
+    NoStateError,
     OpaqueMap,
     ReadOnlyMapState,
     ReadOnlySnapshottable,
@@ -28,6 +30,7 @@ from trident.states import (
 )
 from trident.states.compared_cache import ConditionalCachedMap
 from trident.states.control import ControlRecord
+from trident.states.stored_map import StoredMap
 from trident.states.testing.stores import ComparedMap, Server
 
 EVERY_STORE = pytest.mark.parametrize("store", STORES)
@@ -105,8 +108,8 @@ def test_states_of_two_groups_each_show_their_own_last_batch() -> None:
     assert read(first, second, groups="gh") == [[1], [2]]
 
 
-def test_a_state_never_begun_has_no_say_in_its_group() -> None:
-    first, never = OpaqueMap(DictMap()), OpaqueMap(DictMap())
+def test_a_state_in_memory_never_begun_has_no_say_in_its_group() -> None:
+    first, never = OpaqueMap(DictMap()), OpaqueMap(MemoryMap(uuid4().hex))
     write(first, record(7), a=1)
     announce(first, begun=record(7))
     assert read(first, never) == [[1], [None]]
@@ -122,11 +125,60 @@ def test_a_state_that_is_begun_while_its_group_is_read_shows_its_committed_attem
             return super().getControl()
 
     pending: list[ControlRecord] = []
-    old, new = OpaqueMap(Hooked()), OpaqueMap(DictMap())
+    old, new = OpaqueMap(Hooked()), OpaqueMap(MemoryMap(uuid4().hex))
     write(old, record(1, 1), a=7)
     announce(old, begun=record(1, 1))
     pending.append(record(1, 1))
     assert read(new, old) == [[1], [7]]
+
+
+@pytest.mark.parametrize("kind", [OpaqueMap, TransactionalMap, NonTransactionalMap])
+@EVERY_STORE
+def test_a_state_that_has_not_begun_is_no_empty_one(
+    store: type[DictMap], kind: type[StoredMap]
+) -> None:
+    state = kind(store())
+    for ask in (lambda: read(state), lambda: state.multiGet([("a",)]), SnapshottableMap(state).get):
+        with pytest.raises(NoStateError, match="there is no state, or it has not begun"):
+            ask()
+    state.beginCommit(1)
+    assert state.multiGet([("a",)]) == [None]
+
+
+@EVERY_STORE
+def test_a_state_that_waits_for_its_first_batch_is_empty(store: type[DictMap]) -> None:
+    state = OpaqueMap(store())
+    state.control.catch_up(record(1), lambda found: None)
+    assert read(state) == [[None]]
+    write(state, record(1), a=1)
+    announce(state, begun=record(1))
+    assert read(state) == [[1]]
+
+
+def test_a_state_that_waits_is_of_the_batch_that_its_group_has_committed() -> None:
+    first, new = OpaqueMap(DictMap()), OpaqueMap(DictMap())
+    write(first, record(7), a=7)
+    announce(first, begun=record(7))
+    new.control.catch_up(record(8), lambda found: None)
+    assert read(first, new) == [[7], [None]]
+    write(first, record(8), a=8)
+    assert read(first, new) == [[7], [None]]
+
+
+def test_an_unused_state_in_memory_is_empty_and_one_beside_others_a_mistake() -> None:
+    own = uuid4().hex
+    assert read(MemoryMapState.Factory(own).makeState()) == [[None]]
+    OpaqueMap(MemoryMap(own, prefix="count")).beginCommit(1)
+    with pytest.raises(NoStateError, match="without a prefix.*States there.*: 'count'"):
+        read(MemoryMapState.Factory(own).makeState())
+
+
+def test_of_many_states_the_nearest_are_named() -> None:
+    others = [f"state-{number}" for number in range(300)]
+    text = str(NoStateError("here", "cuont", [*others, "count"]))
+    assert "the prefixes: 'count', 'state-0'" in text
+    assert "and 291 more" in text
+    assert len(text) < 800
 
 
 def test_readers_beside_a_writer_always_see_whole_batches() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 
 import pytest
 
 from trident.states import (
     Control,
     ControlRecord,
+    CopiedLogError,
     LostStateError,
     LostWritesError,
     RewoundStateError,
@@ -16,6 +18,7 @@ from trident.states import (
     StateUnavailableError,
     Token,
 )
+from trident.states.judgement import Claim, judge
 from trident.states.testing.stores import FencedMap, Server
 
 
@@ -23,57 +26,67 @@ def record(txid: int, attempt: int = 0) -> ControlRecord:
     return ControlRecord("log", Token(txid, attempt), txid - 1)
 
 
-def confirmed(server: Server) -> Control:
-    """A control whose batch 1 is begun and confirmed."""
+def begun(server: Server) -> Control:
+    """A control whose batch 1 is begun."""
     control = Control(FencedMap(server), "counts")
     control.begin(record(1))
+    return control
+
+
+def confirmed(server: Server) -> Control:
+    """A control whose batch 1 is begun and confirmed."""
+    control = begun(server)
     control.ready(record(1))
     return control
 
 
+class Forgetful(Server):
+    """A server whose confirmed writes may be lost as well."""
+
+    def persist(self) -> None:
+        pass
+
+
 def test_a_fail_over_before_ready_fails_the_attempt() -> None:
     server = Server()
-    control = Control(FencedMap(server), "counts")
-    control.begin(record(1))
+    control = begun(server)
     server.fail_over()
     with pytest.raises(StateUnavailableError, match="counts: the store restarted"):
         control.ready(record(1))
 
 
-def test_a_fail_over_between_ready_and_announcement_stops_the_run() -> None:
+def test_a_begin_that_is_lost_before_ready_fails_the_attempt() -> None:
     server = Server()
-    control = confirmed(server)
-    server.fail_over()
-    with pytest.raises(LostWritesError, match="had confirmed batch 1, which is committed"):
-        control.announce(record(1))
-
-
-def test_a_fail_over_that_kept_the_announcement_is_harmless() -> None:
-    server = Server()
-    control = confirmed(server)
-    assert control.announce(record(1))
-    server.fail_over()
-    control.begin(record(2))
-    control.ready(record(2))
-    assert control.announce(record(2))
-
-
-def test_a_forgotten_announcement_is_noticed_at_the_next_begin() -> None:
-    server = Server()
-    control = confirmed(server)
-    assert control.announce(record(1))
-    server.fail_over(lost=1)
-    with pytest.raises(RewoundStateError, match=r"batch 1 \(attempt 0\) as under way, but batch 1"):
-        control.begin(record(2), listed=Token(1, 0))
-
-
-def test_a_control_record_that_vanished_is_noticed_at_the_next_begin() -> None:
-    server = Server()
-    control = confirmed(server)
-    assert control.announce(record(1))
+    control = begun(server)
     server.entries.clear()
-    with pytest.raises(LostStateError):
-        control.begin(record(2))
+    with pytest.raises(StateUnavailableError, match="counts: the store restarted or lost writes"):
+        control.ready(record(1))
+    assert control.read() is None
+
+
+def test_a_fail_over_that_kept_everything_after_ready_is_harmless() -> None:
+    server = Server()
+    control = confirmed(server)
+    server.fail_over()
+    assert control.announce(record(1).confirmed())
+    control.begin(record(2))
+    assert control.announce(control.ready(record(2)))
+
+
+def test_a_fail_over_that_lost_the_last_write_after_ready_stops_the_run() -> None:
+    server = Forgetful()
+    control = confirmed(server)
+    server.fail_over(lost=1)
+    with pytest.raises(LostWritesError, match="state counts lost writes of batch 1, which is comm"):
+        control.announce(record(1).confirmed())
+
+
+def test_a_record_that_vanished_before_the_announcement_stops_the_run() -> None:
+    server = Server()
+    control = confirmed(server)
+    server.entries.clear()
+    with pytest.raises(LostStateError, match="batch 1"):
+        control.announce(record(1).confirmed())
 
 
 def test_an_announcement_that_was_stored_without_an_answer_counts() -> None:
@@ -81,17 +94,91 @@ def test_an_announcement_that_was_stored_without_an_answer_counts() -> None:
     control = confirmed(server)
     server.lose_answer()
     with pytest.raises(StateUnavailableError):
-        control.announce(record(1))
-    assert control.announce(record(1))
+        control.announce(record(1).confirmed())
+    assert control.announce(record(1).confirmed())
 
 
 def test_two_states_in_one_place_are_noticed_when_the_second_begins() -> None:
     server = Server()
     Control(FencedMap(server), "counts").begin(record(1))
-    with pytest.raises(StateError, match="state sums: attempt 0 of batch 1 has begun there alrea"):
+    found = "state sums: attempt 0 of batch 1 has begun there already.*another prefix.*another copy"
+    with pytest.raises(StateError, match=found):
         Control(FencedMap(server), "sums").begin(record(1))
 
 
-def test_lost_writes_pickle() -> None:
-    error = LostWritesError("counts", Token(3, 1))
+# What a log that has committed (5, 1) and reserved (6, 1) makes of the record that it finds.
+
+OWN = ControlRecord("log", Token(6, 1), 5, {5: 1})
+LISTED = Token(5, 1)
+
+
+def found(txid: int, attempt: int, committed: int = 4, **exceptions: int) -> ControlRecord:
+    known = {int(name[1:]): kept for name, kept in exceptions.items()}
+    return ControlRecord("log", Token(txid, attempt), committed, known)
+
+
+judged = partial(judge, own=OWN, claim=Claim(LISTED), name="counts")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param(found(5, 1).confirmed(), id="its announcement was missed"),
+        pytest.param(found(5, 1).confirmed().announced(), id="it was announced"),
+        pytest.param(found(6, 0, 5, _5=1), id="an attempt after it has begun"),
+        pytest.param(found(6, 0, 5, _5=1).confirmed(), id="an attempt after it was ready"),
+    ],
+)
+def test_a_driver_that_died_without_a_loss_is_followed_by_another(record: ControlRecord) -> None:
+    judged(record)
+
+
+def test_a_committed_batch_that_is_only_begun_has_lost_writes() -> None:
+    with pytest.raises(LostWritesError, match=r"batch 5.*accept_loss=\{'counts': 5\}"):
+        judged(found(5, 1))
+
+
+def test_a_record_of_an_earlier_version_is_not_said_to_have_lost_writes() -> None:
+    stored = b'{"format":1,"lineage":"log","token":[5,1],"committed":4,"exceptions":[]}'
+    earlier = ControlRecord.decode(stored)
+    judged(earlier)
+    assert earlier.encode() == stored
+
+
+def test_a_record_before_the_committed_batch_is_rewound() -> None:
+    with pytest.raises(RewoundStateError, match=r"batch 5.*accept_loss=\{'counts': 5\}"):
+        judged(found(5, 0))
+
+
+def test_an_absent_record_of_a_listed_state_is_lost() -> None:
+    with pytest.raises(LostStateError, match=r"batch 5.*accept_loss=\{'counts': 5\}"):
+        judged(None)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param(found(5, 2), id="an attempt after the committed one"),
+        pytest.param(found(5, 2).announced(), id="another attempt committed"),
+        pytest.param(found(6, 0, 5), id="another attempt of an earlier batch committed"),
+        pytest.param(found(6, 0, 6, _5=1), id="a batch committed that is not yet"),
+    ],
+)
+def test_a_record_that_the_log_cannot_have_written_is_of_another_copy(
+    record: ControlRecord,
+) -> None:
+    with pytest.raises(CopiedLogError, match="counts was changed by another copy of this checkp"):
+        judged(record)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        LostWritesError("counts", Token(3, 1), "redis"),
+        LostStateError("counts", Token(3, 1)),
+        RewoundStateError("counts", Token(2, 0), Token(3, 1)),
+        CopiedLogError("counts", Token(3, 1), 2),
+    ],
+)
+def test_errors_about_lost_writes_pickle(error: StateError) -> None:
     assert str(pickle.loads(pickle.dumps(error))) == str(error)

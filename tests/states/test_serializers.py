@@ -6,11 +6,14 @@ import pickle
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, IntEnum
+from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
 import orjson
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from trident.states import (
     CorruptStateError,
@@ -132,6 +135,47 @@ def test_opaque_values_of_all_forms_are_read_together() -> None:
 def test_an_opaque_value_that_cannot_be_read_is_named(wrong: bytes) -> None:
     with pytest.raises(CorruptStateError, match="value at position 2 of 4"):
         JSONSerializer().loads_opaque([b"[3,7,4]", None, wrong, b"[3,7,4]"])
+
+
+def one_by_one(data: list[bytes | None]) -> list[OpaqueValue | None] | None:
+    """What each entry is by itself; None where any of them is none."""
+    try:
+        return [found for item in data for found in JSONSerializer().loads_opaque([item])]
+    except CorruptStateError:
+        return None
+
+
+_JSON = st.recursive(
+    st.none() | st.integers(-(2**63), 2**63 - 1) | st.text("a,[]{}\"", max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.just("a"), inner),
+    max_leaves=4,
+)
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(1, 9), _JSON, _JSON), min_size=1, max_size=5),
+    absent=st.booleans(),
+    data=st.data(),
+)
+@example(rows=[(1, 2, 3)] * 3, absent=False, data=None).via("two entries in one, and one in two")
+def test_entries_that_parse_only_when_joined_are_refused(
+    rows: list[tuple[Any, ...]], absent: bool, data: Any
+) -> None:
+    joined = b",".join(map(orjson.dumps, rows))
+    commas = [place for place, byte in enumerate(joined) if byte == ord(",")]
+    if data is None:
+        cuts = {commas[-1], commas[-3]}
+    else:
+        cuts = data.draw(st.sets(st.sampled_from(commas), max_size=len(rows)))
+    ends = [-1, *sorted(cuts), len(joined)]
+    cut: list[bytes | None] = [joined[start + 1 : end] for start, end in pairwise(ends)]
+    cut += [None] * absent
+    expected = one_by_one(cut)
+    if expected is None:
+        with pytest.raises(CorruptStateError, match=f"of {len(cut)} can't be read"):
+            JSONSerializer().loads_opaque(cut)
+    else:
+        assert list(JSONSerializer().loads_opaque(cut)) == expected
 
 
 EDGES = [0, -1, 2**63 - 1, -(2**63), 10**18, -(10**17)]

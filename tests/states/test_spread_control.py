@@ -17,7 +17,8 @@ def record(txid: int, attempt: int = 0, lineage: str = "log") -> ControlRecord:
 BEFORE = record(4).announced().encode()
 BEGUN = record(5).encode()
 RETRIED = record(5, 1).encode()
-ANNOUNCED = record(5).announced().encode()
+READY = record(5).confirmed().encode()
+ANNOUNCED = record(5).confirmed().announced().encode()
 NEXT = record(6).encode()
 FOREIGN = record(9, lineage="other").encode()
 
@@ -30,7 +31,9 @@ FOREIGN = record(9, lineage="other").encode()
         pytest.param([None, BEGUN, None], None, id="creation that stopped in the middle"),
         pytest.param([BEFORE, BEGUN, BEFORE], BEFORE, id="begin that stopped in the middle"),
         pytest.param([RETRIED, BEGUN, RETRIED], BEGUN, id="retry that stopped in the middle"),
-        pytest.param([ANNOUNCED, BEGUN, ANNOUNCED], BEGUN, id="announcement that stopped"),
+        pytest.param([BEGUN, READY, READY], BEGUN, id="confirmation that stopped"),
+        pytest.param([READY, BEGUN, READY], BEGUN, id="a part that lost the end of a batch"),
+        pytest.param([READY, ANNOUNCED, READY], READY, id="announcement that stopped"),
         pytest.param([NEXT, NEXT, BEFORE], BEFORE, id="a part that went back"),
     ],
 )
@@ -51,9 +54,11 @@ def test_a_part_without_a_record_has_lost_it() -> None:
         pytest.param([None, BEGUN, None], RETRIED, None, id="creation that begins again"),
         pytest.param([BEFORE] * 3, BEGUN, BEFORE, id="begin"),
         pytest.param([BEFORE, BEGUN, BEGUN], RETRIED, BEFORE, id="retry of half a begin"),
-        pytest.param([BEGUN] * 3, ANNOUNCED, BEGUN, id="announcement"),
-        pytest.param([BEGUN, ANNOUNCED, BEGUN], ANNOUNCED, BEGUN, id="announcement that goes on"),
-        pytest.param([BEGUN, ANNOUNCED, BEGUN], NEXT, BEGUN, id="begin after half of one"),
+        pytest.param([BEGUN] * 3, READY, BEGUN, id="confirmation"),
+        pytest.param([BEGUN, READY, READY], RETRIED, BEGUN, id="retry of half a confirmation"),
+        pytest.param([READY] * 3, ANNOUNCED, READY, id="announcement"),
+        pytest.param([READY, ANNOUNCED, READY], ANNOUNCED, READY, id="announcement that goes on"),
+        pytest.param([READY, ANNOUNCED, READY], NEXT, READY, id="begin after half of one"),
         pytest.param([FOREIGN] * 3, record(10).encode(), FOREIGN, id="another log takes over"),
     ],
 )

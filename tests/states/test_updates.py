@@ -19,9 +19,11 @@ from tests.states.maps import (
     FieldsMap,
     VersionedMap,
 )
+from trident.backends import hbase, memcached, redis, sqlite
 from trident.states import (
     CachedMap,
     CombinerValueUpdater,
+    CorruptStateError,
     CountedMap,
     FailedException,
     IBackingMap,
@@ -321,6 +323,18 @@ def test_an_integer_of_over_64_bits_is_an_error_that_names_its_key(store: type[D
         state.multiPut([("cat",)], [-(2**63) - 1])
 
 
+@EVERY_STORE
+@pytest.mark.parametrize("stored", ["7", [7], {"seven": 7}])
+def test_a_number_added_to_none_is_an_error_that_names_its_key(
+    store: type[DictMap], stored: object
+) -> None:
+    state = OpaqueMap(store())
+    put(state, 1, dog=stored)
+    state.beginCommit(2)
+    with pytest.raises(CorruptStateError, match=rf"key \('dog',\) .* is a {type(stored).__name__}"):
+        state.multiCombine([b"cat", b"dog"], [1, 1], Count())
+
+
 def test_a_value_changed_in_place_does_not_change_what_was_committed() -> None:
     class Grown(ValueUpdater):
         def update(self, stored: list[int] | None) -> list[int]:
@@ -394,6 +408,16 @@ def test_factories_pickle_and_share_a_memory_by_id() -> None:
 def test_a_factory_equals_its_pickled_copy() -> None:
     factory = MapStateFactory(OpenedStore(DictMap, name="mine"), StateType.TRANSACTIONAL)
     assert pickle.loads(pickle.dumps(factory)) == factory
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [sqlite.opaque("a.db"), memcached.transactional(), hbase.nonTransactional(), redis.opaque()],
+    ids=lambda factory: type(factory.store).__name__,
+)
+def test_a_prefix_without_utf_8_is_refused(factory: MapStateFactory) -> None:
+    with pytest.raises(ValueError, match=r"half of a surrogate pair, .* give another"):
+        factory.named("a\ud800")
 
 
 def test_closing_twice_is_fine() -> None:

@@ -28,7 +28,16 @@ from trident.states import (
 from trident.states.memory import MemoryStore
 
 SECRET = "s3cr3t"
-COMMON = {"mode", "prefix", "cache", "max_get", "max_put", "serializer"}
+COMMON = {
+    "mode",
+    "prefix",
+    "cache",
+    "max_get",
+    "max_put",
+    "serializer",
+    "snapshot_key",
+    "written_by",
+}
 
 
 def store_of(url: str) -> object:
@@ -133,6 +142,9 @@ class TestParsing:
             ("sqlite:my counts.db", "write a space as %20"),
             ("sqlite:100%.db", "Write it as %25"),
             ("sqlite:%ff.db", "not UTF-8"),
+            ("sqlite:\udcff.db", "half of a surrogate pair. It has no UTF-8: take it out"),
+            ("redis://me:\ud800@h", "half of a surrogate pair"),
+            ("redis://h?prefix=\ud800", "half of a surrogate pair"),
             ("sqlite:me@work.db", "@ is %40"),
             ("memory:?cache", "written name=value"),
             ("memory:?=1", "written name=value"),
@@ -192,7 +204,7 @@ class TestOptions:
             ("mode=", "option mode is empty; there are: opaque, transactional, nontransactional"),
             ("mode=opaqe", "option mode can't be 'opaqe'.*Did you mean 'opaque'?"),
             ("serializer=xml", "can't be 'xml'; there are: json, pickle"),
-            ("cash=1", r"'cash'; there are: cache, .*, timeout, tls, ttl. Did you mean 'cache'\?"),
+            ("cash=1", r"'cash'; there are: cache, .*, ttl, written_by. Did you mean 'cache'\?"),
             ("TTL=1", "unknown option 'TTL'"),
             ("ttl=soon", "option ttl takes a whole number, found 'soon'"),
             ("tls=yes", "option tls takes true or false, found 'yes'"),

@@ -13,6 +13,7 @@ from trident.operations import StateUpdater, TridentCollector
 from trident.states.control import ControlRecord
 from trident.states.state import Batch, State, StateFactory
 from trident.states.values import StateType
+from trident.stream import Stream
 from trident.tuples import TridentTuple
 
 
@@ -71,3 +72,10 @@ class Capture(StateUpdater[CapturedState]):
         self, state: CapturedState, tuples: Sequence[TridentTuple], collector: TridentCollector
     ) -> None:
         state.add([tuple(values) for values in tuples])
+
+
+def captured_in(folder: Path, stream: Stream) -> Captured:
+    """Keep what a stream carries in a folder, as a state of the folder's name."""
+    captured = Captured(folder)
+    stream.partitionPersist(captured, stream.getOutputFields(), Capture(), name=folder.name)
+    return captured

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.topologies.capture import Capture, Captured
+from tests.topologies.capture import Captured, captured_in
+from trident.errors import GuaranteeWarning
 from trident.run import Run
 from trident.spouts.feeder import FeederBatchSpout
 from trident.states.stack import MapStateFactory
@@ -35,7 +37,10 @@ class Engine:
 
     def start(self, topology: TridentTopology, **options: Any) -> Run:
         """Start with a checkpoint of this test's own."""
-        return topology.start(self.spark, self.folder / "checkpoint", **options)
+        with warnings.catch_warnings():
+            # No test leaves the process, so that memory lasts as long as the checkpoint.
+            warnings.filterwarnings("ignore", "state .* is in memory", GuaranteeWarning)
+            return topology.start(self.spark, self.folder / "checkpoint", **options)
 
     def play(
         self,
@@ -49,9 +54,7 @@ class Engine:
 
     def capture(self, stream: Stream, name: str = "captured") -> Captured:
         """Keep what a stream carries."""
-        captured = Captured(self.folder / name)
-        stream.partitionPersist(captured, stream.getOutputFields(), Capture(), name=name)
-        return captured
+        return captured_in(self.folder / name, stream)
 
 
 def feed(run: Run, spout: FeederBatchSpout, *batches: Iterable[Sequence[Any]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -255,3 +256,16 @@ def test_nan_is_greater_than_any_number(engine: Engine) -> None:
 def test_a_sum_is_of_its_declared_type_whatever_is_added(engine: Engine) -> None:
     found = carried(engine, "x double", lambda s: s.aggregate("x", Sum(), "sum"), [(None,)], [(2,)])
     assert repr(found) == "[[(0.0,)], [(2.0,)]]"
+
+
+@pytest.mark.spark
+def test_a_batch_has_one_aggregate_however_many_partitions_spark_reads(
+    spark: Any, tmp_path: Path
+) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    rows = [(n,) for n in range(20_000)]
+    found = carried(
+        Engine(session, tmp_path), "n long", lambda s: s.aggregate("n", Spread(), "spread"), rows
+    )
+    assert found == [[([0, 19_999],)]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -13,11 +13,13 @@ from trident.errors import OperationError
 from trident.fields import Fields
 from trident.local.keys import bucket
 from trident.operations import (
+    Aggregator,
     Filter,
     FlatMapFunction,
     Function,
     MapFunction,
     TridentCollector,
+    TridentOperationContext,
 )
 from trident.spouts.feeder import FeederBatchSpout
 from trident.stream import Stream
@@ -189,6 +191,76 @@ def test_what_is_gathered_is_in_one_partition(engine: Engine) -> None:
         return spread.global_().partitionAggregate(Count(), "count")
 
     assert carried(engine, [("x",)] * 7, step=step, fields="w string") == [(7,)]
+
+
+class Placed(Function):
+    """Emits where it was prepared."""
+
+    output_types = (int, int)
+
+    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
+        self.place = context.getPartitionIndex(), context.numPartitions()
+
+    def execute(self, tuple: TridentTuple, collector: TridentCollector) -> None:
+        collector.emit(self.place)
+
+
+class Place(Aggregator[None]):
+    """Emits where it was prepared, once a batch and partition."""
+
+    output_types = (int, int)
+
+    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
+        self.place = context.getPartitionIndex(), context.numPartitions()
+
+    def init(self, batchId: object, collector: TridentCollector) -> None:
+        pass
+
+    def aggregate(self, val: None, tuple: TridentTuple, collector: TridentCollector) -> None:
+        pass
+
+    def complete(self, val: None, collector: TridentCollector) -> None:
+        collector.emit(self.place)
+
+
+def test_an_operation_is_told_the_partition_of_its_tuples(engine: Engine) -> None:
+    rows = [(place,) for place in places(3)]
+
+    def step(stream: Stream) -> Stream:
+        return partitioned(stream, 3).each("p", Placed(), "index, partitions")
+
+    expected = [(place, index, 3) for index, (place,) in enumerate(rows)]
+    assert carried(engine, rows, step=step, fields="p string") == sorted(expected)
+
+
+def test_every_partition_is_told_its_index_and_how_many_there_are(engine: Engine) -> None:
+    topology = TridentTopology()
+    spout = FeederBatchSpout("p string")
+    stream = topology.newStream("tuples", spout).parallelismHint(2)
+    shuffled = stream.shuffle().parallelismHint(3)
+    seen = "index long, partitions long"
+    merged = topology.merge(
+        shuffled.partitionAggregate(Place(), seen),
+        stream.shuffle().parallelismHint(2).partitionAggregate(Place(), seen),
+    )
+    streams = {
+        "source": stream.partitionAggregate(Place(), seen),
+        "shuffled": shuffled.partitionAggregate(Place(), seen),
+        "gathered": shuffled.global_().partitionAggregate(Place(), seen),
+        "before the merge": merged,
+        "after the merge": merged.partitionAggregate(Place(), seen).parallelismHint(4),
+        "whole": shuffled.aggregate(Place(), seen),
+    }
+    found = {name: engine.capture(made, name) for name, made in streams.items()}
+    engine.play(topology, spout, [("a",)] * 9)
+    assert {name: captured.tuples for name, captured in found.items()} == {
+        "source": [(0, 2), (1, 2)],
+        "shuffled": [(0, 3), (1, 3), (2, 3)],
+        "gathered": [(0, 1)],
+        "before the merge": [(0, 2), (0, 3), (1, 2), (1, 3), (2, 3)],
+        "after the merge": [(0, 4), (1, 4), (2, 4), (3, 4)],
+        "whole": [(0, 1)],
+    }
 
 
 def test_merge_takes_all_tuples_and_the_first_names(engine: Engine) -> None:

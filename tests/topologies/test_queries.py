@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.topologies.conftest import Engine, feed
 from tests.topologies.test_word_count import WordCount, batch
 from trident.builtin import Count, FilterNull, MapGet, SnapshotGet, Split, TupleCollectionGet
+from trident.errors import PlanError
 from trident.operations import Aggregator, TridentCollector
 from trident.spouts.feeder import FeederBatchSpout
 from trident.states.memory import MemoryMapState
@@ -156,6 +158,28 @@ def test_a_static_state_is_read_as_it_is(engine: Engine) -> None:
         feed(run, spout, [("tea",), ("salt",), ("milk",)])
         assert answer(run, "price", "tea") == [[3]]
     assert captured.tuples == [("milk", 2), ("tea", 3)]
+
+
+def test_a_key_of_another_type_is_found_as_the_error_about_it_says(engine: Engine) -> None:
+    topology = TridentTopology()
+    spout = FeederBatchSpout("id long, text string")
+    stream = topology.newStream("ids", spout)
+    state = stream.groupBy("id").persistentAggregate(MemoryMapState.Factory(), Count(), "count")
+    query = topology.newDRPCStream("count")
+    with pytest.raises(PlanError, match=re.escape('.each("args", lambda v: [int(v)], "id long")')):
+        query.stateQuery(state, "args", MapGet(), "count")
+    query = query.each("args", lambda v: [int(v)], "id long")
+    query.stateQuery(state, "id", MapGet(), "count").project("count")
+    written = '.each("text", lambda v: [None if v is None else int(v)], "id_2 long")'
+    with pytest.raises(PlanError, match=re.escape(written)):
+        stream.stateQuery(state, "text", MapGet(), "before")
+    stream = stream.each("text", lambda v: [None if v is None else int(v)], "id_2 long")
+    before = stream.stateQuery(state, "id_2", MapGet(), "before").project("before")
+    captured = engine.capture(before)
+    with engine.start(topology) as run:
+        feed(run, spout, [(1, None), (1, "1")], [(2, "1"), (None, None)])
+        assert answer(run, "count", "1") == [[2]]
+    assert captured.batches == [[(None,), (None,)], [(2,), (None,)]]
 
 
 def test_the_single_value_of_an_ungrouped_state(engine: Engine) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.topologies.conftest import Engine, contents, feed
 from tests.topologies.test_aggregates import Longest
 from trident.builtin import Count, MapGet, SnapshotGet, Split, Sum
-from trident.errors import FailedException, OperationError
+from trident.errors import FailedException, OperationError, StateUnavailableError
 from trident.operations import Filter, StateUpdater, TridentCollector
 from trident.spouts.feeder import FeederBatchSpout
 from trident.spouts.fixed import FixedBatchSpout
@@ -40,6 +40,16 @@ def test_new_values_are_those_after_each_batch(engine: Engine, kind: StateType) 
     captured = engine.capture(counts.newValuesStream())
     engine.play(topology, spout, [("the",), ("man",), ("the",)], [("the",), ("dog",)])
     assert captured.batches == [[("man", 1), ("the", 2)], [("dog", 1), ("the", 3)]]
+
+
+def test_no_seconds_between_batches_are_as_fast_as_possible(engine: Engine) -> None:
+    topology = TridentTopology()
+    counts = memory()
+    stream = topology.newStream("words", FixedBatchSpout("word string", 1, ("a",), ("b",), ("a",)))
+    stream.groupBy("word").persistentAggregate(counts, Count(), "count")
+    with engine.start(topology, trigger=0) as run:
+        run.processAllAvailable()
+    assert contents(counts) == {("a",): 2, ("b",): 1}
 
 
 def test_new_values_can_be_counted_in_turn(engine: Engine) -> None:
@@ -206,6 +216,34 @@ def test_a_batch_that_always_fails_stops_the_run_and_is_kept(engine: Engine) -> 
     with engine.start(topology(3), retries=1) as run:
         run.processAllAvailable()
     assert contents(counts) == {("a",): 1, ("b",): 1}
+
+
+class AwayFirst(MapGet):
+    """A query whose store is away at first, wherever it runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self._first = folder / "asked"
+
+    def batchRetrieve(self, state: Any, args: Any) -> Any:
+        if not self._first.exists():
+            self._first.touch()
+            raise StateUnavailableError("here", "it is away")
+        return super().batchRetrieve(state, args)
+
+
+def test_a_batch_waits_for_a_state_that_it_queries(engine: Engine) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("word string")
+    counts = memory()
+    stream = topology.newStream("words", spout)
+    state = stream.groupBy("word").persistentAggregate(counts, Count(), "count")
+    known = stream.stateQuery(state, "word", AwayFirst(engine.folder), "known long")
+    captured = engine.capture(known.project("word, known"))
+    with engine.start(topology, retries=0) as run:
+        feed(run, spout, [("a",)], [("a",)])
+        attempts = [progress.attempts for progress in run.groups["words"].recentProgress]
+    assert attempts == [2, 1]
+    assert captured.batches[-1] == [("a", 1)]
+    assert contents(counts) == {("a",): 2}
 
 
 def half(n: int) -> list[float]:

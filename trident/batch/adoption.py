@@ -124,6 +124,7 @@ def _told(adopt: Adopt) -> str | os.PathLike[str] | Adoption | StormState:
 def _from_storm(states: GroupStates, base: int) -> LogEntry:
     lineage = secrets.token_hex(8)
     states.check_unowned(lineage)
+    states.check_occupied(f"adopt={{'base': {base}}}")
     # Whatever Storm left of the batch after it would pass for our attempt 0.
     return LogEntry(1, "", lineage, begun=Token(base + 1, 1), committed=base, base=base)
 
@@ -163,6 +164,7 @@ def _from_log(log: Log, group: str, path: str | os.PathLike[str]) -> LogEntry:
         committed=last.committed,
         base=last.committed,
         states=last.states,
+        kinds=last.kinds,
         metadata=last.metadata,
         planned=last.planned,
         exceptions=last.exceptions,
@@ -186,7 +188,7 @@ def _from_states(states: GroupStates, adopt: Adoption) -> LogEntry:
         record = control.read()
         if record is not None and record.lineage == adopt.lineage:
             found[name] = record
-        elif record is not None:
+        elif record is not None and not record.is_unused:
             others.add(record.lineage)
     if not found or others:
         raise AdoptionError(
@@ -211,6 +213,13 @@ def _from_states(states: GroupStates, adopt: Adoption) -> LogEntry:
                 f"not every state has begun attempt {token.attempt} of batch {token.txid}, so it "
                 "can't be committed",
                 "Give in_flight='burn'.",
+            )
+        elif begun_only := [name for name, record in found.items() if record.ready is False]:
+            raise AdoptionError(
+                "in_flight='committed'",
+                f"of attempt {token.attempt} of batch {token.txid} not everything was written to "
+                f"{', '.join(begun_only)}, so it can't have been committed",
+                "Give in_flight='burn'; or restore the store, if it may have lost writes.",
             )
         elif token.attempt:
             exceptions[token.txid] = token.attempt

@@ -33,8 +33,33 @@ class BatchFailedError(TridentError):
         )
 
 
+class OutageError(TridentError):
+    """A store or the log's disk was away for longer than `patience`; the batch is kept.
+
+    Parameters
+    ----------
+    what : str
+        What had to wait: the batch and its group.
+    seconds : float
+        How long it waited.
+    failure : str
+        What the last try failed with, and where.
+    """
+
+    def __init__(self, what: str, seconds: float, failure: str) -> None:
+        super().__init__(what, seconds, failure)
+
+    def __str__(self) -> str:
+        what, seconds, failure = self.args
+        return (
+            f"{what} waited {seconds:.1f} s, as long as patience= allows, and it is still so: "
+            f"{failure} Nothing was given up: remove the cause, and start again, which goes on "
+            "where this run stopped; or allow more seconds with patience=."
+        )
+
+
 class BatchInterruptedError(TridentError):
-    """The run was asked to stop while a failed batch waited for its next attempt; it is kept.
+    """The run was asked to stop while a batch waited for its next try; it is kept.
 
     Parameters
     ----------
@@ -50,13 +75,13 @@ class BatchInterruptedError(TridentError):
     def __str__(self) -> str:
         group, txid = self.args
         return (
-            f"the run stopped while batch {txid} of {group} waited for its next attempt. It is "
-            "kept: the next start tries it again."
+            f"the run stopped while batch {txid} of {group} waited. It is kept: the next start "
+            "goes on with it."
         )
 
 
 class FailurePolicyError(TridentError, ValueError):
-    """``on_failure`` or ``retries`` can't be what it was given as.
+    """``on_failure``, ``retries`` or ``patience`` can't be what it was given as.
 
     Parameters
     ----------

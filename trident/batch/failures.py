@@ -31,6 +31,9 @@ class FailurePolicy:
         updating any state and goes on, for opaque maps only.
     backoff : float
         Seconds before the first retry; doubled for each further one, 10 at most.
+    patience : float
+        How many seconds a batch waits for a store, or the log's disk, that is away. That is no
+        failure of the batch: `retries` and `on_failure` have no part in it.
 
     Raises
     ------
@@ -46,6 +49,7 @@ class FailurePolicy:
     retries: int = 3
     on_failure: OnFailure = "stop"
     backoff: float = 0.1
+    patience: float = 600.0
 
     def __post_init__(self) -> None:
         if self.retries < 0:
@@ -54,6 +58,8 @@ class FailurePolicy:
             raise FailurePolicyError(
                 f"on_failure is {self.on_failure!r}", "Allowed are 'stop' and 'dead-letter'."
             )
+        if not self.patience >= 0:  # nor is what is no number
+            raise FailurePolicyError(f"patience is {self.patience}", "Give 0 seconds or more.")
 
     def check(self, states: GroupStates) -> None:
         """Raise FailurePolicyError where `states` don't allow it."""
@@ -86,9 +92,9 @@ class DroppedWork(BatchWork):
         return self._work.plan(txid, metadata)
 
     def emit(self, token: Token, metadata: Mapping[str, Any]) -> bool:
-        filled = self._work.emit(token, metadata)
+        to_run = self._work.emit(token, metadata)
         self.emitted_metadata = self._work.emitted_metadata
-        return filled
+        return to_run
 
     def run(self, record: ControlRecord) -> Outcome:
         return Outcome()

@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 from time import monotonic
 from typing import Any, Self
 
 from trident.batch.errors import BatchInterruptedError
 from trident.batch.runner import BatchRunner
 from trident.batch.spout_work import SpoutWork
-from trident.batch.trigger import Trigger, check_trigger
 from trident.batch.work import GroupEngine
 from trident.run import GroupRun
 from trident.spouts.sources import Source, Spout, open_source
+from trident.trigger import Trigger, check_trigger
 
 _SHORTEST_POLL = 0.001
 _LONGEST_POLL = 0.25
@@ -39,10 +40,10 @@ class SpoutLoop(GroupRun):
 
     Notes
     -----
-    A batch is due when any spout is ready. An idle loop sleeps until a spout, a caller of
-    :meth:`processAllAvailable` or :meth:`stop` wakes it; a spout that can't notify, or that says
-    it is ready and emits nothing, is asked again after 1 ms, then ever later, after 0.25 s at
-    most.
+    A batch is due when any spout is ready; there is nothing more when every one says that it is
+    not. An idle loop sleeps until a spout, a caller of :meth:`processAllAvailable` or :meth:`stop`
+    wakes it; a spout that can't notify and has nothing, or says it is ready and emits nothing, is
+    asked again after 1 ms, then ever later, after 0.25 s at most.
 
     Examples
     --------
@@ -50,6 +51,7 @@ class SpoutLoop(GroupRun):
     >>> from trident.log.log import MemoryLog
     >>> from trident.spouts.fixed import FixedBatchSpout
     >>> class Engine:
+    ...     acts_on_nothing = False
     ...     def run(self, record, emitted):
     ...         return Outcome(tuples=len(emitted["words"]))
     ...     def close(self):
@@ -157,18 +159,23 @@ class SpoutLoop(GroupRun):
                 due = max(due + self._interval, monotonic())
                 self.progressed(runner.run(work))
                 # A spout that notifies knows better than an empty batch whether it has more.
-                if work.filled or any(source.is_ready(runner.next_txid) for source in notifying):
+                following = runner.next_txid
+                if work.filled or not all(s.has_nothing(following) for s in notifying):
                     poll = _SHORTEST_POLL
                     continue
-            if self._until_done:
+            done = all(source.has_nothing(runner.next_txid) for source in sources)
+            if done and self._until_done:
                 return
             with self._changed:
-                self._answered = asked
-                self._changed.notify_all()
-                self._changed.wait_for(
-                    lambda: self._news or self._asked > self._answered, poll if polls else None
-                )
+                if done:
+                    self._answered = asked
+                    self._changed.notify_all()
+                self._changed.wait_for(partial(self._is_called, asked), poll if polls else None)
             poll = min(2 * poll, _LONGEST_POLL)
+
+    def _is_called(self, asked: int) -> bool:
+        """Whether there is news, or someone asks who had not asked when the spouts were."""
+        return self._news or self._asked > asked
 
     def _wait_until(self, due: float) -> bool:
         """Wait until `due` or until someone asks for all; return False to stop instead."""

@@ -23,6 +23,7 @@ def opening_entry(
     states: GroupStates,
     *,
     streams: Mapping[str, str],
+    reads: Mapping[str, str],
     clock: Clock,
     adopt: Adopt | None,
 ) -> LogEntry:
@@ -38,6 +39,8 @@ def opening_entry(
         Its states; only read.
     streams : mapping of str to str
         The schema of each stream, by its id.
+    reads : mapping of str to str
+        What each stream of files reads, by its id.
     clock : str
         Who decides what a batch is.
     adopt : path, mapping, Adoption, StormState or None
@@ -46,25 +49,50 @@ def opening_entry(
     Raises
     ------
     LogMismatchError
-        When the log is that of other streams, or of another clock.
+        When the log is that of other streams or files, of another clock, or of states that keep
+        their values in another way.
     AdoptionError
         When `adopt` can't be, or another log has taken over this one's state.
     LineageError
         When the log is new and a state is another log's.
+    UnownedStateError
+        When the log is new and entries are where a state is to begin.
     """
     newest = log.newest()
     if newest is not None:
         _check_same(log, newest, streams, clock, adopt)
+        _check_reads(log, newest, reads)
+        kinds = _same_kinds(log, newest, states)
         # The reserved attempt is its writer's; whoever comes later takes the next one.
         begun = Token(newest.committed + 1, newest.begun.attempt + 1)
-        return replace(newest, number=newest.number + 1, begun=begun)
+        number = newest.number + 1
+        return replace(newest, number=number, begun=begun, reads=dict(reads), kinds=kinds)
     if adopt is not None:
         first = adopt_state(log, group, states, adopt)
     else:
         lineage = secrets.token_hex(8)
         states.check_unowned(lineage)
+        states.check_vacant()
         first = LogEntry(1, "", lineage, begun=Token(1, 0), committed=0)
-    return replace(first, clock=clock, streams=dict(streams))
+    kinds = _same_kinds(log, first, states)
+    return replace(first, clock=clock, streams=dict(streams), reads=dict(reads), kinds=kinds)
+
+
+def _same_kinds(log: Log, entry: LogEntry, states: GroupStates) -> Mapping[str, str]:
+    """How each state keeps its values, where that is as `entry` says: by nothing in the store can
+    a list be told from an entry of another kind."""
+    for name, kind in states.kinds.items():
+        written = entry.kinds.get(name, kind)
+        if written != kind:
+            raise LogMismatchError(
+                log.place,
+                f"kind of the state {name!r}",
+                written,
+                kind,
+                "Keep that kind; or give the state another name (name=…), under which it begins "
+                "anew.",
+            )
+    return {**entry.kinds, **states.kinds}
 
 
 def _check_same(
@@ -90,9 +118,22 @@ def _check_same(
     if dict(newest.streams) != dict(streams):
         raise LogMismatchError(
             log.place,
-            "set of streams or schemas",
+            "set of streams, schemas or output modes",
             newest.streams,
             streams,
-            "Give the streams their old ids and schemas, or start with a new checkpoint and "
-            "adopt=<this one>.",
+            "Give the streams their old ids, schemas and output modes, or start with a new "
+            "checkpoint and adopt=<this one>.",
         )
+
+
+def _check_reads(log: Log, newest: LogEntry, reads: Mapping[str, str]) -> None:
+    for stream, known in newest.reads.items():
+        if (found := reads.get(stream, "no files")) != known:
+            raise LogMismatchError(
+                log.place,
+                f"path of the stream {stream!r}",
+                known,
+                found,
+                "Which files are done is known by their full paths. Give the stream its old path, "
+                "or start with a new checkpoint and adopt=<this one>, which reads all files anew.",
+            )

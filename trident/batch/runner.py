@@ -5,11 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from trident.batch.adoption import Adopt
 from trident.batch.errors import BatchFailedError, BatchInterruptedError
 from trident.batch.failures import DroppedWork, FailurePolicy, OnFailure
 from trident.batch.opening import Clock, opening_entry
+from trident.batch.outage import Outage
 from trident.batch.outcome import Outcome
 from trident.batch.points import reached
 from trident.batch.progress import BatchProgress
@@ -17,14 +21,26 @@ from trident.batch.states import BatchState, GroupStates
 from trident.batch.steps import Steps
 from trident.batch.work import BatchWork
 from trident.log.entry import LogEntry, check_metadata
-from trident.log.errors import LogMismatchError, PlacementError, ReplayError
+from trident.log.errors import (
+    LogMismatchError,
+    LogUnavailableError,
+    PlacementError,
+    ReplayError,
+)
 from trident.log.log import Log
 from trident.log.writer import LogWriter
 from trident.states.control import ControlRecord
-from trident.states.errors import FailedException, StaleBatchError
+from trident.states.errors import (
+    CopiedLogError,
+    FailedException,
+    StaleBatchError,
+    StateUnavailableError,
+)
 from trident.states.values import Token
 
 _logger = logging.getLogger("trident")
+
+T = TypeVar("T")
 
 
 class BatchRunner:
@@ -49,13 +65,15 @@ class BatchRunner:
         updating any state and goes on, for opaque maps only.
     backoff : float
         Seconds before the first retry; doubled for each further one, 10 at most.
+    patience : float
+        How many seconds a batch waits for a store, or the log's disk, that is away.
     stopping : threading.Event
-        Set by who stops the run: ends the wait for a retry.
+        Set by who stops the run: ends every wait.
 
     Raises
     ------
     FailurePolicyError
-        When `retries` or `on_failure` can't be, or not with these states.
+        When `retries`, `on_failure` or `patience` can't be, or not with these states.
 
     Notes
     -----
@@ -84,6 +102,7 @@ class BatchRunner:
         retries: int = 3,
         on_failure: OnFailure = "stop",
         backoff: float = 0.1,
+        patience: float = 600.0,
         stopping: threading.Event | None = None,
     ) -> None:
         self.group = group
@@ -92,38 +111,66 @@ class BatchRunner:
         self._writer = LogWriter(log)
         self._states = GroupStates(states)
         self._source = source
-        self._policy = FailurePolicy(retries, on_failure, backoff)
+        self._policy = FailurePolicy(retries, on_failure, backoff, patience)
         self._policy.check(self._states)
         self._failed = False
 
     def open(
-        self, *, streams: Mapping[str, str], clock: Clock = "spout", adopt: Adopt | None = None
+        self,
+        *,
+        streams: Mapping[str, str],
+        reads: Mapping[str, str] = MappingProxyType({}),
+        clock: Clock = "spout",
+        adopt: Adopt | None = None,
+        accept_loss: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         """Take the log, and tell every state what it has committed; once, before any batch.
+
+        Waits for nobody: a store that this run has never reached may not be where it is said to be.
 
         Parameters
         ----------
         streams : mapping of str to str
             The schema of each stream of the group, by its id.
+        reads : mapping of str to str
+            What each of its streams of files reads, by its id; must stay the same.
         clock : str
             ``"spout"`` or ``"dataframe"``.
         adopt : path, mapping, Adoption, StormState or None
             Whose state a new log takes over; see :func:`adopt_state`. Ignored once that is done.
+        accept_loss : mapping of str to int
+            Of each state the batch whose loss is accepted; see :meth:`GroupStates.accept`.
 
         Raises
         ------
         LogError
             When the log can't be read, is another topology's, or is being written by another run.
-        LineageError, LostStateError, RewoundStateError
+        LineageError, LostStateError, RewoundStateError, LostWritesError, CopiedLogError,
+        UnownedStateError
             When a state isn't the one that the log knows.
+        StateUnavailableError, LogUnavailableError
+            When a store or the log's disk is away.
         """
-        first = opening_entry(
-            self._log, self.group, self._states, streams=streams, clock=clock, adopt=adopt
+        opened = opening_entry(
+            self._log,
+            self.group,
+            self._states,
+            streams=streams,
+            reads=reads,
+            clock=clock,
+            adopt=adopt,
         )
+        first = self._states.accept(opened, accept_loss)
         self._writer.begin(first)
-        self._states.catch_up(first)
-        if first.committed == first.base > 0 and not first.adopted:
-            self._states.own(first)
+        is_new = first.number == 1 or first.committed == first.base > 0
+        if is_new and not first.adopted:
+            self._states.own(first, self._states.controls)
+        self._states.own(first, opened.states.keys() - first.states.keys())
+        try:
+            self._states.catch_up(first)
+        except StaleBatchError:
+            self._check_overtaken(first.begun)
+            raise
 
     @property
     def base(self) -> int:
@@ -173,8 +220,10 @@ class BatchRunner:
         ------
         BatchFailedError
             When every attempt failed; the batch is kept.
+        OutageError
+            When a store or the log's disk was away for too long; the batch is kept.
         BatchInterruptedError
-            When the run was stopped while it waited for a retry; the batch is kept.
+            When the run was stopped while it waited; the batch is kept.
         TakenOverError, LogConflictError
             When another run has taken over; this one has changed nothing since.
         PlacementError, ReplayError, LogMismatchError
@@ -206,7 +255,7 @@ class BatchRunner:
         if last is not None and txid == last.txid:
             if digest != entry.digest:
                 raise ReplayError(self._log.place, self._source, txid, entry.digest, digest)
-            self._patiently(lambda: self._states.catch_up(entry))
+            self._announce(txid, lambda: self._states.catch_up(entry))
             work.committed(last)
             return BatchProgress(self.group, txid, attempts=0)
         if txid is not None and txid != entry.committed + 1:
@@ -214,18 +263,31 @@ class BatchRunner:
         return self._run_next(work, digest, query_id)
 
     def _run_next(self, work: BatchWork, digest: str | None, query_id: str | None) -> BatchProgress:
+        token = first = self._entry.begun
         failures = 0
+        failed = False
         dead_letter = None
+        outage = self._outage(token.txid)
         while True:
-            token = self._entry.begun
             steps = Steps()
             try:
-                begun, outcome = self._attempt(work, token, steps, digest, query_id)
+                if failed:
+                    # Attempts and what their sources emit are not spent on a store that is away.
+                    self._states.look()
+                    self._patiently(token.txid, self._writer.next_attempt)
+                    failed = False
+                    token = self._entry.begun
+                ready, outcome = self._attempt(work, token, steps, digest, query_id)
                 break
             except StaleBatchError:
-                self._writer.check_held()
+                following = Token(token.txid, token.attempt + 1)
+                self._patiently(token.txid, partial(self._check_overtaken, following))
                 raise
+            except StateUnavailableError as failure:
+                failed = True
+                outage.wait(failure)
             except FailedException as failure:
+                failed = True
                 failures += 1
                 if dead_letter is not None or failures > self._policy.retries:
                     if dead_letter is not None or self._policy.on_failure == "stop":
@@ -243,12 +305,12 @@ class BatchRunner:
                     )
                     if self.stopping.wait(self._policy.pause(failures)):
                         raise BatchInterruptedError(self.group, token.txid) from failure
-                self._writer.next_attempt()
+        outage.over()
         reached("after commit", token)
         steps.done("commit")
-        if begun is not None:
+        if ready is not None:
             reached("before announce", token)
-            self._patiently(lambda: self._states.announce(begun))
+            self._announce(token.txid, lambda: self._states.announce(ready))
             reached("after announce", token)
             steps.done("announce")
         work.committed(token)
@@ -256,7 +318,7 @@ class BatchRunner:
         return BatchProgress(
             self.group,
             token.txid,
-            attempts=failures + 1,
+            attempts=token.attempt - first.attempt + 1,
             tuples=outcome.tuples,
             keys_read=outcome.read,
             keys_written=outcome.written,
@@ -277,17 +339,16 @@ class BatchRunner:
         if entry.planned is None:
             planned = work.plan(token.txid, entry.metadata)
             if planned is not None:
-                entry = self._writer.append(planned=check_metadata(planned))
+                entry = self._append(planned=check_metadata(planned))
             steps.done("plan")
         planned = entry.planned or {}
-        filled = work.emit(token, {**entry.metadata, **planned})
+        to_run = work.emit(token, {**entry.metadata, **planned})
         steps.done("emit")
-        begun = None
+        ready = None
         outcome = Outcome()
-        if filled:
-            begun = ControlRecord(entry.lineage, token, entry.committed, entry.exceptions)
+        if to_run:
             reached("before begin", token)
-            self._states.begin(begun, entry)
+            begun = self._states.begin(entry)
             reached("after begin", token)
             steps.done("begin")
             reached("before write", token)
@@ -295,15 +356,15 @@ class BatchRunner:
             reached("after write", token)
             steps.done("run")
             reached("before ready", token)
-            self._states.ready(begun)
+            ready = self._states.ready(begun)
             reached("after ready", token)
             steps.done("ready")
         reached("before commit", token)
         txid, attempt = token
-        self._writer.append(
+        self._append(
             query_id=query_id,
             states={**entry.states, **dict.fromkeys(self._states.controls, token)}
-            if filled
+            if to_run
             else entry.states,
             metadata={**entry.metadata, **planned, **check_metadata(work.emitted_metadata)},
             planned=None,
@@ -312,27 +373,46 @@ class BatchRunner:
             exceptions={**entry.exceptions, txid: attempt} if attempt else entry.exceptions,
             digest=digest,
         )
-        return begun, outcome
+        return ready, outcome
+
+    def _check_overtaken(self, others: Token) -> None:
+        """Raise for who has begun an attempt from `others` on: another run, or another copy."""
+        self._writer.check_held()
+        for name, control in self._states.controls.items():
+            found = control.read()
+            own = found is not None and found.lineage == self._entry.lineage
+            if found is not None and own and found.token >= others:
+                raise CopiedLogError(name, found.token, self._entry.committed, control.where)
 
     @property
     def _entry(self) -> LogEntry:
         return self._writer.entry
 
-    def _patiently(self, tell_states: Callable[[], None]) -> None:
-        """Repeat what follows a commit while a store is away: the batch itself can't fail now."""
-        failures = 0
+    def _outage(self, txid: int, what: str = "") -> Outage:
+        return Outage(self.group, txid, self._policy, self.stopping, what)
+
+    def _append(self, **changes: Any) -> LogEntry:
+        """Append to the log, however long its disk is away.
+
+        The attempt goes on afterwards: whether it has committed is not known before this very
+        entry is there, or another run's.
+        """
+        return self._patiently(self._entry.begun.txid, partial(self._writer.append, **changes))
+
+    def _announce(self, txid: int, tell_states: Callable[[], None]) -> None:
+        """Tell the states what is committed, however long they are away: it can't fail now."""
+        self._patiently(txid, tell_states, "the announcement of ")
+
+    def _patiently(self, txid: int, do: Callable[[], T], what: str = "") -> T:
+        outage = self._outage(txid, what)
         while True:
             try:
-                return tell_states()
-            except FailedException as failure:
-                failures += 1
-                if failures > self._policy.retries:
-                    raise
-                _logger.warning(
-                    "a state of %s is told again what is committed: %s", self.group, failure
-                )
-                if self.stopping.wait(self._policy.pause(failures)):
-                    raise
+                done = do()
+            except (FailedException, LogUnavailableError) as failure:
+                outage.wait(failure)
+            else:
+                outage.over()
+                return done
 
     def _given_up(self, token: Token, failures: int, failure: FailedException) -> BatchFailedError:
         text = str(failure) or type(failure).__name__

@@ -52,7 +52,7 @@ class SpoutWork(BatchWork):
             if source.remembers:
                 remembered[stream] = following
         self.emitted_metadata = remembered
-        return self.filled
+        return self.filled or self._engine.acts_on_nothing
 
     def run(self, record: ControlRecord) -> Outcome:
         return self._engine.run(record, self._rows)

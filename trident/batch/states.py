@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 
 from trident.log.entry import LogEntry
+from trident.log.errors import AdoptionError
 from trident.states.control import Control, ControlRecord
-from trident.states.errors import LineageError
+from trident.states.errors import (
+    LineageError,
+    LostStateError,
+    LostWritesError,
+    RewoundStateError,
+)
+from trident.states.judgement import Claim, judge
 from trident.states.values import StateType, Token
+
+_logger = logging.getLogger("trident")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +32,14 @@ class BatchState:
         The state's control record; None for a state that keeps none.
     kind : StateType or None
         How it keeps its values; None for a state that isn't a map.
+    check_single : callable or None
+        Raises where what Storm left lacks the single value; None for a state that is no single
+        value.
     """
 
     control: Control | None
     kind: StateType | None
+    check_single: Callable[[], None] | None = None
 
 
 class GroupStates:
@@ -44,6 +59,11 @@ class GroupStates:
         }
         for name, control in self.controls.items():
             control.name = name
+        self.kinds = {
+            name: state.kind.value for name, state in states.items() if state.kind is not None
+        }
+        """How each state keeps its values; states that aren't maps are left out."""
+        self._checks = [state.check_single for state in states.values() if state.check_single]
         self.inexact = sorted(
             name for name, state in states.items() if state.kind is not StateType.OPAQUE
         )
@@ -53,40 +73,108 @@ class GroupStates:
         """Raise LineageError where a state belongs to a log; a new log has `lineage`."""
         for control in self.controls.values():
             found = control.read()
-            if found is not None:
+            if found is not None and not found.is_unused:
                 raise LineageError(control.place, found.lineage, lineage)
 
-    def catch_up(self, entry: LogEntry) -> None:
-        """Tell every state what `entry` knows to be committed; raises as :meth:`begin`."""
-        adopted = frozenset(entry.adopted)
-        for name, control in self.controls.items():
-            control.catch_up(
-                entry.lineage,
-                entry.committed,
-                entry.exceptions,
-                listed=entry.states.get(name),
-                adopted=adopted,
-            )
-
-    def own(self, entry: LogEntry) -> None:
-        """Give states that Storm wrote their first record, so that they can be read at once."""
-        record = ControlRecord(entry.lineage, Token(entry.committed, 0), entry.committed)
+    def look(self) -> None:
+        """Raise StateUnavailableError where a store is away."""
         for control in self.controls.values():
-            if control.read() is None:
-                control.begin(record)
+            control.read()
 
-    def begin(self, record: ControlRecord, entry: LogEntry) -> None:
-        """Begin `record` at every state; raises as :meth:`Control.begin`."""
-        adopted = frozenset(entry.adopted)
+    def check_vacant(self) -> None:
+        """Raise UnownedStateError where there are entries, of states that no log has."""
+        for control in self.controls.values():
+            control.check_vacant()
+
+    def check_occupied(self, place: str) -> None:
+        """Raise where there is nothing of Storm's to go on from, in stores that can look.
+
+        Raises
+        ------
+        AdoptionError
+            When nothing is in any of the states.
+        StateError
+            When a state that is a single value holds other entries only.
+        """
+        controls = self.controls.values()
+        if controls and all(one.can_look and one.occupant() is None for one in controls):
+            places = ", ".join(control.place for control in controls)
+            raise AdoptionError(
+                place,
+                f"no entries are in {places}",
+                "Give the states the prefix under which Storm's entries are, empty for bare keys.",
+            )
+        for check in self._checks:
+            check()
+
+    def accept(self, entry: LogEntry, losses: Mapping[str, int]) -> LogEntry:
+        """Return `entry` without what it says of states whose loss of a batch is accepted.
+
+        Parameters
+        ----------
+        entry : LogEntry
+            What a run begins its log with.
+        losses : mapping of str to int
+            Of each state the batch whose loss is accepted. Where nothing is lost, or a later
+            batch is, the log goes on to say what it knows.
+        """
+        accepted = set()
         for name, control in self.controls.items():
-            control.begin(record, listed=entry.states.get(name), adopted=adopted)
+            listed = entry.states.get(name)
+            if listed is not None and losses.get(name) == listed.txid:
+                try:
+                    self._judge(entry, name, control.read())
+                except (LostStateError, RewoundStateError, LostWritesError) as lost:
+                    _logger.warning("accepted: %s", lost)
+                    accepted.add(name)
+        states = {name: token for name, token in entry.states.items() if name not in accepted}
+        return replace(entry, states=states)
 
-    def ready(self, record: ControlRecord) -> None:
-        """Confirm that every state still holds what `record` wrote, or raise."""
+    def catch_up(self, entry: LogEntry) -> None:
+        """Tell every state what `entry` knows to be committed; one without a record gets it.
+
+        Raises
+        ------
+        StateError
+            See :func:`~trident.states.judgement.judge` and :meth:`Control.catch_up`.
+        """
+        for name, control in self.controls.items():
+            control.catch_up(entry.reserved, partial(self._judge, entry, name))
+
+    def own(self, entry: LogEntry, names: Iterable[str]) -> None:
+        """Give those of the states that have no record their first one, whatever entries are there.
+
+        For states of a new log, beside what Storm may have left there, and those that have lost
+        their record, where that is accepted. Readers then know that a state is there, and waits.
+        """
+        record = replace(entry.reserved, token=Token(entry.base, 0))
+        for name in names:
+            control = self.controls.get(name)
+            found = None if control is None else control.read()
+            if control is not None and (found is None or found.is_free_for(entry.lineage)):
+                control.create(record)
+
+    def begin(self, entry: LogEntry) -> ControlRecord:
+        """Begin the attempt that `entry` reserves at every state, and return what they hold now.
+
+        Raises as :meth:`catch_up` and :meth:`Control.begin` do.
+        """
+        for name, control in self.controls.items():
+            control.begin(entry.reserved, partial(self._judge, entry, name))
+        return entry.reserved
+
+    def _judge(self, entry: LogEntry, name: str, found: ControlRecord | None) -> None:
+        claim = Claim(entry.states.get(name), frozenset(entry.adopted))
+        control = self.controls[name]
+        judge(found, entry.reserved, claim, name, control.where, control.lasts)
+
+    def ready(self, record: ControlRecord) -> ControlRecord:
+        """Confirm that every state holds what `record` wrote; return what is to be announced."""
         for control in self.controls.values():
             control.ready(record)
+        return record.confirmed()
 
     def announce(self, record: ControlRecord) -> None:
-        """Tell every state that `record` is committed, where it still stands."""
+        """Tell every state that `record`, as confirmed, is committed, where it still stands."""
         for control in self.controls.values():
             control.announce(record)

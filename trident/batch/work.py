@@ -53,8 +53,8 @@ class BatchWork(ABC):
         Returns
         -------
         bool
-            False where there is nothing in it: the txid is then committed without touching any
-            state, and ``run`` isn't called.
+            False where there is nothing to do: no tuple, and no step that acts on none. The txid
+            is then committed without touching any state, and ``run`` isn't called.
 
         Raises
         ------
@@ -90,6 +90,10 @@ class BatchWork(ABC):
 
 class GroupEngine(Protocol):
     """An engine that runs the batches of one group whose tuples are on the driver."""
+
+    @property
+    def acts_on_nothing(self) -> bool:
+        """Whether a batch without tuples is run too; else it is committed and no more."""
 
     def run(self, record: ControlRecord, emitted: Mapping[str, list[tuple[Any, ...]]]) -> Outcome:
         """Process one attempt, as :meth:`BatchWork.run`.

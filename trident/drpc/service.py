@@ -41,9 +41,9 @@ class LocalDRPC:
 
     Notes
     -----
-    May be called by any number of threads; then several run the operations of one query, of which
-    there is one object each, and each thread reads through states of its own. A query that meets
-    a batch being committed is run again, so its operations may see a request twice.
+    May be called by any number of threads; then several run the same operations of a query, and
+    each thread reads through states of its own. A query that meets a batch being committed is run
+    again, so its operations may see a request twice.
 
     Examples
     --------

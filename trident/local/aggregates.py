@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from trident.builtin import Count
 from trident.fields import Fields
 from trident.local.batch import Batch, Partitions, Rows, blame
 from trident.local.keys import grouper, partition_by
+from trident.local.operations import Operations
 from trident.local.selection import tuple_maker
 from trident.local.steps import Step, step
 from trident.operations import CombinerAggregator, ReducerAggregator
@@ -23,35 +24,35 @@ Exchange = Callable[[Partitions, Batch], Partitions]
 """From all partitions of a batch to all partitions after the step."""
 
 
-def aggregate_step(node: AggregateNode | PartitionAggregateNode) -> Step:
+@step.register(PartitionAggregateNode)
+def aggregate_step(node: AggregateNode | PartitionAggregateNode, aggregator: AnyAggregator) -> Step:
     """Aggregate the tuples of one partition; without a group, also where there are none."""
     if node.group is None:
-        return _ungrouped(node)
-    if isinstance(node.aggregator, CombinerAggregator):
-        return _combined_by_group(node, node.group, node.aggregator)
-    return _folded_by_group(node, node.group)
+        return _ungrouped(node, aggregator)
+    if isinstance(aggregator, CombinerAggregator):
+        return _combined_by_group(node, node.group, aggregator)
+    return _folded_by_group(node, node.group, aggregator)
 
 
-@step.register
-def _partition_aggregate(node: PartitionAggregateNode) -> Step:
-    return aggregate_step(node)
-
-
-def whole_batch(node: AggregateNode, count: int) -> Exchange:
+def whole_batch(node: AggregateNode, operations: Operations, before: int, count: int) -> Exchange:
     """Aggregate a batch; combiners first in each partition, then across them.
 
     Parameters
     ----------
     node : AggregateNode
         The step.
+    operations : Operations
+        Gives each partition its aggregator.
+    before : int
+        How many partitions the tuples are in.
     count : int
         Over how many partitions the groups of the result are spread.
     """
     if isinstance(node.aggregator, CombinerAggregator):
-        return _two_stages(node, node.aggregator, count)
+        return _two_stages(node, operations, before, count)
     move = _move(node, node.parent.fields, count)
-    final = aggregate_step(node)
-    return lambda partitions, batch: _each_partition(final, move(partitions), batch)
+    finals = [aggregate_step(node, aggregator) for aggregator in operations.of(node, count)]
+    return lambda partitions, batch: each_partition(finals, move(partitions), batch)
 
 
 def gathered(partitions: Partitions) -> Partitions:
@@ -59,18 +60,22 @@ def gathered(partitions: Partitions) -> Partitions:
     return partitions if len(partitions) == 1 else [[row for rows in partitions for row in rows]]
 
 
-def _two_stages(node: AggregateNode, combiner: CombinerAggregator[Any], count: int) -> Exchange:
-    first, second = aggregate_step(node), _combine_partials(node, combiner)
+def _two_stages(node: AggregateNode, operations: Operations, before: int, count: int) -> Exchange:
+    firsts = [aggregate_step(node, combiner) for combiner in operations.of(node, before)]
+    if before == count == 1:
+        return lambda partitions, batch: each_partition(firsts, partitions, batch)
+    seconds = [_combine_partials(node, combiner) for combiner in operations.of(node, count)]
     move = _move(node, node.fields, count)
 
     def run(partitions: Partitions, batch: Batch) -> Partitions:
         # Where there is no tuple there is nothing to combine; zero is for a batch without any.
-        partials = [first(rows, index, batch) for index, rows in enumerate(partitions) if rows]
+        found = enumerate(zip(firsts, partitions, strict=True))
+        partials = [first(rows, index, batch) for index, (first, rows) in found if rows]
         if not partials:
-            partials = [first([], 0, batch)]
+            partials = [firsts[0]([], 0, batch)]
         if len(partials) == 1 and count == 1:
             return partials
-        return _each_partition(second, move(partials), batch)
+        return each_partition(seconds, move(partials), batch)
 
     return run
 
@@ -99,8 +104,10 @@ def _move(node: AggregateNode, fields: Fields, count: int) -> Callable[[Partitio
     return partition_by(fields, node.group, count)
 
 
-def _each_partition(final: Step, partitions: Partitions, batch: Batch) -> Partitions:
-    return [final(rows, index, batch) for index, rows in enumerate(partitions)]
+def each_partition(steps: Sequence[Step], partitions: Partitions, batch: Batch) -> Partitions:
+    """Run each partition's own step over its tuples."""
+    of_each = enumerate(zip(steps, partitions, strict=True))
+    return [run(rows, index, batch) for index, (run, rows) in of_each]
 
 
 class _Tuples:
@@ -118,9 +125,9 @@ class _Tuples:
             yield make(row)
 
 
-def _ungrouped(node: AggregateNode | PartitionAggregateNode) -> Step:
-    make = tuple_maker(node.aggregator, node.parent.fields, node.inputs)
-    fold = _fold(node.aggregator, node.outputs)
+def _ungrouped(node: AggregateNode | PartitionAggregateNode, aggregator: AnyAggregator) -> Step:
+    make = tuple_maker(aggregator, node.parent.fields, node.inputs)
+    fold = _fold(aggregator, node.outputs)
 
     def run(rows: Rows, partition: int, batch: Batch) -> Rows:
         tuples = _Tuples(rows, make)
@@ -132,9 +139,11 @@ def _ungrouped(node: AggregateNode | PartitionAggregateNode) -> Step:
     return run
 
 
-def _folded_by_group(node: AggregateNode | PartitionAggregateNode, group: Fields) -> Step:
-    make = tuple_maker(node.aggregator, node.parent.fields, node.inputs)
-    fold = _fold(node.aggregator, node.outputs)
+def _folded_by_group(
+    node: AggregateNode | PartitionAggregateNode, group: Fields, aggregator: AnyAggregator
+) -> Step:
+    make = tuple_maker(aggregator, node.parent.fields, node.inputs)
+    fold = _fold(aggregator, node.outputs)
     keys_of = grouper(node.parent.fields, group)
 
     def run(rows: Rows, partition: int, batch: Batch) -> Rows:

@@ -44,6 +44,7 @@ class LocalGroupEngine:
         states: Mapping[StateNode, State],
         conf: Mapping[str, Any] | None = None,
     ) -> None:
+        self.acts_on_nothing = bool(group.acting_on_nothing)
         self._sources = group.sources
         self._states = states
         self._program = Program(group.nodes, conf=conf)

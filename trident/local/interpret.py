@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from trident.local.aggregates import gathered, whole_batch
+from trident.errors import PlanError
+from trident.local.aggregates import each_partition, gathered, whole_batch
 from trident.local.batch import Batch, Partitions, Rows
+from trident.local.conforming import conforming_step
 from trident.local.keys import partition_by
+from trident.local.operations import Operations
 from trident.local.parallelism import partition_counts
-from trident.local.steps import Step, operation_of, step
-from trident.local.types import conforming
+from trident.local.steps import Step, step
 from trident.local.updates import update_step
-from trident.operations import TridentOperationContext
 from trident.plan.nodes import (
     AggregateNode,
     DRPCNode,
@@ -23,6 +24,7 @@ from trident.plan.nodes import (
     StateQueryNode,
     StateUpdateNode,
     StaticStateNode,
+    StepNode,
 )
 from trident.plan.plan import ancestors
 
@@ -37,7 +39,7 @@ class Program:
 
     Consecutive partition-local steps are one stage. Partitions run one after the other, in the
     thread that calls :meth:`run`; several threads may run one program where the operations in it
-    allow that. There is one object of each operation, prepared once, as partition 0.
+    allow that. Each partition has an object of each operation, prepared once; see `Operations`.
 
     Parameters
     ----------
@@ -61,6 +63,7 @@ class Program:
         conf: Mapping[str, Any] | None = None,
     ) -> None:
         self._counts = partition_counts(nodes)
+        self._operations = Operations()
         steps = [node for node in _in_order(nodes) if not isinstance(node, StaticStateNode)]
         consumers: dict[Node, list[Node]] = {node: [] for node in steps}
         for node in steps:
@@ -76,7 +79,6 @@ class Program:
         self._stages = tuple(_with_releases(stages, slots[result] if result else None))
         self._slots = len(slots)
         self._result = slots[result] if result else None
-        self._operations = [(node, operation_of(node)) for node in steps]
         self._conf = conf or {}
 
     def run(self, batch: Batch) -> Rows:
@@ -105,16 +107,11 @@ class Program:
 
     def prepare(self) -> None:
         """Prepare all operations, once; before the first run."""
-        for node, operation in self._operations:
-            if operation is not None:
-                context = TridentOperationContext(0, self._counts[node])
-                operation.prepare(self._conf, context)
+        self._operations.prepare(self._conf)
 
     def close(self) -> None:
         """Clean all operations up, once; after the last run."""
-        for _, operation in self._operations:
-            if operation is not None:
-                operation.cleanup()
+        self._operations.cleanup()
 
     def _stage(self, chain: list[Node], consumers: Mapping[Node, list[Node]]) -> Stage:
         node = chain[0]
@@ -128,13 +125,28 @@ class Program:
             case PartitionNode():
                 return _exchange(node, count)
             case AggregateNode():
-                aggregate = whole_batch(node, count)
+                before = self._counts[node.parent]
+                aggregate = whole_batch(node, self._operations, before, count)
                 return _checked(node, lambda parents, batch: aggregate(parents[0], batch))
             case StateUpdateNode():
-                return _update(node, count, new_values=bool(consumers[node]))
+                updaters, new_values = self._operations.of(node, count), bool(consumers[node])
+                steps = [update_step(node, each, new_values=new_values) for each in updaters]
+                return _checked(node, _update(steps))
+            case StepNode():
+                return _fused(self._steps(chain, count))
             case _:
-                steps = [made for each in chain for made in (step(each), conforming(each))]
-                return _fused([made for made in steps if made is not None])
+                what = f"{node.origin.call} at {node.origin}: the local engine can't run a"
+                advice = "Tell it how, in trident/local/interpret.py."
+                raise PlanError(what, type(node).__name__, (), advice)
+
+    def _steps(self, chain: list[Node], count: int) -> list[list[Step]]:
+        """The steps of a stage for each partition."""
+        steps: list[list[Step]] = [[] for _ in range(count)]
+        for node in chain:
+            check = conforming_step(node)
+            for own, operation in zip(steps, self._operations.of(node, count), strict=True):
+                own += [made for made in (step(node, operation), check) if made is not None]
+        return steps
 
 
 def _in_order(nodes: Sequence[Node]) -> Iterator[Node]:
@@ -224,18 +236,16 @@ def _exchange(node: PartitionNode, count: int) -> Stage:
     return lambda parents, _: move(parents[0])
 
 
-def _update(node: StateUpdateNode, count: int, *, new_values: bool) -> Stage:
-    run = update_step(node, new_values=new_values)
-
+def _update(steps: Sequence[Step]) -> Stage:
     def stage(parents: Sequence[Partitions], batch: Batch) -> Partitions:
-        partitions = gathered(parents[0]) if count == 1 else parents[0]
-        return [run(rows, index, batch) for index, rows in enumerate(partitions)]
+        partitions = gathered(parents[0]) if len(steps) == 1 else parents[0]
+        return each_partition(steps, partitions, batch)
 
     return stage
 
 
 def _checked(node: Node, stage: Stage) -> Stage:
-    check = conforming(node)
+    check = conforming_step(node)
     if check is None:
         return stage
 
@@ -246,11 +256,11 @@ def _checked(node: Node, stage: Stage) -> Stage:
     return checked
 
 
-def _fused(steps: Sequence[Step]) -> Stage:
+def _fused(steps: Sequence[Sequence[Step]]) -> Stage:
     def stage(parents: Sequence[Partitions], batch: Batch) -> Partitions:
         out = []
-        for index, rows in enumerate(parents[0]):
-            for run in steps:
+        for index, (own, rows) in enumerate(zip(steps, parents[0], strict=True)):
+            for run in own:
                 rows = run(rows, index, batch)
             out.append(rows)
         return out

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Literal
+from types import MappingProxyType
 
 from trident.batch.adoption import Adopt
 from trident.batch.failures import OnFailure
@@ -17,6 +18,7 @@ from trident.local.engine import LocalGroupEngine
 from trident.log.checkpoint import Checkpoint, TemporaryCheckpoint, open_checkpoint
 from trident.plan.plan import BatchGroup, Plan
 from trident.run import Run
+from trident.trigger import Trigger
 
 _logger = logging.getLogger("trident")
 
@@ -25,10 +27,12 @@ def start(
     plan: Plan,
     *,
     checkpoint: str | os.PathLike[str] | None = None,
-    trigger: float | Literal["available"] | None = None,
+    trigger: Trigger = None,
     retries: int = 3,
     on_failure: OnFailure = "stop",
+    patience: float = 600.0,
     adopt: Adopt | None = None,
+    accept_loss: Mapping[str, int] = MappingProxyType({}),
 ) -> Run:
     """Run a plan in this process: a thread for each batch group, queries in their callers'.
 
@@ -36,7 +40,7 @@ def start(
     ----------
     plan : Plan
         The plan.
-    checkpoint, trigger, retries, on_failure, adopt
+    checkpoint, trigger, retries, on_failure, patience, adopt, accept_loss
         See `TridentTopology.start`.
 
     Raises
@@ -47,13 +51,15 @@ def start(
     with ExitStack() as undo:
         drpc = LocalDRPC(plan)
         undo.callback(drpc.close)
-        held = open_checkpoint(checkpoint)
+        held = open_checkpoint(checkpoint, [group.id for group in plan.groups])
         undo.callback(held.release)
         if checkpoint is None and plan.groups:
             _logger.info("no checkpoint was given: this run's log is in memory, gone with it")
         loops = []
         for group in plan.groups:
-            engine, runner = _open(group, held, retries, on_failure, adopt, undo)
+            engine, runner = _open(
+                *(group, held, retries, on_failure, patience, adopt, accept_loss, undo)
+            )
             spouts = {source.stream_id: source.source for source in group.sources}
             loops.append(SpoutLoop(spouts, engine, runner, trigger=trigger))
         undo.pop_all()
@@ -67,7 +73,9 @@ def _open(
     held: Checkpoint | TemporaryCheckpoint,
     retries: int,
     on_failure: OnFailure,
+    patience: float,
     adopt: Adopt | None,
+    accept_loss: Mapping[str, int],
     undo: ExitStack,
 ) -> tuple[LocalGroupEngine, BatchRunner]:
     states = make_states(state_nodes(group.nodes))
@@ -79,6 +87,7 @@ def _open(
         group=group.id,
         retries=retries,
         on_failure=on_failure,
+        patience=patience,
     )
-    runner.open(streams=schemas(group), clock="spout", adopt=adopt)
+    runner.open(streams=schemas(group), clock="spout", adopt=adopt, accept_loss=accept_loss)
     return engine, runner

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import singledispatch
 from itertools import repeat
-from typing import Any
+from typing import Any, NoReturn
 
 from trident.errors import EmittedValueError, PlanError
 from trident.local.batch import Batch, Rows, blame
 from trident.local.selection import picker, tuple_maker
-from trident.operations import FlatMapFunction, MapFunction, Operation, PlainFunction
+from trident.operations import (
+    Consumer,
+    Filter,
+    FlatMapFunction,
+    Function,
+    MapFunction,
+    PlainFunction,
+    QueryFunction,
+)
 from trident.plan.describe import describe
 from trident.plan.nodes import (
     EachNode,
@@ -19,6 +27,7 @@ from trident.plan.nodes import (
     HintNode,
     MapNode,
     NameNode,
+    NativeNode,
     NewValuesNode,
     Node,
     PeekNode,
@@ -41,34 +50,47 @@ Step = Callable[[Rows, int, Batch], Rows]
 
 
 @singledispatch
-def step(node: Node) -> Step | None:
-    """The closure for a partition-local node; None where there is nothing to do.
+def step(node: Node, operation: Any) -> Step | None:
+    """The closure for one partition of a partition-local node; None where there is nothing to do.
 
-    It is called once a partition and run, also where a partition has no tuples. What a user's
-    operation raises it raises as `OperationError`.
+    It is called once a run, also where the partition has no tuples. What a user's operation raises
+    it raises as `OperationError`.
+
+    Parameters
+    ----------
+    node : Node
+        The step.
+    operation : Operation or None
+        The partition's own operation, where the step has any.
 
     Raises
     ------
     PlanError
-        For a native step.
+        For a native step, and for a kind of step that this engine doesn't know.
     """
+    what = f"{node.origin.call} at {node.origin}: the local engine can't run a"
+    raise PlanError(what, type(node).__name__, (), "Tell it how, in trident/local/steps.py.")
+
+
+@step.register
+def _native(node: NativeNode, operation: None) -> NoReturn:
     what = f"{node.origin.call} at {node.origin}: only Spark can run the step"
     advice = "Start the topology with a session, start(spark), or write the step in Python."
     raise PlanError(what, describe(node), (), advice)
 
 
 @step.register(HintNode | NameNode | NewValuesNode)
-def _passes(node: Node) -> None:
+def _passes(node: Node, operation: None) -> None:
     return None
 
 
 @step.register
-def _each(node: EachNode) -> Step:
-    if isinstance(node.function, PlainFunction) and len(node.outputs) == 1:
-        return _each_value(node, node.function)
+def _each(node: EachNode, function: Function) -> Step:
+    if isinstance(function, PlainFunction) and len(node.outputs) == 1:
+        return _each_value(node, function)
     fields = node.parent.fields
     pick = picker(fields, node.inputs)
-    expand = expander(node.function, fields.select(node.inputs), node.outputs)
+    expand = expander(function, fields.select(node.inputs), node.outputs)
 
     def run(rows: Rows, partition: int, batch: Batch) -> Rows:
         out: Rows = []
@@ -118,9 +140,9 @@ def _wrong(heads: Rows, values: list[Any], last: Row) -> Row:
 
 
 @step.register
-def _filter(node: FilterNode) -> Step:
-    keeps = node.filter.isKeep
-    make = tuple_maker(node.filter, node.parent.fields, node.inputs)
+def _filter(node: FilterNode, operation: Filter) -> Step:
+    keeps = operation.isKeep
+    make = tuple_maker(operation, node.parent.fields, node.inputs)
 
     def run(rows: Rows, partition: int, batch: Batch) -> Rows:
         out: Rows = []
@@ -137,8 +159,7 @@ def _filter(node: FilterNode) -> Step:
 
 
 @step.register
-def _map(node: MapNode) -> Step:
-    function: MapFunction = node.function
+def _map(node: MapNode, function: MapFunction) -> Step:
     name, width = operation_name(function), len(node.fields)
     make = tuple_maker(function, node.parent.fields, node.parent.fields)
 
@@ -156,8 +177,7 @@ def _map(node: MapNode) -> Step:
 
 
 @step.register
-def _flat_map(node: FlatMapNode) -> Step:
-    function: FlatMapFunction = node.function
+def _flat_map(node: FlatMapNode, function: FlatMapFunction) -> Step:
     name, width = operation_name(function), len(node.fields)
     make = tuple_maker(function, node.parent.fields, node.parent.fields)
 
@@ -175,9 +195,9 @@ def _flat_map(node: FlatMapNode) -> Step:
 
 
 @step.register
-def _peek(node: PeekNode) -> Step:
-    accept = node.consumer.accept
-    make = tuple_maker(node.consumer, node.parent.fields, node.parent.fields)
+def _peek(node: PeekNode, consumer: Consumer) -> Step:
+    accept = consumer.accept
+    make = tuple_maker(consumer, node.parent.fields, node.parent.fields)
 
     def run(rows: Rows, partition: int, batch: Batch) -> Rows:
         row: Row = ()
@@ -192,14 +212,13 @@ def _peek(node: PeekNode) -> Step:
 
 
 @step.register
-def _project(node: ProjectNode) -> Step:
+def _project(node: ProjectNode, operation: None) -> Step:
     pick = picker(node.parent.fields, node.keep)
     return lambda rows, partition, batch: list(map(pick, rows))
 
 
 @step.register
-def _state_query(node: StateQueryNode) -> Step:
-    function = node.function
+def _state_query(node: StateQueryNode, function: QueryFunction[Any, Any]) -> Step:
     name, width = operation_name(function), len(node.outputs)
     make = tuple_maker(function, node.parent.fields, node.inputs)
 
@@ -222,12 +241,3 @@ def _state_query(node: StateQueryNode) -> Step:
         return out
 
     return run
-
-
-def operation_of(node: Node) -> Operation | None:
-    """The user's operation in a node, to prepare and to clean up; None where it has none."""
-    for name in ("function", "filter", "consumer", "aggregator", "updater"):
-        found = getattr(node, name, None)
-        if isinstance(found, Operation):
-            return found
-    return None

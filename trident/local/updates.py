@@ -8,6 +8,7 @@ from typing import Any
 from trident.local.batch import Batch, Rows, blame
 from trident.local.selection import tuple_maker
 from trident.local.steps import Step
+from trident.operations import StateUpdater
 from trident.plan.nodes import StateUpdateNode
 from trident.rows import ListCollector, operation_name
 from trident.state_updaters import MapCombinerAggStateUpdater
@@ -19,22 +20,23 @@ Update = Callable[[State, Rows, Batch], Rows]
 """From the begun state and a partition's tuples to the new values."""
 
 
-def update_step(node: StateUpdateNode, *, new_values: bool) -> Step:
-    """Write a partition's tuples to the state; not called where a partition has none.
+def update_step(node: StateUpdateNode, updater: StateUpdater[Any], *, new_values: bool) -> Step:
+    """Write a partition's tuples to the state; the updater isn't called where there are none.
 
     Parameters
     ----------
     node : StateUpdateNode
         The step.
+    updater : StateUpdater
+        The partition's own.
     new_values : bool
         Whether anything takes the new values; without it none are made where the state can do
         without.
     """
-    updater = node.updater
     bulk = None
     if type(updater) is MapCombinerAggStateUpdater:
         bulk = _combined(updater, new_values)
-    one_by_one = _updated(node)
+    one_by_one = _updated(node, updater)
 
     def run(rows: Rows, partition: int, batch: Batch) -> Rows:
         if not rows:
@@ -67,8 +69,7 @@ def _combined(
     return run
 
 
-def _updated(node: StateUpdateNode) -> Callable[[Any, Rows], Rows]:
-    updater = node.updater
+def _updated(node: StateUpdateNode, updater: StateUpdater[Any]) -> Callable[[Any, Rows], Rows]:
     name, width = operation_name(updater), len(node.outputs)
     make = tuple_maker(updater, node.parent.fields, node.inputs)
 

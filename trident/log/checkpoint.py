@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
@@ -53,6 +54,30 @@ class Checkpoint:
         """Return the log of `group`."""
         return FileLog(self.folder(group) / "log")
 
+    def check_groups(self, groups: Iterable[str]) -> None:
+        """Refuse to leave a log behind: another stream id would silently begin a second one.
+
+        Raises
+        ------
+        CheckpointError
+            When a group that is not among `groups` has a log here which no other checkpoint
+            has taken over.
+        """
+        ours = {self.folder(group): group for group in groups}
+        for folder in sorted(self.path.iterdir()):
+            newest = FileLog(folder / "log").newest() if folder not in ours else None
+            if newest is not None and newest.successor is None:
+                raise CheckpointError(
+                    str(self.path),
+                    f"it has a log of the stream(s) {', '.join(newest.streams)}, up to batch "
+                    f"{newest.committed}, in a group {unquote(folder.name)!r} that this topology "
+                    f"does not have; its groups are: {', '.join(ours.values()) or 'none'} (each "
+                    "is named by the smallest of its stream ids)",
+                    "Give the streams their old ids, or start with a new checkpoint. Where those "
+                    f"streams are gone for good, move {folder} away: what their states hold stays "
+                    "in its store, but nothing goes on from there.",
+                )
+
     def release(self) -> None:
         """Let another run have it; may be repeated."""
         self._lock.release()
@@ -81,9 +106,25 @@ class TemporaryCheckpoint:
             shutil.rmtree(path)
 
 
-def open_checkpoint(path: str | os.PathLike[str] | None) -> Checkpoint | TemporaryCheckpoint:
-    """Return the checkpoint at `path`, held by the caller; a temporary one for None."""
-    return TemporaryCheckpoint() if path is None else Checkpoint(path)
+def open_checkpoint(
+    path: str | os.PathLike[str] | None, groups: Iterable[str]
+) -> Checkpoint | TemporaryCheckpoint:
+    """Return the checkpoint at `path` for `groups`, held by the caller; a temporary one for None.
+
+    Raises
+    ------
+    CheckpointError, CheckpointInUseError
+        See :class:`Checkpoint` and :meth:`Checkpoint.check_groups`.
+    """
+    if path is None:
+        return TemporaryCheckpoint()
+    held = Checkpoint(path)
+    try:
+        held.check_groups(groups)
+    except BaseException:
+        held.release()
+        raise
+    return held
 
 
 def local_path(path: str | os.PathLike[str]) -> Path:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trident.log.errors import CorruptLogError, MetadataError
+from trident.states.control import ControlRecord
 from trident.states.values import Token
 
 FORMAT = 1
@@ -38,8 +39,12 @@ class LogEntry:
         Spark's id of the streaming query; None for spouts and before the first commit.
     streams : mapping of str to str
         The schema of each stream, by its id.
+    reads : mapping of str to str
+        What each stream of files reads, by its id; older entries don't tell.
     states : mapping of str to Token
         For each state the last committed attempt that had begun it.
+    kinds : mapping of str to str
+        How each state keeps its values, as far as it tells.
     metadata : mapping of str to object
         What each stream's spout said with the last commit.
     planned : mapping of str to object, or None
@@ -69,13 +74,20 @@ class LogEntry:
     clock: str = "spout"
     query_id: str | None = None
     streams: Mapping[str, str] = field(default_factory=dict)
+    reads: Mapping[str, str] = field(default_factory=dict)
     states: Mapping[str, Token] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     planned: Mapping[str, Any] | None = None
     exceptions: Mapping[int, int] = field(default_factory=dict)
     digest: str | None = None
     adopted: tuple[str, ...] = ()
     successor: tuple[str, str] | None = None
+
+    @property
+    def reserved(self) -> ControlRecord:
+        """What a state is told of the attempt that the writer may run."""
+        return ControlRecord(self.lineage, self.begun, self.committed, self.exceptions)
 
     def encode(self) -> bytes:
         """Return a line of JSON and a line with its CRC-32."""

@@ -37,13 +37,21 @@ class CheckpointInUseError(TridentError):
         The folder.
     pid : str
         The holder's process id, as far as it is known.
+    here : bool
+        Whether that is the process which asked.
     """
 
-    def __init__(self, checkpoint: str, pid: str) -> None:
-        super().__init__(checkpoint, pid)
+    def __init__(self, checkpoint: str, pid: str, here: bool = False) -> None:
+        super().__init__(checkpoint, pid, here)
 
     def __str__(self) -> str:
-        checkpoint, pid = self.args
+        checkpoint, pid, here = self.args
+        if here:
+            return (
+                f"checkpoint {checkpoint} is in use by a run of this process, {pid}: the topology "
+                "runs already. Call stop() on what its start() returned, or give this run a "
+                "checkpoint and states of its own."
+            )
         return (
             f"checkpoint {checkpoint} is in use by a run in process {pid or 'unknown'}. "
             "Stop that run, or give this one a checkpoint of its own."
@@ -101,26 +109,25 @@ class LogConflictError(LogError):
         )
 
 
-class UnsyncedLogError(LogError):
-    """An entry is in the log, but its disk would not confirm that it stays there.
+class LogUnavailableError(LogError):
+    """The log's disk failed: whether an entry was added, and would stay, is not known.
 
     Parameters
     ----------
-    path : str
-        The entry's file.
+    place : str
+        The log.
     problem : str
         What the system said.
     """
 
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(path, problem)
+    def __init__(self, place: str, problem: str) -> None:
+        super().__init__(place, problem)
 
     def __str__(self) -> str:
-        path, problem = self.args
+        place, problem = self.args
         return (
-            f"the log entry {path} was written, but its folder can't be synced: {problem}. This "
-            "run stops, as it can't tell whether the entry would survive a loss of power. Check "
-            "the disk, and start again: what the log then holds decides."
+            f"the log {place} can't be read or written: {problem}. Make room on its disk, or "
+            "repair it; nothing is built on an entry before the disk has confirmed it."
         )
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from trident.log.entry import LogEntry
-from trident.log.errors import CorruptLogError, LogConflictError, UnsyncedLogError
+from trident.log.errors import CorruptLogError, LogConflictError, LogUnavailableError
 from trident.log.folders import make_folder, sync_folder
 from trident.log.log import Log
 
@@ -29,7 +31,8 @@ class FileLog(Log):
     An entry is written aside and synced, linked to its number, and the folder is synced. The
     number may be free only because a later writer has purged it; so an entry counts only where a
     listing afterwards shows no higher one, else it is removed again. Old entries are purged, the
-    newest never: it holds everything.
+    newest never: it holds everything. An entry that is there already is put there once more where
+    it is the very same: it was left by an append that failed before the folder was synced.
 
     Examples
     --------
@@ -48,46 +51,68 @@ class FileLog(Log):
         self._aside = self.folder / f".{secrets.token_hex(6)}.tmp"
 
     def newest(self) -> LogEntry | None:
-        while self.folder.is_dir() and (numbers := _numbers(os.listdir(self.folder))):
-            number = max(numbers)
-            path = self._path(number)
-            try:
-                data = path.read_bytes()
-            except FileNotFoundError:  # purged or taken back since the listing
-                continue
-            entry = LogEntry.decode(data, str(path))
-            if entry.number != number:
-                raise CorruptLogError(str(path), f"it says that it is entry {entry.number}")
-            return entry
+        with self._disk():
+            while self.folder.is_dir() and (numbers := _numbers(os.listdir(self.folder))):
+                number = max(numbers)
+                path = self._path(number)
+                try:
+                    data = path.read_bytes()
+                except FileNotFoundError:  # purged or taken back since the listing
+                    continue
+                entry = LogEntry.decode(data, str(path))
+                if entry.number != number:
+                    raise CorruptLogError(str(path), f"it says that it is entry {entry.number}")
+                return entry
         return None
 
     def append(self, entry: LogEntry) -> None:
-        make_folder(self.folder)
-        path = self._path(entry.number)
-        with open(self._aside, "wb") as file:
-            file.write(entry.encode())
+        with self._disk():
+            make_folder(self.folder)
+            data, path = entry.encode(), self._path(entry.number)
+            self._write_aside(data)
+            try:
+                self._put(path, data)
+            except (FileExistsError, FileNotFoundError):  # a later writer has taken or swept it
+                self._aside.unlink(missing_ok=True)
+                raise LogConflictError(self.place, entry.number) from None
+            sync_folder(self.folder)
+            names = os.listdir(self.folder)
+            numbers = _numbers(names)
+            if max(numbers) > entry.number:
+                path.unlink(missing_ok=True)  # the later writer may have purged it
+                self._aside.unlink(missing_ok=True)
+                raise LogConflictError(self.place, entry.number)
+        old = [self._path(number) for number in numbers if number <= entry.number - _KEPT]
+        aside = [self.folder / name for name in names if name.endswith(".tmp")]
+        for useless in old + aside:  # what was put aside by us, and by who died
+            with suppress(OSError):  # the next append tries it again
+                useless.unlink()
+
+    def _write_aside(self, data: bytes) -> None:
+        # What an append left that failed may be linked: writing into it would change the entry.
+        self._aside.unlink(missing_ok=True)
+        with open(self._aside, "xb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
+
+    def _put(self, path: Path, data: bytes) -> None:
+        """Give what is aside its name; FileExistsError where that is another entry's."""
         try:
             os.link(self._aside, path)
-        except (FileExistsError, FileNotFoundError):  # a later writer has taken or swept it
-            self._aside.unlink(missing_ok=True)
-            raise LogConflictError(self.place, entry.number) from None
+        except FileExistsError:
+            if path.read_bytes() != data:
+                raise
+            # Ours, and its sync failed. To sync again would prove nothing: the system may have
+            # forgotten by now what it could not write. So the folder is changed anew.
+            os.replace(self._aside, path)
+
+    @contextmanager
+    def _disk(self) -> Iterator[None]:
         try:
-            sync_folder(self.folder)
+            yield
         except OSError as error:
-            # Everybody sees the entry, but it may be gone after a loss of power.
-            raise UnsyncedLogError(str(path), str(error)) from error
-        self._aside.unlink(missing_ok=True)
-        names = os.listdir(self.folder)
-        numbers = _numbers(names)
-        if max(numbers) > entry.number:
-            path.unlink(missing_ok=True)  # the later writer may have purged it
-            raise LogConflictError(self.place, entry.number)
-        old = [self._path(number) for number in numbers if number <= entry.number - _KEPT]
-        left_by_the_dead = [self.folder / name for name in names if name.endswith(".tmp")]
-        for useless in old + left_by_the_dead:
-            useless.unlink(missing_ok=True)
+            raise LogUnavailableError(self.place, str(error)) from error
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:020d}.json"

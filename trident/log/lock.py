@@ -53,13 +53,18 @@ class CheckpointLock:
                 f"it can't be written ({error.strerror})",
                 "Give a folder of a local file system that this user may write.",
             ) from error
+        found = os.fstat(self._descriptor)
+        self._file = found.st_dev, found.st_ino
+        self._held = False
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             holder = os.pread(self._descriptor, 32, 0).decode(errors="replace").strip()
             os.close(self._descriptor)
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                raise CheckpointInUseError(str(folder), holder) from None
+                # By its locks, not by the pid: another container's processes have the same ones.
+                here = any(lock._held and lock._file == self._file for lock in list(_locks))
+                raise CheckpointInUseError(str(folder), holder, here) from None
             raise CheckpointError(
                 str(folder),
                 f"its file system can't lock files ({error.strerror})",

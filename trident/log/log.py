@@ -31,7 +31,9 @@ class Log(ABC):
         Raises
         ------
         CorruptLogError
-            When it can't be read.
+            When it isn't what was written.
+        LogUnavailableError
+            When the disk failed; it may be asked again.
         """
 
     @abstractmethod
@@ -41,11 +43,10 @@ class Log(ABC):
         Raises
         ------
         LogConflictError
-            When there is an entry of this or a higher number already.
-        UnsyncedLogError
-            When it was added, but perhaps not durably: nothing may be built on it.
-        OSError
-            When it is not known whether the entry was added; if it is there, then durably.
+            When there is another entry of this number already, or one of a higher number.
+        LogUnavailableError
+            When it is not known whether the entry was added, or would survive a loss of power:
+            nothing may be built on it. The same entry may be appended again, until that succeeds.
         """
 
 
@@ -71,6 +72,7 @@ class MemoryLog(Log):
 
     def append(self, entry: LogEntry) -> None:
         with self._lock:
-            if self._newest is not None and self._newest.number >= entry.number:
+            newest = self._newest
+            if newest is not None and newest.number >= entry.number and newest != entry:
                 raise LogConflictError(self.place, entry.number)
             self._newest = entry

@@ -50,6 +50,8 @@ class LogWriter:
         ------
         LogConflictError
             When another run was faster; nothing was touched.
+        LogUnavailableError
+            When the disk failed; it may be called again with the same entry.
         """
         self._append(replace(first, writer=self.id))
 
@@ -60,8 +62,9 @@ class LogWriter:
         ------
         LogConflictError
             When another run has taken over.
-        OSError
-            When it could not be written, and surely was not.
+        LogUnavailableError
+            When the disk failed: the entry may be there or not. Until the same call has succeeded
+            nothing else may be appended.
         """
         entry = self.entry
         self._append(replace(entry, number=entry.number + 1, **changes))
@@ -82,11 +85,5 @@ class LogWriter:
             raise TakenOverError(self._log.place, self.id, newest.writer)
 
     def _append(self, entry: LogEntry) -> None:
-        try:
-            self._log.append(entry)
-        except OSError:
-            # Whether it is there decides: a commit that is must not be run again.
-            newest = self._log.newest()
-            if newest is None or (newest.number, newest.writer) != (entry.number, entry.writer):
-                raise
+        self._log.append(entry)
         self._entry = entry

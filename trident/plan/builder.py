@@ -11,7 +11,6 @@ from trident.errors import DuplicateNameError, OperationTypeError, PlanError, de
 from trident.operations import Operation
 from trident.plan.nodes import (
     DRPCNode,
-    MergeNode,
     NativeNode,
     Node,
     SourceNode,
@@ -46,7 +45,7 @@ class Builder:
         """
         node = kind(id=len(self.nodes) + 1, origin=caller(), **parts)
         _check_roots(node)
-        _check_clocks(Plan((*self.nodes, node)), node)
+        _check_shared_batches(Plan((*self.nodes, node)), node)
         self.nodes.append(node)
         return node
 
@@ -194,10 +193,15 @@ def _check_roots(node: Node) -> None:
         raise PlanError(what, node.expression.label, (), advice)
 
 
+def _check_shared_batches(plan: Plan, node: Node) -> None:
+    """A step may join only streams whose batches one clock, and one query of Spark's, can make."""
+    if len(node.parents) > 1 or isinstance(node, StateQueryNode):
+        _check_clocks(plan, node)
+        _check_output_modes(plan, node)
+
+
 def _check_clocks(plan: Plan, node: Node) -> None:
-    """Streaming DataFrames and spouts make their batches apart, so no step can join them."""
-    if not isinstance(node, MergeNode | StateQueryNode):
-        return
+    """Streaming DataFrames and spouts make their batches apart."""
     for group in plan.groups:
         frames = [s.stream_id for s in group.sources if s.clock == "dataframe"]
         spouts = [s.stream_id for s in group.sources if s.clock == "spout"]
@@ -208,3 +212,13 @@ def _check_clocks(plan: Plan, node: Node) -> None:
             )
             advice = "Make both streams of the same sort, or keep their states apart."
             raise PlanError(what, "", (), advice)
+
+
+def _check_output_modes(plan: Plan, node: Node) -> None:
+    """Streaming DataFrames that share batches are one query of Spark's, which has one mode."""
+    for group in plan.groups:
+        if len({source.output_mode for source in group.sources}) > 1:
+            modes = ", ".join(f"{each.stream_id}: {each.output_mode}" for each in group.sources)
+            what = f"{node.origin.call}: streams of several output modes ({modes}) can't share"
+            advice = 'Give all of them the same outputMode= (the default is "append"), or keep '
+            raise PlanError(f"{what} batches", "", (), f"{advice}their states apart.")

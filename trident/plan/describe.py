@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
+from trident.errors import PlanError
 from trident.fields import Fields
 from trident.plan.nodes import (
     AggregateNode,
@@ -43,12 +44,15 @@ def describe(node: Node) -> str:
     >>> describe(DRPCNode(id=1, origin=origin, function="words"))
     'newDRPCStream("words")'
     """
-    raise TypeError(f"{type(node).__name__} has no description; register one in plan/describe.py")
+    what = f"{node.origin.call} at {node.origin}: nobody has told how to describe a"
+    advice = "Register its description in trident/plan/describe.py."
+    raise PlanError(what, type(node).__name__, (), advice)
 
 
 @describe.register
 def _(node: SourceNode) -> str:
-    return f'newStream("{node.stream_id}", {type(node.source).__name__})'
+    mode = "" if node.output_mode == "append" else f', outputMode="{node.output_mode}"'
+    return f'newStream("{node.stream_id}", {type(node.source).__name__}{mode})'
 
 
 @describe.register

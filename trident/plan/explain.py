@@ -62,7 +62,15 @@ def state_line(state: StateDeclaration) -> str:
 
 def _group(plan: Plan, group: BatchGroup) -> Iterator[str]:
     yield f'group "{group.id}", clock: {_CLOCKS[group.clock]}'
+    yield f"  a batch without tuples {_when_empty(group)}"
     yield from _stages(plan, group.nodes, in_batch=True)
+
+
+def _when_empty(group: BatchGroup) -> str:
+    acting = [str(node.id) for node in group.acting_on_nothing]
+    if not acting:
+        return "changes nothing"
+    return f"is run too, for step{'s' * (len(acting) > 1)} {', '.join(acting)}"
 
 
 def _query(plan: Plan, query: DRPCQuery) -> Iterator[str]:

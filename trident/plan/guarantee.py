@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
+from trident.annotations import callable_name, return_annotation
+from trident.operations import Consumer
 from trident.plan.describe import describe
 from trident.plan.nodes import (
     Kind,
@@ -16,12 +20,11 @@ from trident.plan.nodes import (
     StaticStateNode,
 )
 from trident.plan.plan import Plan, ancestors
-from trident.states.backing_map import IBackingMap
+from trident.states.backing_map import Ability, IBackingMap, abilities_of
 from trident.states.values import StateType
 
 Level = Literal["exactly once", "at least once", "at most once", "best effort", "not known"]
-_OPERATIONS = ("function", "filter", "aggregator", "updater", "expression")
-_CONDITIONAL = ("multiPutFenced", "multiPutVersioned", "multiPutAt")
+_CONDITIONAL = {Ability.FENCED, Ability.ENTRY, Ability.VERSIONED}
 _NOT_REPEATED = (None, StateType.NON_TRANSACTIONAL)
 STRENGTH: tuple[Kind, ...] = ("non-transactional", "opaque", "transactional")
 
@@ -112,6 +115,11 @@ def kept_as(state: StateDeclaration) -> StateType | None:
     return kind if isinstance(kind, StateType) else None
 
 
+def map_type(state: StateDeclaration) -> type[IBackingMap] | None:
+    """The class of a state's backing map; None where only opened it is known."""
+    return getattr(state.factory, "map_type", None)
+
+
 def stream_kind(update: StateUpdateNode) -> tuple[Kind, str]:
     """How the stream into a state replays a batch, and what lowered it, if anything did."""
     before = [node for node in ancestors(update) if node is not update]
@@ -127,9 +135,11 @@ def stream_kind(update: StateUpdateNode) -> tuple[Kind, str]:
 
 def _varies(node: Node) -> str:
     """Why a step may give something else when its batch is replayed; empty where it may not."""
-    for name in _OPERATIONS:
-        if not getattr(getattr(node, name, None), "deterministic", True):
-            return f"{describe(node)} is not deterministic"
+    operation = node.facts.operation
+    # Whatever a consumer does, its tuples pass as they are.
+    fixed = operation is None or operation.deterministic or isinstance(operation, Consumer)
+    if not fixed:
+        return f"{describe(node)} is not deterministic"
     if isinstance(node, StateQueryNode):
         static = isinstance(node.state, StaticStateNode)
         if static or kept_as(node.state.state) is not StateType.OPAQUE:
@@ -141,14 +151,29 @@ def _varies(node: Node) -> str:
 
 
 def _left_open(state: StateDeclaration) -> str:
-    """What a store without any condition on its writes can't rule out, where its class is known."""
+    """What a store without any condition on its writes can't rule out; that it isn't known."""
     store = getattr(state.factory, "store", None)
-    make = getattr(store, "make", None)
-    if not (isinstance(make, type) and issubclass(make, IBackingMap)):
+    make = getattr(store, "make", None) or getattr(store, "open", None)
+    if make is None:
         return ""
-    if any(getattr(make, name) is not getattr(IBackingMap, name) for name in _CONDITIONAL):
+    made = map_type(state) or _annotated(make)
+    if made is None:
+        name = callable_name(make.func if isinstance(make, partial) else make)
+        return (
+            f"whether the map that {name} makes can refuse a late write is not known (annotate "
+            "what it returns); if not, a task must end before its retry writes"
+        )
+    if _CONDITIONAL & abilities_of(made):
         return ""
-    return f"{make.__name__} can't refuse a late write, so a task must end before its retry writes"
+    return f"{made.__name__} can't refuse a late write, so a task must end before its retry writes"
+
+
+def _annotated(make: Callable[..., Any]) -> type[IBackingMap] | None:
+    """The class of map that a function says it returns, where it says more than `IBackingMap`."""
+    made = return_annotation(make.func if isinstance(make, partial) else make)
+    if isinstance(made, type) and issubclass(made, IBackingMap) and made is not IBackingMap:
+        return made
+    return None
 
 
 def _advice(stream: Kind, kept: StateType) -> str:

@@ -8,12 +8,13 @@ that the call that is wrong is the call that fails.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from trident.callables import Native
-from trident.errors import PlanError
+from trident.errors import FieldError, PlanError
 from trident.fields import Fields
 from trident.operations import (
     Aggregator,
@@ -23,6 +24,7 @@ from trident.operations import (
     FlatMapFunction,
     Function,
     MapFunction,
+    Operation,
     QueryFunction,
     ReducerAggregator,
     StateUpdater,
@@ -46,7 +48,30 @@ if TYPE_CHECKING:
 AnyAggregator = CombinerAggregator[Any] | ReducerAggregator[Any] | Aggregator[Any]
 Kind = Literal["opaque", "transactional", "non-transactional"]
 Clock = Literal["dataframe", "spout"]
+OutputMode = Literal["append", "update", "complete"]
 How = Literal["partitionBy", "shuffle", "global", "batchGlobal", "broadcast"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a step says of itself; there is no default, so that none is forgotten.
+
+    Parameters
+    ----------
+    reads : Fields
+        The fields of its parents that it looks at itself, whether it hands them on or not.
+    makes : Fields
+        The output fields whose values it makes; it hands on the others as they are.
+    operation : Operation, Native or None
+        What the user gave it to run.
+    acts_on_nothing : bool
+        Whether it gives tuples, or runs the user's operation, where it is handed no tuples.
+    """
+
+    reads: Fields
+    makes: Fields
+    operation: Operation | Native | None
+    acts_on_nothing: bool
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -66,7 +91,8 @@ class Node(ABC):
 
     def __post_init__(self) -> None:
         self.check()
-        _ = self.fields
+        for position, parent in enumerate(self.parents):
+            self._check_taken(parent, self.takes(position, self.fields))
 
     def check(self) -> None:  # noqa: B027 - most kinds of step need none
         """Raise `PlanError` where the step is meaningless."""
@@ -76,10 +102,35 @@ class Node(ABC):
     def parents(self) -> tuple[Node, ...]:
         """The steps whose output it takes."""
 
-    @cached_property
+    @property  # that a cached_property is abstract would go unnoticed
     @abstractmethod
     def fields(self) -> Fields:
         """The output fields."""
+
+    @property  # that a cached_property is abstract would go unnoticed
+    @abstractmethod
+    def facts(self) -> Facts:
+        """What rewrites and engines go by."""
+
+    def takes(self, position: int, wanted: Iterable[str]) -> Iterable[str]:
+        """The fields it takes from one of its parents, for these output fields of its own.
+
+        Parameters
+        ----------
+        position : int
+            Which parent, from 0.
+        wanted : iterable of str
+            The output fields that later steps take.
+        """
+        facts = self.facts
+        return (*facts.reads, *(name for name in wanted if name not in facts.makes))
+
+    def _check_taken(self, parent: Node, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in parent.fields:
+                what = f"{self.origin.call}: a {type(self).__name__} takes an unknown field"
+                advice = "What a node makes itself belongs into what its facts say it makes."
+                raise FieldError(what, name, parent.fields.names, advice)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id} {self.fields!r} at {self.origin}>"
@@ -135,6 +186,8 @@ class SourceNode(Node):
         How it replays a batch.
     clock : str
         Whether Structured Streaming or our own loop makes its batches.
+    output_mode : str
+        Which rows of an aggregating DataFrame are a batch; for all other sources ``"append"``.
     """
 
     stream_id: str
@@ -142,6 +195,7 @@ class SourceNode(Node):
     declared: Fields
     kind: Kind
     clock: Clock
+    output_mode: OutputMode = "append"
 
     @property
     def parents(self) -> tuple[Node, ...]:
@@ -150,6 +204,10 @@ class SourceNode(Node):
     @cached_property
     def fields(self) -> Fields:
         return self.declared
+
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(reads=Fields(), makes=self.fields, operation=None, acts_on_nothing=False)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -165,6 +223,10 @@ class DRPCNode(Node):
     @cached_property
     def fields(self) -> Fields:
         return Fields(args=str)
+
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(reads=Fields(), makes=self.fields, operation=None, acts_on_nothing=False)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -184,6 +246,15 @@ class EachNode(StepNode):
         inputs = self.parent.fields.select(self.inputs)
         return self.parent.fields + typed_outputs(self.outputs, self.function.infer_types(inputs))
 
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(
+            reads=self.inputs,
+            makes=self.fields.select(self.outputs),
+            operation=self.function,
+            acts_on_nothing=False,
+        )
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FilterNode(StepNode):
@@ -194,6 +265,12 @@ class FilterNode(StepNode):
 
     def check(self) -> None:
         check_selection(self.origin.call, self.inputs, self.parent.fields)
+
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(
+            reads=self.inputs, makes=Fields(), operation=self.filter, acts_on_nothing=False
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -210,6 +287,15 @@ class MapNode(StepNode):
     def fields(self) -> Fields:
         return _replaced(self.parent.fields, self.outputs, self.function)
 
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(
+            reads=self.parent.fields,
+            makes=self.fields,
+            operation=self.function,
+            acts_on_nothing=False,
+        )
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FlatMapNode(StepNode):
@@ -225,12 +311,27 @@ class FlatMapNode(StepNode):
     def fields(self) -> Fields:
         return _replaced(self.parent.fields, self.outputs, self.function)
 
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(
+            reads=self.parent.fields,
+            makes=self.fields,
+            operation=self.function,
+            acts_on_nothing=False,
+        )
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PeekNode(StepNode):
     """Shows each tuple, with all its fields, to a consumer."""
 
     consumer: Consumer
+
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(
+            reads=self.parent.fields, makes=Fields(), operation=self.consumer, acts_on_nothing=False
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -245,6 +346,10 @@ class ProjectNode(StepNode):
     @cached_property
     def fields(self) -> Fields:
         return self.parent.fields.select(self.keep)
+
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -266,6 +371,15 @@ class NativeNode(StepNode):
     def fields(self) -> Fields:
         return self.parent.fields + self.outputs
 
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(
+            reads=self.parent.fields if self.inputs is None else self.inputs,
+            makes=self.fields.select(self.outputs),
+            operation=self.expression,
+            acts_on_nothing=False,
+        )
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PartitionNode(StepNode):
@@ -282,6 +396,12 @@ class PartitionNode(StepNode):
         if not by:
             raise PlanError(f"{self.origin.call}: no fields", "", (), "Or use shuffle().")
         check_keys(self.origin.call, self.parent.fields.select(by))
+
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(
+            reads=self.by or Fields(), makes=Fields(), operation=None, acts_on_nothing=False
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -300,6 +420,15 @@ class PartitionAggregateNode(StepNode):
     def fields(self) -> Fields:
         return _aggregated(self)
 
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(
+            reads=_grouped_by(self.group, self.inputs),
+            makes=self.fields.select(self.outputs),
+            operation=self.aggregator,
+            acts_on_nothing=not self.group,  # Trident aggregates a batch without tuples too
+        )
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AggregateNode(StepNode):
@@ -316,6 +445,15 @@ class AggregateNode(StepNode):
     @cached_property
     def fields(self) -> Fields:
         return _aggregated(self)
+
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(
+            reads=_grouped_by(self.group, self.inputs),
+            makes=self.fields.select(self.outputs),
+            operation=self.aggregator,
+            acts_on_nothing=not self.group,  # Trident aggregates a batch without tuples too
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -335,12 +473,29 @@ class StateUpdateNode(StepNode):
     def fields(self) -> Fields:
         return self.outputs
 
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(
+            reads=_grouped_by(self.group, self.inputs),
+            makes=Fields.typed(
+                (name, kind)
+                for name, kind in self.outputs.types.items()
+                if name not in (self.group or ())
+            ),
+            operation=self.updater,
+            acts_on_nothing=False,
+        )
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class NewValuesNode(StepNode):
     """The new values of a state update, as a stream."""
 
     parent: StateUpdateNode
+
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -356,6 +511,10 @@ class StaticStateNode(Node):
     @cached_property
     def fields(self) -> Fields:
         return Fields()
+
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -376,6 +535,15 @@ class StateQueryNode(StepNode):
         inputs = self.parent.fields.select(self.inputs)
         types = self.function.infer_state_types(inputs, self.state.fields)
         return self.parent.fields + typed_outputs(self.outputs, types)
+
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(
+            reads=self.inputs,
+            makes=self.fields.select(self.outputs),
+            operation=self.function,
+            acts_on_nothing=False,
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -402,6 +570,14 @@ class MergeNode(Node):
         common = [types[0] if len(set(types)) == 1 else None for types in columns]
         return typed_outputs(self.outputs or Fields(*first.names), common)
 
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+
+    def takes(self, position: int, wanted: Iterable[str]) -> Iterable[str]:
+        theirs = self.merged[position].fields.names
+        return [theirs[self.fields.index(name)] for name in wanted]
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class HintNode(StepNode):
@@ -415,12 +591,20 @@ class HintNode(StepNode):
     def check(self) -> None:
         check_parallelism(self.origin.call, self.parallelism)
 
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class NameNode(StepNode):
     """Labels the steps up to here in plans and progress."""
 
     label: str
+
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
 
 
 def _replaced(
@@ -445,3 +629,8 @@ def _aggregated(node: AggregateNode | PartitionAggregateNode) -> Fields:
     before = node.parent.fields
     types = node.aggregator.infer_types(before.select(node.inputs))
     return before.select(node.group or Fields()) + typed_outputs(node.outputs, types)
+
+
+def _grouped_by(group: Fields | None, inputs: Fields) -> Fields:
+    """The fields of a group and those that are read within it, each once."""
+    return Fields.typed({**(group or Fields()).types, **inputs.types}.items())

@@ -11,6 +11,7 @@ from trident.plan.nodes import (
     Clock,
     DRPCNode,
     Node,
+    OutputMode,
     SourceNode,
     StateQueryNode,
     StateUpdateNode,
@@ -45,10 +46,20 @@ class BatchGroup:
         return tuple(node for node in self.nodes if isinstance(node, StateUpdateNode))
 
     @property
+    def acting_on_nothing(self) -> tuple[Node, ...]:
+        """The steps for which a batch without tuples is run; without any it changes nothing."""
+        return tuple(node for node in self.nodes if node.facts.acts_on_nothing)
+
+    @property
     def clock(self) -> Clock:
         """What makes its batches: Structured Streaming if any stream is a DataFrame."""
         frames = any(source.clock == "dataframe" for source in self.sources)
         return "dataframe" if frames else "spout"
+
+    @property
+    def output_mode(self) -> OutputMode:
+        """Which rows of aggregating DataFrames are a batch: all its streams agree on that."""
+        return self.sources[0].output_mode
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import typing
 from typing import Any
 
-from trident.errors import OperationTypeError
+from trident.builtin import MapGet
+from trident.errors import FieldError, OperationTypeError
 from trident.fields import Fields
 from trident.operations import QueryFunction
-from trident.plan.nodes import StateUpdateNode, StaticStateNode
+from trident.plan.conversions import conversion, new_name
+from trident.plan.guarantee import map_type
+from trident.plan.nodes import DRPCNode, Node, StateQueryNode, StateUpdateNode, StaticStateNode
+from trident.plan.plan import ancestors
 from trident.rows import operation_name
 from trident.state_updaters import (
     CombinerAggStateUpdater,
@@ -16,22 +20,34 @@ from trident.state_updaters import (
     MapReducerAggStateUpdater,
     ReducerAggStateUpdater,
 )
+from trident.states.backing_map import Ability, abilities_of
 from trident.states.state import State, StateFactory
+from trident.value_types import value_sort
 
 _MAPS = (MapCombinerAggStateUpdater, MapReducerAggStateUpdater)
+_LISTS = (
+    "Look up keys with MapGet(), or keep the state in a store that lists: in memory, in SQLite, or "
+    "in one Redis server under a prefix."
+)
 _SINGLES = (CombinerAggStateUpdater, ReducerAggStateUpdater)
 
 
 def check_queryable(
     call: str,
     function: QueryFunction[Any, Any],
+    stream: Node,
     inputs: Fields,
     state: StateUpdateNode | StaticStateNode,
 ) -> None:
-    """The state offers what the query asks, and a key has as many fields as the state's."""
+    """The state offers what the query asks, and a key is like the state's: as many fields, and
+    of the same types as far as they are known."""
     asked, name = function.queries, operation_name(function)
     if asked is None:
         return
+    kind = map_type(state.state)
+    if asked == "getTuples" and kind is not None and Ability.LIST not in abilities_of(kind):
+        what = f"{call}: {name} needs a state that can list; {state.state.name!r} is kept in a"
+        raise OperationTypeError(what, kind.__name__, (), _LISTS)
     made = made_state(state.state.factory)
     if made is not None and asked != "getTuples" and not hasattr(made, asked):
         what = f"{call}: {name} needs a state with {asked}(); {state.state.name!r} is a"
@@ -47,6 +63,59 @@ def check_queryable(
         what = f"{call}: the key of state {state.state.name!r} is ({updater.group}), found"
         advice = f"Name {len(updater.group)} input field(s), one for each of the key's."
         raise OperationTypeError(what, f"({inputs})", (), advice)
+    as_it_is = type(function).batchRetrieve is MapGet.batchRetrieve  # others may convert the key
+    if as_it_is and isinstance(state, StateUpdateNode) and state.group:
+        key = state.parent.fields.select(state.group)
+        _check_key_types(call, stream, inputs, state.state.name, key)
+
+
+def _check_key_types(call: str, stream: Node, inputs: Fields, state: str, key: Fields) -> None:
+    """No field of the key has another type than the state's: keys are compared with their types,
+    so that nothing would ever be found."""
+    asked = stream.fields.select(inputs)
+    pairs = zip(asked.types.items(), key.types.items(), strict=True)
+    for position, ((name, found), (field, wanted)) in enumerate(pairs, 1):
+        if found is None or wanted is None or value_sort(found) == value_sort(wanted):
+            continue
+        which = f"field {position} of the key" if len(key) > 1 else "the key"
+        what = (
+            f"{call}: {which} of state {state!r} is of type {wanted} ({field!r}), which "
+            f"never equals a value of type {found}, as in the field"
+        )
+        raise FieldError(what, name, (), _converted(stream, inputs, name, field, wanted))
+
+
+def _converted(stream: Node, inputs: Fields, name: str, field: str, wanted: str) -> str:
+    """How to query with a key of the state's type."""
+    made = new_name(stream.fields, field)
+    # The arguments of a query are text, never null.
+    nullable = not any(isinstance(before, DRPCNode) for before in ancestors(stream))
+    call = conversion(stream.fields, name, made, wanted, nullable=nullable)
+    if not call:
+        return f"Convert it to {wanted} first, in each() or map()."
+    names = ", ".join(made if one == name else one for one in inputs)
+    return f'Convert it first, {call}, and query with "{names}".'
+
+
+def check_made(query: StateQueryNode) -> None:
+    """At start: the state offers what the query asks, where only the made one can tell.
+
+    Makes it, on the driver, and closes it again.
+    """
+    declaration, asked = query.state.state, query.function.queries
+    known = map_type(declaration) if asked == "getTuples" else made_state(declaration.factory)
+    if asked is None or known is not None:
+        return
+    made = declaration.factory.makeState({}, None, 0, 1)
+    try:
+        if not hasattr(made, asked):
+            name = operation_name(query.function)
+            what = f"start: at {query.origin}, {name} needs a state with {asked}(), "
+            found = f"found {type(made).__name__}"
+            advice = _LISTS if asked == "getTuples" else "Use the query that fits the state."
+            raise OperationTypeError(f"{what}{found} in state", declaration.name, (), advice)
+    finally:
+        made.close()
 
 
 def made_state(factory: StateFactory) -> type[State] | None:
@@ -58,4 +127,5 @@ def made_state(factory: StateFactory) -> type[State] | None:
         made = typing.get_type_hints(type(factory).makeState).get("return")
     except (NameError, TypeError):  # written as text that has no meaning here
         return None
-    return made if isinstance(made, type) and made is not State else None
+    known = isinstance(made, type) and issubclass(made, State) and made is not State
+    return made if known else None

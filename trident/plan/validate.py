@@ -8,7 +8,7 @@ from trident.errors import FieldError, OperationTypeError, PlanError
 from trident.fields import Fields
 from trident.operations import Aggregator, CombinerAggregator, Operation
 from trident.rows import operation_name
-from trident.value_types import PYTHON_TYPES
+from trident.value_types import value_sort
 
 _KEY_TYPES = (
     *("string", "char", "varchar", "boolean"),
@@ -54,7 +54,7 @@ def check_types_agree(call: str, streams: Sequence[Fields]) -> None:
         known = [(name, kind) for name, kind in columns if kind is not None]
         for name, kind in known[1:]:
             first, first_kind = known[0]
-            if _sort_of(kind) != _sort_of(first_kind):
+            if value_sort(kind) != value_sort(first_kind):
                 what = f"{call}: {first!r} ({first_kind}) and {name!r} ({kind}) can't be one field"
                 raise FieldError(what, "", (), "Convert one of them first, in map() or each().")
 
@@ -85,8 +85,3 @@ def check_aggregate_shape(
         what = f"{call}: {name} takes {arity} input field{'s' * (arity != 1)}, found"
         advice = f'Write {call}("field", {name}, "output").'
         raise OperationTypeError(what, str(inputs) or "none", (), advice)
-
-
-def _sort_of(kind: str) -> object:
-    """What types have in common that a union brings together without changing a value."""
-    return PYTHON_TYPES.get(kind, kind.partition("(")[0].partition("<")[0])

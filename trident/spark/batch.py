@@ -21,9 +21,11 @@ from trident.plan.nodes import (
 )
 from trident.plan.types import field_type
 from trident.rows import Row
+from trident.spark.attempt import Attempt
 from trident.spark.block import Block, block_of_table
 from trident.spark.compile import Compiler
-from trident.spark.flow import Flow
+from trident.spark.conforming import checked, conform_step
+from trident.spark.flow import Flow, Input
 from trident.spark.group import GroupPlan, is_on_driver
 from trident.spark.kernels import array_of
 from trident.spark.natives import combines_in_python, is_native
@@ -31,7 +33,6 @@ from trident.spark.queries import Lookup, QueryStep, answered
 from trident.spark.schemas import Schemas, frame_of, quoted, selected
 from trident.spark.steps import Place, Step, Task
 from trident.spark.update import STATUS, Update, UpdateKernel, judged, whole
-from trident.states.control import ControlRecord
 from trident.states.stack import MapStateFactory
 from trident.states.state import State
 from trident.states.values import StateType
@@ -44,9 +45,9 @@ class SparkBatch:
     ----------
     group : GroupPlan
         What stays the same from batch to batch.
-    record : ControlRecord
-        What every state of the group has begun.
-    frames : mapping of node to DataFrame
+    attempt : Attempt
+        What it runs for; made for it alone.
+    inputs : mapping of node to Input
         The tuples of the batch.
     schemas : Schemas
         Looks schemas up.
@@ -59,23 +60,24 @@ class SparkBatch:
     def __init__(
         self,
         group: GroupPlan,
-        record: ControlRecord,
-        frames: Mapping[Node, DataFrame],
+        attempt: Attempt,
+        inputs: Mapping[Node, Input],
         schemas: Schemas,
         states: Mapping[StateNode, State],
         *,
         small: bool,
     ) -> None:
         self._group = group
-        self._record = record
+        self._attempt = attempt
+        self._record = attempt.record
         self._schemas = schemas
         self._states = states
-        self._task = Task(record, 0, 1)
+        self._task = Task(attempt.record, 0, 1)
         self._small = small
         self._compiler = Compiler(
-            group, record, frames, schemas, small=small, special=self._special
+            group, attempt, inputs, schemas, small=small, special=self._special
         )
-        self._session: SparkSession = next(iter(frames.values())).sparkSession
+        self._session: SparkSession = next(iter(inputs.values())).frame.sparkSession
         self._begun: list[State] = []
         self._updated: dict[Node, Flow | None] = {}
         self._outcome = Outcome()
@@ -117,7 +119,8 @@ class SparkBatch:
                 self._group.place(node),
                 node.updater,
                 node.parent.fields.select(node.inputs),
-                len(node.outputs),
+                node.fields,
+                conform_step(node, self._group.place(node)),
                 self._group.kept_of(node),
             )
             run = self._update_here if is_on_driver(node.state) else self._update_in_tasks
@@ -149,8 +152,8 @@ class SparkBatch:
             flow = self._compiler.routed(flow, key, count, buckets)
         names = () if update.kept is None else self._group.needed[node]
         types = {name: field_type(node, name) for name in names}
-        schema = self._schemas.of({**types, STATUS: "binary"})
-        kernel = UpdateKernel(steps, update, node.state.factory, schema.arrow, self._record, count)
+        schema = self._schemas.of({**types, STATUS: "string"})
+        kernel = UpdateKernel(steps, update, node.state.factory, schema.arrow, self._attempt, count)
         frame = flow.frame.mapInArrow(kernel, schema.struct)
         if update.kept is None:
             self._judge(frame)
@@ -162,7 +165,7 @@ class SparkBatch:
         return Flow(selected(values, names), dict(types), count)
 
     def _judge(self, statuses: DataFrame) -> None:
-        self._outcome += judged(statuses.toArrow().column(0).to_pylist())
+        self._outcome += judged(statuses.toArrow().column(0).to_pylist(), self._attempt.seal)
 
     def _is_grouped(self, node: StateUpdateNode, count: int, flow: Flow) -> bool:
         """Whether each key is in one partition already, and it doesn't matter in which.
@@ -183,8 +186,8 @@ class SparkBatch:
         if aggregate is not None and combines_in_python(aggregate):
             names = (*(aggregate.group or ()), *aggregate.outputs)
             partial = self._compiler.partial(aggregate)
-            flow = partial.settled(names, self._record, self._schemas)
-            return flow, (self._compiler.final_step(aggregate),)
+            flow = partial.settled(names, self._attempt, self._schemas)
+            return flow, checked(self._compiler.final_step(aggregate), aggregate)
         return self._compiler.settled(node.parent, node.inputs.names), ()
 
     def _key(self, node: StateUpdateNode) -> tuple[str, ...]:
@@ -221,9 +224,7 @@ class SparkBatch:
         carried = tuple(name for name in needed if name in node.parent.fields)
         step = QueryStep(lookup.place, lookup, node.state.state.factory, carried)
         steady = updated and getattr(state, "kind", None) is StateType.OPAQUE
-        flow = self._compiler.flow(node.parent).then(
-            step, node, lookup.outputs, deterministic=steady
-        )
+        flow = self._compiler.flow(node.parent).then(step, node, deterministic=steady)
         # What is read must be read before the update, which would otherwise come first.
         return flow if steady or not updated else self._compiler.kept(node, flow)
 
@@ -235,7 +236,8 @@ class SparkBatch:
             asked = block_of_table(selected(flow.frame, inputs).distinct().toArrow())
         else:
             asked = Block({}, {}, 1)
-        rows = answered(lookup, state, asked, self._task)
+        check = conform_step(node, lookup.place)
+        rows = answered(lookup, state, asked, check, self._task)
         needed = self._group.needed[node]
         outputs = tuple(name for name in lookup.outputs if name in needed)
         positions = [lookup.outputs.index(name) + len(inputs) for name in outputs]

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from trident.errors import PlanError
 from trident.fields import Fields
-from trident.operations import CombinerAggregator, Operation, ReducerAggregator
+from trident.operations import CombinerAggregator, ReducerAggregator
 from trident.plan.nodes import (
     AggregateNode,
     EachNode,
@@ -31,15 +31,37 @@ from trident.plan.nodes import (
     ProjectNode,
     SourceNode,
     StateQueryNode,
+    StateUpdateNode,
+    StaticStateNode,
+    StepNode,
 )
-from trident.spark.flow import Flow
+from trident.spark.attempt import Attempt
+from trident.spark.flow import Flow, Input
 from trident.spark.folds import AggregateStep, CombineStep, ReduceStep
 from trident.spark.group import GroupPlan
 from trident.spark.natives import combines_in_python, is_native, native_aggregate, native_step
 from trident.spark.routing import BUCKET, by_key
 from trident.spark.schemas import Schemas, quoted, selected
 from trident.spark.steps import EachStep, FilterStep, FlatMapStep, MapStep, PeekStep, Step
-from trident.states.control import ControlRecord
+
+_ELSEWHERE = (SourceNode, StateUpdateNode, StaticStateNode)
+"""A source's tuples are given, states are updated by the batch."""
+
+
+def check_steps(nodes: Iterable[Node]) -> None:
+    """Spark has a way to run each step.
+
+    Raises
+    ------
+    PlanError
+        For a kind of step that it doesn't know.
+    """
+    way_of = Compiler.__dict__["_flow"].dispatcher.dispatch
+    for node in nodes:
+        if way_of(type(node)) is way_of(Node) and not isinstance(node, _ELSEWHERE):
+            what = f"{node.origin.call} at {node.origin}: Spark can't run a"
+            advice = "Tell it how, in trident/spark/compile.py."
+            raise PlanError(what, type(node).__name__, (), advice)
 
 
 class Compiler:
@@ -49,9 +71,9 @@ class Compiler:
     ----------
     group : GroupPlan
         What stays the same from batch to batch.
-    record : ControlRecord
-        What every state of the group has begun.
-    frames : mapping of node to DataFrame
+    attempt : Attempt
+        What the stages run for.
+    inputs : mapping of node to Input
         The tuples of the batch: at the sources, or at the step up to which Spark's own clock has
         run them already.
     schemas : Schemas
@@ -65,22 +87,22 @@ class Compiler:
     def __init__(
         self,
         group: GroupPlan,
-        record: ControlRecord,
-        frames: Mapping[Node, DataFrame],
+        attempt: Attempt,
+        inputs: Mapping[Node, Input],
         schemas: Schemas,
         *,
         small: bool,
         special: Callable[[Node], Flow],
     ) -> None:
         self.group = group
-        self.record = record
+        self.attempt = attempt
         self.schemas = schemas
         self._small = small
         self._special = special
         self._flows: dict[Node, Flow] = {}
         self._persisted: list[DataFrame] = []
-        for node, frame in frames.items():
-            self._flows[node] = self._begun(node, frame)
+        for node, given in inputs.items():
+            self._flows[node] = self._begun(node, given)
 
     def flow(self, node: Node) -> Flow:
         """The output of a step; made once, so that several consumers see the same."""
@@ -94,7 +116,7 @@ class Compiler:
     def settled(self, node: Node, names: Iterable[str] | None = None) -> Flow:
         """The output of a step as a DataFrame of these columns, by default all that are needed."""
         wanted = self.group.needed[node] if names is None else tuple(names)
-        return self.flow(node).settled(wanted, self.record, self.schemas)
+        return self.flow(node).settled(wanted, self.attempt, self.schemas)
 
     def kept(self, node: Node, flow: Flow) -> Flow:
         """The flow materialised, so that what is read twice is made once.
@@ -102,7 +124,7 @@ class Compiler:
         What may come out differently when it is made again is checkpointed: a lost block then
         fails the attempt.
         """
-        flow = flow.settled(self.group.needed[node], self.record, self.schemas)
+        flow = flow.settled(self.group.needed[node], self.attempt, self.schemas)
         if self.group.is_deterministic(node):
             self._persisted.append(flow.frame.persist())
             return flow
@@ -121,16 +143,18 @@ class Compiler:
         for frame in self._persisted:
             frame.unpersist()
 
-    def _begun(self, node: Node, frame: DataFrame) -> Flow:
+    def _begun(self, node: Node, given: Input) -> Flow:
+        frame = given.frame
         names = self.group.needed[node]
         types = {name: node.fields.types[name] for name in names}
         hinted = self.group.hint(node)
         if hinted is not None:
             flow = Flow(frame.repartition(hinted), types, hinted)
-        elif self._small:
+        elif self._small or given.partitions <= 1:
+            # Where there was no partition there is one now, so that a task can act on nothing.
             flow = Flow(frame.coalesce(1), types, 1)
         else:
-            flow = Flow(frame, types, self.group.partitions)
+            flow = Flow(frame, types, given.partitions)
         if isinstance(node, SourceNode) and node.clock == "spout":
             return flow  # its tuples are on the driver, so that reading them twice costs nothing
         return self.kept(node, flow) if self.group.is_shared(node) else flow
@@ -141,7 +165,7 @@ class Compiler:
 
     @singledispatchmethod
     def _flow(self, node: Node) -> Flow:
-        raise PlanError(f"{node.origin.call} at {node.origin}: Spark has no way to run", repr(node))
+        raise NotImplementedError(node)  # check_steps has seen to it
 
     @_flow.register(StateQueryNode | NewValuesNode)
     def _(self, node: StateQueryNode | NewValuesNode) -> Flow:
@@ -164,30 +188,30 @@ class Compiler:
             self._carried(node, node.parent),
             node.outputs.names,
         )
-        return self._then(node, step, node.function, node.outputs.names)
+        return self._then(node, step)
 
     @_flow.register
     def _(self, node: FilterNode) -> Flow:
         inputs, carried = self._inputs(node, node.inputs), self._carried(node, node.parent)
         step = FilterStep(self.group.place(node), node.filter, inputs, carried)
-        return self._then(node, step, node.filter)
+        return self._then(node, step)
 
     @_flow.register
     def _(self, node: MapNode) -> Flow:
         names = node.fields.names
         step = MapStep(self.group.place(node), node.function, node.parent.fields, (), names)
-        return self._then(node, step, node.function, names)
+        return self._then(node, step)
 
     @_flow.register
     def _(self, node: FlatMapNode) -> Flow:
         names = node.fields.names
         step = FlatMapStep(self.group.place(node), node.function, node.parent.fields, (), names)
-        return self._then(node, step, node.function, names)
+        return self._then(node, step)
 
     @_flow.register
     def _(self, node: PeekNode) -> Flow:
         step = PeekStep(self.group.place(node), node.consumer, node.parent.fields, ())
-        return self._then(node, step, node.consumer)
+        return self._then(node, step)
 
     @_flow.register
     def _(self, node: NativeNode) -> Flow:
@@ -208,9 +232,13 @@ class Compiler:
         frame = flows[0].frame.toDF(*names) if names else flows[0].frame
         for flow in flows[1:]:
             frame = frame.union(flow.frame)
-        partitions = sum(flow.partitions for flow in flows)
         types = dict.fromkeys(names)
-        if self._small:
+        hinted = self.group.hint(node)
+        if hinted is not None:
+            return Flow(frame.repartition(hinted), types, hinted)
+        partitions = sum(flow.partitions for flow in flows)
+        # Coalescing several partitions of a stream would run them all as its first.
+        if self._small and partitions == len(flows):
             return Flow(frame.coalesce(1), types, 1)
         return Flow(frame, types, partitions)
 
@@ -242,8 +270,8 @@ class Compiler:
         if combines_in_python(node):
             partial = self.partial(node)
             names = self._aggregate_names(node)
-            flow = self._brought(partial.settled(names, self.record, self.schemas), node)
-            return self._then_on(flow, node, self.final_step(node))
+            flow = self._brought(partial.settled(names, self.attempt, self.schemas), node)
+            return _then_on(flow, node, self.final_step(node))
         names = self.group.needed[node.parent]
         return self._aggregated(node, self._brought(self.settled(node.parent, names), node))
 
@@ -251,7 +279,7 @@ class Compiler:
         """The aggregates of each partition that has tuples, for a combiner of the user's."""
         step = _fold(node, self._inputs(node, node.inputs), self.group)
         assert isinstance(step, CombineStep)
-        return self._then_on(self.flow(node.parent), node, replace(step, zero=False))
+        return _then_on(self.flow(node.parent), node, replace(step, zero=False))
 
     def final_step(self, node: AggregateNode) -> CombineStep:
         """The step that combines the aggregates of several partitions."""
@@ -274,7 +302,7 @@ class Compiler:
     ) -> Flow:
         """The flow with each key in its own partition, and that partition in a column."""
         types = flow.typed(tuple(flow.types))
-        frame = by_key(flow.frame, names, types, count, self.schemas, buckets)
+        frame = by_key(flow.frame, names, types, count, self.schemas, self.attempt.seal, buckets)
         return Flow(frame, {**types, BUCKET: "int"}, count)
 
     def _brought(self, flow: Flow, node: AggregateNode) -> Flow:
@@ -291,7 +319,7 @@ class Compiler:
 
     def _native_aggregate(self, node: AggregateNode) -> Flow:
         flow = self.settled(node.parent)
-        frame = native_aggregate(flow.frame, node, self.group.place(node), self.record.token)
+        frame = native_aggregate(flow.frame, node, self.group.place(node), self.attempt)
         partitions = 1 if flow.partitions == 1 or not node.group else self.group.partitions
         count = self._count(node)
         if count < partitions:
@@ -302,25 +330,23 @@ class Compiler:
         return (*(node.group or ()), *node.outputs)
 
     def _aggregated(self, node: AggregateNode | PartitionAggregateNode, flow: Flow) -> Flow:
-        return self._then_on(flow, node, _fold(node, self._inputs(node, node.inputs), self.group))
+        return _then_on(flow, node, _fold(node, self._inputs(node, node.inputs), self.group))
 
-    def _then(
-        self, node: Any, step: Step, operation: Operation, outputs: tuple[str, ...] = ()
-    ) -> Flow:
-        flow = self.flow(node.parent)
-        return flow.then(step, node, outputs, deterministic=operation.deterministic)
-
-    def _then_on(
-        self, flow: Flow, node: AggregateNode | PartitionAggregateNode, step: Step
-    ) -> Flow:
-        deterministic = node.aggregator.deterministic
-        return flow.then(step, node, node.outputs.names, deterministic=deterministic)
+    def _then(self, node: StepNode, step: Step) -> Flow:
+        return _then_on(self.flow(node.parent), node, step)
 
     def _inputs(self, node: Any, inputs: Fields) -> Fields:
         return Fields.of(node.parent.fields.select(inputs))
 
     def _carried(self, node: Node, parent: Node) -> tuple[str, ...]:
         return tuple(name for name in self.group.needed[node] if name in parent.fields)
+
+
+def _then_on(flow: Flow, node: Node, step: Step) -> Flow:
+    """The flow with the step of a node that runs an operation."""
+    operation = node.facts.operation
+    assert operation is not None
+    return flow.then(step, node, deterministic=operation.deterministic)
 
 
 def _fold(node: AggregateNode | PartitionAggregateNode, inputs: Fields, plan: GroupPlan) -> Step:

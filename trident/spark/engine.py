@@ -7,16 +7,20 @@ from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from trident.batch.outcome import Outcome
 from trident.groups import StateNode, close_states, counted
 from trident.plan.nodes import Node, SourceNode
 from trident.rows import Row
+from trident.spark.attempt import Attempt
 from trident.spark.batch import SparkBatch
+from trident.spark.conforming import conform_step
 from trident.spark.failures import of_spark
+from trident.spark.flow import Input
 from trident.spark.group import GroupPlan
 from trident.spark.kernels import array_of
+from trident.spark.quiet import TASKS, Quiet
 from trident.spark.schemas import ROW, Schemas, frame_of
 from trident.spark.steps import Task
 from trident.states.control import ControlRecord
@@ -44,23 +48,25 @@ class SparkGroupEngine:
     def __init__(
         self, group: GroupPlan, session: SparkSession, states: Mapping[StateNode, State]
     ) -> None:
+        self.acts_on_nothing = bool(group.group.acting_on_nothing)
         self._group = group
         self._states = states
         self._schemas = Schemas(session)
         self._session = session
+        self._quiet = Quiet(session, *TASKS)
 
     def run(self, record: ControlRecord, emitted: Mapping[str, list[Row]]) -> Outcome:
         """Process one attempt whose tuples are on the driver; see `GroupEngine.run`."""
         tuples = sum(map(len, emitted.values()))
-        frames: dict[Node, DataFrame] = {
-            source: self._frame(source, emitted.get(source.stream_id, []), record)
+        inputs: dict[Node, Input] = {
+            source: self._input(source, emitted.get(source.stream_id, []), record)
             for source in self._group.group.sources
         }
-        outcome = self.run_frames(record, frames, small=tuples <= SMALL)
+        outcome = self.run_frames(record, inputs, small=tuples <= SMALL)
         return outcome + Outcome(tuples)
 
     def run_frames(
-        self, record: ControlRecord, frames: Mapping[Node, DataFrame], *, small: bool
+        self, record: ControlRecord, inputs: Mapping[Node, Input], *, small: bool
     ) -> Outcome:
         """Process one attempt whose tuples are DataFrames.
 
@@ -68,7 +74,7 @@ class SparkGroupEngine:
         ----------
         record : ControlRecord
             What every state of the group has begun.
-        frames : mapping of node to DataFrame
+        inputs : mapping of node to Input
             The tuples at the sources, or at later steps that Spark's clock ends with.
         small : bool
             Whether one partition will do.
@@ -81,37 +87,46 @@ class SparkGroupEngine:
             The attempt failed.
         """
         before, started = counted(self._states.values()), perf_counter()
-        batch = SparkBatch(self._group, record, frames, self._schemas, self._states, small=small)
+        attempt = Attempt(record)
+        batch = SparkBatch(self._group, attempt, inputs, self._schemas, self._states, small=small)
+        self._quiet.on()
         try:
             in_tasks = batch.run()
         except Exception as error:
-            shown = of_spark(error)
+            shown = of_spark(error, attempt.seal)
             if shown is error:
                 raise
             raise shown from None
         finally:
             batch.release()
+        # After a failure Spark still tells of the other tasks.
+        self._quiet.off()
         after = counted(self._states.values())
         read, written, hits = (now - then for now, then in zip(after, before, strict=True))
         return in_tasks + Outcome(0, read, written, hits, {"spark": perf_counter() - started})
 
     def close(self) -> None:
         """Close the states."""
+        self._quiet.off()
         close_states(self._states.values())
 
-    def _frame(self, source: SourceNode, rows: list[Row], record: ControlRecord) -> DataFrame:
+    def _input(self, source: SourceNode, rows: list[Row], record: ControlRecord) -> Input:
         """What a spout emitted, as a DataFrame of the columns that are needed."""
         names = self._group.needed[source]
         types = {name: source.fields.types[name] or "string" for name in names}
         schema = self._schemas.of(types)
         place, task = self._group.place(source), Task(record, 0, 1)
+        check = conform_step(source, place)
+        checked = rows if check is None else check.rows(source.fields, rows, task)
         arrays = []
         for field in schema.arrow:
             if field.name == ROW:
                 arrays.append(pa.nulls(len(rows), field.type))
                 continue
             position = source.fields.index(field.name)
-            values: list[Any] = [row[position] for row in rows]
+            values: list[Any] = [row[position] for row in checked]
             arrays.append(array_of(values, field, place, task))
         table = pa.Table.from_arrays(arrays, schema=schema.arrow)
-        return frame_of(self._session, table, schema.struct)
+        slices = self._session.conf.get("spark.sql.leafNodeDefaultParallelism", None)
+        most = int(slices or self._session.sparkContext.defaultParallelism)
+        return Input(frame_of(self._session, table, schema.struct), min(len(rows), most))

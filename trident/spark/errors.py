@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+
 from trident.states.errors import TridentError
 
 _UNRESOLVED = ("UNRESOLVED_ROUTINE", "TABLE_OR_VIEW_NOT_FOUND")
 _UNSEEN = (
     "Batches of spouts run in a session of their own, which has the settings of yours, but not "
     "its temporary views and functions: make permanent or global ones."
+)
+_WORKERS = (
+    "Workers need the same minor version of Python as the driver, this package, and what it "
+    "needs. Set PYSPARK_PYTHON={} before the session is made; or pip install trident-spark into "
+    "the workers' own; or send a whole environment with --archives. (--py-files brings the "
+    "package alone, not what it needs, of which orjson and pyarrow are compiled.)"
 )
 
 
@@ -30,6 +38,43 @@ class SparkSessionError(TridentError):
         return f"{found}. {advice}"
 
 
+class WorkerError(TridentError):
+    """Spark's Python workers can't run what this program sends them; nothing was started.
+
+    Parameters
+    ----------
+    found : str
+        What was found.
+    """
+
+    def __init__(self, found: str) -> None:
+        super().__init__(found)
+
+    def __str__(self) -> str:
+        [found] = self.args
+        return f"{found}. {_WORKERS.format(sys.executable)}"
+
+
+class StatusError(TridentError):
+    """What a task told of its update is not from a task of this attempt; the batch is kept.
+
+    Parameters
+    ----------
+    found : str
+        The beginning of what was found in its place.
+    """
+
+    def __init__(self, found: str) -> None:
+        super().__init__(found[:200])
+
+    def __str__(self) -> str:
+        [found] = self.args
+        return (
+            f"a task that updates a state was expected to tell how that went, found {found!r}. "
+            "The batch is kept: the next start tries it again."
+        )
+
+
 class SparkFailure(TridentError):
     """Spark refused or failed to run a batch; the batch is kept.
 
@@ -46,6 +91,6 @@ class SparkFailure(TridentError):
 
     def __str__(self) -> str:
         condition, message = self.args
-        shown = "\n".join(message.strip().splitlines()[:10])
+        shown = "\n".join(f"{line:.300}" for line in message.strip().splitlines()[:10])
         text = f"Spark could not run the batch ({condition}): {shown}"
         return f"{text}\n{_UNSEEN}" if condition in _UNRESOLVED else text

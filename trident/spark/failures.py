@@ -1,91 +1,63 @@
-"""How an error crosses from an executor, through the JVM, to the driver and its user."""
+"""How an error crosses from an executor, through the JVM, to the driver and its user.
+
+Spark quotes values of the stream in what it says. So nothing in a message is unpickled or
+believed but what a stage of the same attempt has sealed.
+"""
 
 from __future__ import annotations
 
-import base64
-import pickle
-
 from pyspark.errors import PySparkException, PythonException
 
-from trident.failures import OperationError
+from trident.spark.attempt import Seal
+from trident.spark.error_form import error_of, form_of, text_of
 from trident.spark.errors import SparkFailure
-from trident.states.errors import FailedException, TridentError
+from trident.states.errors import FailedException
 
-_MARK = "trident-failure:"
-# Spark's own errors that say nothing of the batch: another attempt may well succeed.
-_PASSING = (
-    "checkpoint block",
-    "FetchFailed",
-    "MetadataFetchFailed",
-    "ExecutorLostFailure",
-    "BlockNotFoundException",
-)
+_PASSING = frozenset({"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"})
+"""Conditions of Spark's that say nothing of the batch: another attempt may well succeed."""
 
 
 class StageFailure(Exception):
     """Ends a stage that feeds another; its message's last line is what the driver reads."""
 
 
-def shipped(error: BaseException) -> bytes:
-    """An error as bytes that the driver restores with `restored`; never fails.
-
-    A class of the user's that doesn't pickle is shown by name and text; an attempt that it fails
-    stays failed.
-    """
-    if isinstance(error, OperationError):
-        error.__cause__ = error.__context__ = None
-    try:
-        data = pickle.dumps(error)
-        pickle.loads(data)
-    except Exception:
-        text = f"{type(error).__name__}: {error}"
-        data = pickle.dumps(
-            FailedException(text) if isinstance(error, FailedException) else TridentError(text)
-        )
-    return data
-
-
-def restored(data: bytes) -> BaseException:
-    """The error that `shipped` packed."""
-    error: BaseException = pickle.loads(data)
-    return error
-
-
-def raised_in_stage(error: BaseException) -> StageFailure:
+def raised_in_stage(error: BaseException, seal: Seal) -> StageFailure:
     """What a stage raises so that the driver finds `error` in Spark's message."""
-    summary = (str(error).splitlines() or [""])[0]
-    return StageFailure(f"{type(error).__name__}: {summary}\n{marked(error)}")
+    return StageFailure(f"{text_of(error).splitlines()[0]}\n{marked(error, seal)}")
 
 
-def marked(error: BaseException) -> str:
-    """One line that `of_spark` restores `error` from, wherever Spark puts it."""
-    return _MARK + base64.b64encode(shipped(error)).decode()
+def marked(error: BaseException, seal: Seal) -> str:
+    """One word that `of_spark` restores `error` from, wherever Spark puts it."""
+    return seal.sealed(form_of(error))
 
 
-def of_spark(error: Exception) -> BaseException:
+def of_spark(error: Exception, seal: Seal | None = None) -> BaseException:
     """What a user should see for an error of Spark's: their own error where there is one.
 
     Parameters
     ----------
     error : Exception
         As Spark raised it on the driver.
+    seal : Seal, optional
+        That of the attempt; without it, no stage of ours can have raised.
 
     Returns
     -------
     BaseException
-        The error from the stage as it was raised there; `FailedException` where another attempt
+        The error from the stage, as `form_of` shows it; `FailedException` where another attempt
         may succeed; else `SparkFailure`, or the error itself when it isn't Spark's.
     """
     text = str(error)
-    _, mark, packed = text.rpartition(_MARK)
-    if mark:
-        return restored(base64.b64decode(packed.split()[0]))
+    form = seal.opened(text) if seal else None
+    if form is not None:
+        return error_of(form)
     if not isinstance(error, PySparkException) and not hasattr(error, "java_exception"):
         return error
     if isinstance(error, PythonException):
         return SparkFailure("PYTHON_EXCEPTION", _python_part(text))
     condition = error.getCondition() if isinstance(error, PySparkException) else None
-    if condition is None or any(sign in text for sign in _PASSING):
+    # By the condition, never by the text, which may quote a value.
+    if condition is None or condition in _PASSING:
         return FailedException(f"Spark lost the batch: {text.strip().splitlines()[0]}")
     return SparkFailure(condition, text)
 

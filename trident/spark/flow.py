@@ -9,10 +9,11 @@ from pyspark.sql import DataFrame
 
 from trident.plan.nodes import Node
 from trident.plan.types import field_type
+from trident.spark.attempt import Attempt
+from trident.spark.conforming import checked
 from trident.spark.kernels import Kernel
 from trident.spark.schemas import Schemas, selected
 from trident.spark.steps import Place, Step
-from trident.states.control import ControlRecord
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,22 @@ class Maker:
 
     node: Node
     place: Place
+
+
+@dataclass(frozen=True)
+class Input:
+    """Tuples with which a batch begins.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The tuples.
+    partitions : int
+        How many partitions Spark reads them in; 0 for files without a line.
+    """
+
+    frame: DataFrame
+    partitions: int
 
 
 @dataclass(frozen=True)
@@ -50,15 +67,13 @@ class Flow:
     made: Mapping[str, Maker] = field(default_factory=dict)
     deterministic: bool = True
 
-    def then(
-        self, step: Step, node: Node, outputs: Sequence[str] = (), *, deterministic: bool = True
-    ) -> Flow:
-        """The flow with one more Python step, which makes the columns `outputs`."""
+    def then(self, step: Step, node: Node, *, deterministic: bool = True) -> Flow:
+        """The flow with one more Python step, that of a node."""
         maker = Maker(node, step.place)
         return replace(
             self,
-            steps=(*self.steps, step),
-            made={**self.made, **dict.fromkeys(outputs, maker)},
+            steps=(*self.steps, *checked(step, node)),
+            made={**self.made, **dict.fromkeys(node.facts.makes, maker)},
             deterministic=self.deterministic and deterministic,
         )
 
@@ -78,7 +93,7 @@ class Flow:
         known = self.types[name]
         return self.frame.schema[name].dataType.simpleString() if known is None else known
 
-    def settled(self, names: Sequence[str], record: ControlRecord, schemas: Schemas) -> Flow:
+    def settled(self, names: Sequence[str], attempt: Attempt, schemas: Schemas) -> Flow:
         """The flow as a DataFrame of exactly these columns: pending steps become one stage."""
         if not self.steps:
             if tuple(names) == tuple(self.types):
@@ -88,7 +103,7 @@ class Flow:
         types = self.typed(names)
         schema = schemas.of(types)
         makers = tuple((name, self.made[name].place) for name in names if name in self.made)
-        kernel = Kernel(self.steps, schema.arrow, makers, record, self.partitions)
+        kernel = Kernel(self.steps, schema.arrow, makers, attempt, self.partitions)
         frame = self.frame.mapInArrow(kernel, schema.struct)
         if not self.deterministic:
             frame = frame.localCheckpoint(eager=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from trident.local.steps import operation_of
 from trident.plan.describe import describe
 from trident.plan.nodes import (
     AggregateNode,
@@ -75,7 +74,7 @@ class GroupPlan:
     def is_deterministic(self, node: Node) -> bool:
         """Whether a step's output is the same when it is made again."""
         for before in ancestors(node):
-            operation = operation_of(before)
+            operation = before.facts.operation
             if operation is not None and not operation.deterministic:
                 return False
             if isinstance(before, SourceNode) and _may_differ(before):

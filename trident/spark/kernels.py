@@ -9,13 +9,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark import TaskContext
 
-from trident.errors import EmittedValueError, described
+from trident.spark.attempt import Attempt
 from trident.spark.block import OUTPUT_ROWS, Block, blocks
 from trident.spark.failures import raised_in_stage
 from trident.spark.schemas import ROW
 from trident.spark.steps import Place, Step, Task
-from trident.states.control import ControlRecord
-from trident.value_types import PYTHON_TYPES, conformed
+from trident.value_types import misfit
 
 _UNFIT = (pa.ArrowException, TypeError, OverflowError, UnicodeEncodeError)
 _DECLARED = {
@@ -38,8 +37,8 @@ class Kernel:
         The columns that leave the stage; the others are dropped.
     makers : mapping of str to Place
         Which step made a column, for values of a wrong type.
-    record : ControlRecord
-        What every state of the group has begun.
+    attempt : Attempt
+        What the stage runs for.
     partitions : int
         How many partitions the stage has.
     """
@@ -47,17 +46,19 @@ class Kernel:
     steps: tuple[Step, ...]
     schema: pa.Schema
     makers: tuple[tuple[str, Place], ...]
-    record: ControlRecord
+    attempt: Attempt
     partitions: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
-        task = Task(self.record, context.partitionId() if context else 0, self.partitions)
+        # Where streams are merged, Spark counts the partitions of each on from those before it.
+        index = context.partitionId() % self.partitions if context else 0
+        task = Task(self.attempt.record, index, self.partitions)
         try:
             for block in chained(self.steps, blocks(batches), task):
                 yield from record_batches(block, self.schema, dict(self.makers), task)
         except Exception as error:
-            raise raised_in_stage(error) from None
+            raise raised_in_stage(error, self.attempt.seal) from None
 
 
 def chained(steps: Iterable[Step], given: Iterator[Block], task: Task) -> Iterator[Block]:
@@ -93,22 +94,15 @@ def array_of(values: Sequence[Any], field: pa.Field, place: Place, task: Task) -
     Raises
     ------
     OperationError
-        For a value of another type, with the step that made it.
+        For a value that Arrow can't take for the type, with the step that made it.
     """
-    kind = _DECLARED.get(str(field.type), str(field.type))
-    if kind in PYTHON_TYPES:
-        with task.at(place):
-            values = conformed(place.step, field.name, kind, values)
     try:
         return pa.array(values, field.type)
     except _UNFIT:
         wrong = next(value for value in values if not _fits(value, field.type))
+        kind = _DECLARED.get(str(field.type), str(field.type))
         with task.at(place, [field.name], [wrong], iter(())):
-            problem = (
-                f"emitted {described(wrong)} for the field {field.name!r}, which is declared "
-                f"{kind}: emit that type, or declare another"
-            )
-            raise EmittedValueError(place.step, problem) from None
+            raise misfit(place.step, field.name, kind, wrong) from None
 
 
 def _fits(value: object, kind: pa.DataType) -> bool:

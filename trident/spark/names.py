@@ -1,4 +1,4 @@
-"""Whether Spark can tell the fields of every step apart."""
+"""Whether Spark can tell the fields of every step apart, also from the engine's own columns."""
 
 from __future__ import annotations
 
@@ -7,15 +7,24 @@ from pyspark.sql import SparkSession
 from trident.errors import FieldError
 from trident.spark.group import GroupPlan
 
+_OURS = "__trident"
+
 
 def check_names(group: GroupPlan, spark: SparkSession) -> None:
-    """No step has two fields whose names differ only in case, unless Spark heeds that.
+    """No step has a field that is named like a column of the engine's.
+
+    Nor two whose names differ only in case, unless Spark heeds that.
 
     Raises
     ------
     FieldError
         For a step that has, with where it was declared.
     """
+    for node in group.nodes:
+        for name in node.fields:
+            if name.lower().startswith(_OURS):
+                what = f"{node.origin.call} at {node.origin}: on Spark no field can be named"
+                raise FieldError(what, name, (), f"Names that begin with {_OURS} are taken.")
     if spark.conf.get("spark.sql.caseSensitive") == "true":
         return
     for node in group.nodes:

@@ -13,10 +13,10 @@ from trident.errors import LongOverflowError
 from trident.failures import operation_error
 from trident.operations import CombinerAggregator, Operation
 from trident.plan.nodes import AggregateNode, NativeNode
+from trident.spark.attempt import Attempt
 from trident.spark.failures import marked
 from trident.spark.schemas import quoted, selected
 from trident.spark.steps import Place
-from trident.states.values import Token
 
 _GENERATOR = re.compile(r"Column<'(\w*explode\w*|inline\w*|stack|json_tuple)\(")
 
@@ -53,28 +53,32 @@ def native_step(frame: DataFrame, node: NativeNode, kept: Sequence[str]) -> Data
 
 
 def native_aggregate(
-    frame: DataFrame, node: AggregateNode, place: Place, token: Token
+    frame: DataFrame, node: AggregateNode, place: Place, attempt: Attempt
 ) -> DataFrame:
     """Aggregate each group, or everything, by Spark's own functions."""
     [output] = node.outputs.names
-    value = _aggregate(node, place, token).alias(output)
+    value = _aggregate(node, place, attempt).alias(output)
     return frame.groupBy(*map(quoted, node.group or ())).agg(value)
 
 
-def _aggregate(node: AggregateNode, place: Place, token: Token) -> Column:
+def _aggregate(node: AggregateNode, place: Place, attempt: Attempt) -> Column:
     if isinstance(node.aggregator, Count):
         return F.count(F.lit(1))
     column = F.col(quoted(node.inputs.names[0]))
     if isinstance(node.aggregator, Sum):
-        return _sum(column, node, place, token)
+        return _sum(column, node, place, attempt)
     # Max is a Min, so it comes first.
     return F.max(column) if isinstance(node.aggregator, Max) else F.min(column)
 
 
-def _sum(column: Column, node: AggregateNode, place: Place, token: Token) -> Column:
+def _sum(column: Column, node: AggregateNode, place: Place, attempt: Attempt) -> Column:
     """0 of nothing; ``try_sum`` is null for that and for a sum that is too large."""
     error = operation_error(
-        LongOverflowError("Sum()", 2**63), step=place.step, declared=place.declared, token=token
+        LongOverflowError("Sum()", 2**63),
+        step=place.step,
+        declared=place.declared,
+        token=attempt.record.token,
     )
-    overflow = F.when(F.count(column) > 0, F.raise_error(F.lit(marked(error))).cast("long"))
+    line = F.lit(marked(error, attempt.seal))
+    overflow = F.when(F.count(column) > 0, F.raise_error(line).cast("long"))
     return F.coalesce(F.try_sum(column), overflow, F.lit(0))

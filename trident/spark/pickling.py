@@ -5,9 +5,8 @@ from __future__ import annotations
 from pyspark import cloudpickle
 
 from trident.errors import OperationTypeError
-from trident.local.steps import operation_of
 from trident.plan.describe import describe
-from trident.plan.nodes import Node, StateQueryNode, StateUpdateNode
+from trident.plan.nodes import NativeNode, Node, StateQueryNode, StateUpdateNode
 from trident.spark.group import GroupPlan, is_on_driver
 
 
@@ -36,4 +35,6 @@ def _sent(node: Node) -> tuple[object, ...]:
     if isinstance(node, StateQueryNode):
         state = node.state.state
         return () if is_on_driver(state) else (node.function, state.factory)
-    return (operation_of(node),)
+    if isinstance(node, NativeNode):
+        return ()  # Spark runs it, and the driver tells Spark what it is
+    return (node.facts.operation,)

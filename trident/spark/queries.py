@@ -12,6 +12,7 @@ from trident.groups import as_before
 from trident.operations import QueryFunction
 from trident.rows import ListCollector, Row, operation_name, retrieved
 from trident.spark.block import Block, columns_of
+from trident.spark.conforming import ConformStep
 from trident.spark.steps import Place, Step, Task, made_tuples
 from trident.states.state import State, StateFactory
 
@@ -79,9 +80,13 @@ class QueryStep(Step):
             state.close()
 
 
-def answered(lookup: Lookup, state: State, block: Block, task: Task) -> list[Row]:
+def answered(
+    lookup: Lookup, state: State, block: Block, check: ConformStep | None, task: Task
+) -> list[Row]:
     """Each row of a block with each of its answers behind it; for states on the driver."""
     with task.prepared(lookup.place, lookup.function):
         answers = lookup.answers(state, block, task)
     asked: Sequence[Row] = list(block.tuples(lookup.inputs.names))
-    return [row + answer for row, found in zip(asked, answers, strict=True) for answer in found]
+    rows = [row + answer for row, found in zip(asked, answers, strict=True) for answer in found]
+    fields = Fields.of(lookup.inputs) + lookup.outputs
+    return rows if check is None else check.rows(fields, rows, task)

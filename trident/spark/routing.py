@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from trident.spark.attempt import Seal
 from trident.spark.failures import raised_in_stage
 from trident.spark.schemas import Schemas, quoted
 from trident.states.errors import SerializationError
@@ -27,6 +28,7 @@ def by_key(
     types: Mapping[str, str],
     count: int,
     schemas: Schemas,
+    seal: Seal,
     buckets: int | None = None,
 ) -> DataFrame:
     """Move every row to the partition ``crc32(encoded key) mod count``, kept in a column.
@@ -49,6 +51,8 @@ def by_key(
         How many partitions.
     schemas : Schemas
         Looks the types up.
+    seal : Seal
+        What the stage seals an error with.
     buckets : int or None
         Of how many parts the store is made.
     """
@@ -58,7 +62,7 @@ def by_key(
         frame = frame.withColumn(BUCKET, (hashed % count).cast("int"))
     else:
         schema = schemas.of({**types, BUCKET: "int"})
-        kernel = Buckets(tuple(names), count, schema.arrow, buckets or _ALL)
+        kernel = Buckets(tuple(names), count, schema.arrow, seal, buckets or _ALL)
         frame = frame.mapInArrow(kernel, schema.struct)
     return frame.repartitionById(count, BUCKET)
 
@@ -93,6 +97,7 @@ class Buckets:
     names: tuple[str, ...]
     count: int
     schema: pa.Schema
+    seal: Seal
     buckets: int = _ALL
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -101,7 +106,7 @@ class Buckets:
             try:
                 keys = encode_keys(zip(*columns, strict=True))
             except SerializationError as error:
-                raise raised_in_stage(error) from None
+                raise raised_in_stage(error, self.seal) from None
             buckets = [crc32(key) % self.buckets % self.count for key in keys]
             arrays = [*batch.columns, pa.array(buckets, pa.int32())]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping
 from contextlib import ExitStack
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -13,19 +15,24 @@ from trident.batch.adoption import Adopt
 from trident.batch.failures import OnFailure
 from trident.batch.loop import SpoutLoop
 from trident.batch.runner import BatchRunner
-from trident.batch.trigger import Trigger
 from trident.drpc.service import LocalDRPC
 from trident.groups import batch_states, make_states, schemas, state_nodes
 from trident.log.checkpoint import Checkpoint, TemporaryCheckpoint, open_checkpoint
 from trident.plan.plan import BatchGroup, Plan
 from trident.run import Run
+from trident.spark.compile import check_steps
 from trident.spark.engine import SparkGroupEngine
 from trident.spark.errors import SparkSessionError
 from trident.spark.group import GroupPlan
 from trident.spark.names import check_names
+from trident.spark.paths import read_paths
 from trident.spark.pickling import check_pickling
+from trident.spark.settings import set_up
 from trident.spark.streaming import StreamingRun
+from trident.spark.streams import check_output_mode
 from trident.spark.types import check_types
+from trident.spark.workers import check_workers
+from trident.trigger import Trigger
 
 _logger = logging.getLogger("trident")
 
@@ -38,7 +45,9 @@ def start(
     trigger: Trigger = None,
     retries: int = 3,
     on_failure: OnFailure = "stop",
+    patience: float = 600.0,
     adopt: Adopt | None = None,
+    accept_loss: Mapping[str, int] = MappingProxyType({}),
 ) -> Run:
     """Run a plan on Spark: Structured Streaming or a thread for each group, queries here.
 
@@ -48,27 +57,34 @@ def start(
         The plan.
     spark : SparkSession
         A classic session; left as it is, except that queries and jobs run on it.
-    checkpoint, trigger, retries, on_failure, adopt
+    checkpoint, trigger, retries, on_failure, patience, adopt, accept_loss
         See `TridentTopology.start`.
 
     Raises
     ------
     SparkSessionError
         For a Spark Connect session, or one that was stopped.
+    WorkerError
+        For workers that can't run this program's operations.
     FieldError
         For a field whose type Spark needs to know.
     """
     _check_session(spark)
+    check_workers(spark)
     with ExitStack() as undo:
         drpc = LocalDRPC(plan)
         undo.callback(drpc.close)
-        held = open_checkpoint(checkpoint)
+        held = open_checkpoint(checkpoint, [group.id for group in plan.groups])
         undo.callback(held.release)
         if checkpoint is None and plan.groups:
             _logger.info("no checkpoint was given: this run's log is in memory, gone with it")
         runs = []
         for group in plan.groups:
-            runs.append(_open(plan, group, spark, held, trigger, retries, on_failure, adopt, undo))
+            run = _open(
+                *(plan, group, spark, held, trigger, retries, on_failure, patience),
+                *(adopt, accept_loss, undo),
+            )
+            runs.append(run)
         for run in runs:
             run.start()
             undo.callback(run.stop)
@@ -84,14 +100,19 @@ def _open(
     trigger: Trigger,
     retries: int,
     on_failure: OnFailure,
+    patience: float,
     adopt: Adopt | None,
+    accept_loss: Mapping[str, int],
     undo: ExitStack,
 ) -> StreamingRun | SpoutLoop:
     shuffles = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    check_steps(group.nodes)
     prepared = GroupPlan(plan, group, min(shuffles, spark.sparkContext.defaultParallelism))
     check_names(prepared, spark)
     check_pickling(prepared)
     check_types(prepared)
+    if group.clock == "dataframe":
+        check_output_mode(prepared)
     session = spark if group.clock == "dataframe" else own_session(spark, prepared.partitions)
     states = make_states(state_nodes(group.nodes))
     engine = SparkGroupEngine(prepared, session, states)
@@ -103,8 +124,15 @@ def _open(
         source=str(held.folder(group.id) / "spark"),
         retries=retries,
         on_failure=on_failure,
+        patience=patience,
     )
-    runner.open(streams=schemas(group), clock=group.clock, adopt=adopt)
+    runner.open(
+        streams=schemas(group),
+        reads=read_paths(group),
+        clock=group.clock,
+        adopt=adopt,
+        accept_loss=accept_loss,
+    )
     if group.clock == "dataframe":
         return StreamingRun(prepared, engine, runner, held.folder(group.id) / "spark", trigger)
     spouts = {source.stream_id: source.source for source in group.sources}
@@ -118,8 +146,7 @@ def own_session(spark: SparkSession, partitions: int) -> SparkSession:
     for name, value in spark.conf.getAll.items():
         if ours.get(name) != value and session.conf.isModifiable(name):
             session.conf.set(name, value)
-    session.conf.set("spark.sql.adaptive.enabled", "false")
-    session.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    set_up(session, partitions)
     return session
 
 

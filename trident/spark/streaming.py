@@ -11,32 +11,29 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import reduce
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, NoReturn, Self
+from typing import NoReturn, Self
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from trident.batch.errors import BatchInterruptedError
 from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
-from trident.batch.trigger import Trigger
 from trident.batch.work import BatchWork
-from trident.plan.nodes import NativeNode, Node, SourceNode
 from trident.run import GroupRun
 from trident.spark.engine import SMALL, SparkGroupEngine
 from trident.spark.failures import of_spark
 from trident.spark.group import GroupPlan
-from trident.spark.natives import native_step
-from trident.spark.schemas import quoted, selected
+from trident.spark.quiet import Quiet
+from trident.spark.settings import set_up
+from trident.spark.streams import apart, as_one
 from trident.states.control import ControlRecord
+from trident.trigger import Trigger
 
-_STREAM = "__trident_stream"
 _COMMIT_PATIENCE = 5.0
 
 
@@ -112,6 +109,10 @@ class StreamingRun(GroupRun):
         self._stopper: threading.Thread | None = None
         self._cause: BaseException | None = None
         self._set_up = False
+        self._name = f"trident {self.group} {secrets.token_hex(4)}"
+        ended = rf"Query \Q{self._name}\E .* terminated with error.*"
+        session = group.group.sources[0].source.sparkSession
+        self._quiet = Quiet(session, ended, "Failed to cancel job group .*")
         self._query: StreamingQuery | None = None
         self._started = threading.Event()
 
@@ -120,9 +121,10 @@ class StreamingRun(GroupRun):
         logging.getLogger("py4j.clientserver").addFilter(_WITHOUT_PARKED)
         self._folder.mkdir(parents=True, exist_ok=True)
         writer = (
-            self._stream()
-            .writeStream.queryName(f"trident {self.group} {secrets.token_hex(4)}")
+            as_one(self._plan)
+            .writeStream.queryName(self._name)
             .option("checkpointLocation", f"file://{self._folder}")
+            .outputMode(self._plan.group.output_mode)
             .foreachBatch(self._batch)
         )
         if self._trigger == "available":
@@ -131,6 +133,7 @@ class StreamingRun(GroupRun):
             milliseconds = int(float(self._trigger) * 1000)
             writer = writer.trigger(processingTime=f"{milliseconds} milliseconds")
         self._query = writer.start()
+        self._quiet.on()
         self._started.set()
         threading.Thread(target=self._watch, name=f"trident-{self.group}", daemon=True).start()
         return self
@@ -198,13 +201,14 @@ class StreamingRun(GroupRun):
 
     def _run_batch(self, frame: DataFrame, batch_id: int) -> BatchProgress:
         if not self._set_up:
-            set_up(frame, self._plan.partitions)
+            set_up(frame.sparkSession, self._plan.partitions)
             self._set_up = True
         before = self._tuples_of_last()
         small = before is not None and before <= SMALL
 
         def run(record: ControlRecord) -> Outcome:
-            return self._engine.run_frames(record, self._frames(frame), small=small)
+            inputs = apart(self._plan, frame, small=small)
+            return self._engine.run_frames(record, inputs, small=small)
 
         return self._runner.run(
             FrameWork(run),
@@ -274,56 +278,6 @@ class StreamingRun(GroupRun):
         self._tuples_of_last()
         try:
             self._engine.close()
+            self._quiet.off()
         finally:
             self.ended(failure)
-
-    # The streams.
-
-    def _stream(self) -> DataFrame:
-        """All streams as one: Spark's offsets are by position, so their order is that of ids."""
-        streams = [self._prefix(source) for source in self._plan.group.sources]
-        if len(streams) == 1:
-            return streams[0]
-        packed = [_packed(stream, f"s{index}") for index, stream in enumerate(streams)]
-        kinds = {frame.columns[0]: frame.schema[0].dataType for frame in packed}
-        tagged = []
-        for index, frame in enumerate(packed):
-            columns = [
-                F.col(name) if name in frame.columns else F.lit(None).cast(kind).alias(name)
-                for name, kind in kinds.items()
-            ]
-            tagged.append(frame.select(F.lit(index).alias(_STREAM), *columns))
-        return reduce(DataFrame.union, tagged)
-
-    def _prefix(self, source: SourceNode) -> DataFrame:
-        """A stream after the native steps that need no batch: there Spark still optimises."""
-        last = self._plan.native_prefix(source)
-        frame: DataFrame = source.source
-        for node in self._plan.chain(source, last):
-            if isinstance(node, NativeNode):
-                kept = [name for name in self._plan.needed[node] if name in node.parent.fields]
-                frame = native_step(frame, node, kept)
-        return selected(frame, self._plan.needed[last])
-
-    def _frames(self, frame: DataFrame) -> dict[Node, DataFrame]:
-        """The batch of each stream."""
-        sources = self._plan.group.sources
-        lasts = [self._plan.native_prefix(source) for source in sources]
-        if len(sources) == 1:
-            return {lasts[0]: frame}
-        kept = frame.localCheckpoint(eager=True)  # each stream reads all of it
-        return {
-            last: kept.where(F.col(_STREAM) == index).select(f"s{index}.*")
-            for index, last in enumerate(lasts)
-        }
-
-
-def set_up(frame: DataFrame, partitions: int) -> None:
-    """Settings for small jobs, on the batch's own session; AQE would make two jobs of one."""
-    conf: Any = frame.sparkSession.conf
-    conf.set("spark.sql.adaptive.enabled", "false")
-    conf.set("spark.sql.shuffle.partitions", str(partitions))
-
-
-def _packed(frame: DataFrame, name: str) -> DataFrame:
-    return frame.select(F.struct(*map(quoted, frame.columns)).alias(name))

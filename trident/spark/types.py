@@ -10,7 +10,7 @@ from trident.plan.nodes import (
     HintNode,
     MapNode,
     NameNode,
-    NewValuesNode,
+    NativeNode,
     Node,
     PartitionAggregateNode,
     PartitionNode,
@@ -25,7 +25,7 @@ from trident.plan.types import field_type
 from trident.spark.group import GroupPlan, is_on_driver
 from trident.spark.natives import combines_in_python, is_native
 
-_FUSED = (
+FUSED = (
     EachNode,
     FilterNode,
     FlatMapNode,
@@ -37,6 +37,7 @@ _FUSED = (
     ProjectNode,
     StateQueryNode,
 )
+"""Python steps that go on in the stage of the step before."""
 
 
 def check_types(group: GroupPlan) -> None:
@@ -73,18 +74,12 @@ def check_types(group: GroupPlan) -> None:
 def _made_in_python(node: Node) -> set[str]:
     """The columns whose type only the plan can tell."""
     match node:
-        case EachNode() | StateQueryNode() | PartitionAggregateNode():
-            return set(node.outputs)
-        case AggregateNode():
-            return set() if is_native(node.aggregator) else set(node.outputs)
-        case MapNode() | FlatMapNode():
-            return set(node.fields)
-        case StateUpdateNode() | NewValuesNode():
-            return set(node.fields)
-        case SourceNode(clock="spout"):
-            return set(node.fields)
-        case _:
+        case NativeNode() | SourceNode(clock="dataframe"):
             return set()
+        case AggregateNode() if is_native(node.aggregator):
+            return set()
+        case _:
+            return set(node.facts.makes)
 
 
 def _leaves(group: GroupPlan, parent: Node, node: Node) -> bool:
@@ -97,7 +92,7 @@ def _leaves(group: GroupPlan, parent: Node, node: Node) -> bool:
         return True
     if isinstance(node, AggregateNode) and combines_in_python(node):
         return False
-    return not isinstance(node, _FUSED)
+    return not isinstance(node, FUSED)
 
 
 def _leaving(group: GroupPlan, parent: Node, node: Node) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -16,14 +15,16 @@ from trident.fields import Fields
 from trident.groups import counted
 from trident.operations import StateUpdater
 from trident.rows import ListCollector, Row, operation_name
+from trident.spark.attempt import Attempt, Seal
 from trident.spark.block import Block, block_of_table, blocks
-from trident.spark.failures import restored, shipped
+from trident.spark.conforming import ConformStep
+from trident.spark.error_form import error_of, form_of
+from trident.spark.errors import StatusError
 from trident.spark.kernels import chained, record_batches
 from trident.spark.routing import BUCKET
 from trident.spark.steps import Place, Step, Task, made_tuples
 from trident.state_updaters import MapCombinerAggStateUpdater
-from trident.states.control import ControlRecord
-from trident.states.errors import FailedException, StaleBatchError
+from trident.states.errors import FailedException, StaleBatchError, StateUnavailableError
 from trident.states.keys import encode_keys
 from trident.states.map_state import MapState
 from trident.states.state import State, StateFactory
@@ -44,8 +45,10 @@ class Update:
         Writes the tuples.
     inputs : Fields
         What it reads.
-    width : int
-        How many fields the new values have.
+    outputs : Fields
+        The new values.
+    check : ConformStep or None
+        Checks their types.
     kept : tuple of int, or None
         Which of them anything takes; None where nothing does.
     """
@@ -53,12 +56,15 @@ class Update:
     place: Place
     updater: StateUpdater[Any]
     inputs: Fields
-    width: int
+    outputs: Fields
+    check: ConformStep | None
     kept: tuple[int, ...] | None
 
     def apply(self, state: State, block: Block, task: Task) -> list[Row]:
         """Hand a partition's tuples to a begun state; return what is kept of the new values."""
         made = self._applied(state, block, task) if block.length else []
+        if self.check is not None:
+            made = self.check.rows(self.outputs, made, task)
         if self.kept is None:
             return []
         return [tuple([row[position] for position in self.kept]) for row in made]
@@ -68,7 +74,7 @@ class Update:
         if type(updater) is MapCombinerAggStateUpdater and isinstance(state, MapState):
             with task.at(self.place):
                 return self._combined(updater, state, block)
-        collector = ListCollector(operation_name(updater), self.width)
+        collector = ListCollector(operation_name(updater), len(self.outputs))
         tuples = made_tuples(updater, self.inputs, block)
         with task.prepared(self.place, updater), task.at(self.place):
             updater.updateState(state, tuples, collector)
@@ -101,22 +107,6 @@ def _any_marked(column: pa.Array) -> bool:
 
 
 @dataclass(frozen=True)
-class Status:
-    """How a task's update went.
-
-    Parameters
-    ----------
-    outcome : Outcome
-        What it read and wrote.
-    error : bytes or None
-        What stopped it, as `shipped`.
-    """
-
-    outcome: Outcome
-    error: bytes | None = None
-
-
-@dataclass(frozen=True)
 class UpdateKernel:
     """The end of a job that updates a state in its tasks; called once a task.
 
@@ -133,8 +123,8 @@ class UpdateKernel:
         Makes the state, in the task.
     schema : pyarrow.Schema
         The new values and, last, the status.
-    record : ControlRecord
-        What the state has begun.
+    attempt : Attempt
+        What the task runs for.
     partitions : int
         How many partitions the state has.
     """
@@ -143,7 +133,7 @@ class UpdateKernel:
     update: Update
     factory: StateFactory
     schema: pa.Schema
-    record: ControlRecord
+    attempt: Attempt
     partitions: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -151,17 +141,18 @@ class UpdateKernel:
         try:
             given = [batch for batch in batches if batch.num_rows]
             partition = given[0].column(BUCKET)[0].as_py() if self._routed(given) else 0
-            task = Task(self.record, partition, self.partitions)
+            task = Task(self.attempt.record, partition, self.partitions)
             block = (
                 whole(self.steps, blocks(given), task) if self.steps else block_of_batches(given)
             )
-            made, outcome = self._written(block, task)
-            status = Status(outcome)
+            with task.at(self.update.place):
+                made, outcome = self._written(block, task)
+            status: dict[str, Any] = {"keys": [outcome.read, outcome.written, outcome.cache_hits]}
             yield from self._new_values(made, task)
         except Exception as error:
-            status = Status(Outcome(), shipped(error))
+            status = form_of(error)
         columns = [pa.nulls(1, field.type) for field in self.schema][:-1]
-        columns.append(pa.array([pickle.dumps(status)], pa.binary()))
+        columns.append(pa.array([self.attempt.seal.sealed(status)], pa.string()))
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _routed(self, given: list[pa.RecordBatch]) -> bool:
@@ -173,9 +164,9 @@ class UpdateKernel:
         state = self.factory.makeState({}, None, task.partition, task.partitions)
         try:
             before = counted([state])
-            state.beginCommit(self.record)
+            state.beginCommit(task.record)
             made = self.update.apply(state, block, task)
-            state.commit(self.record)
+            state.commit(task.record)
             read, written, hits = (
                 now - then for now, then in zip(counted([state]), before, strict=True)
             )
@@ -191,7 +182,7 @@ class UpdateKernel:
         schema = pa.schema(list(self.schema)[:-1])
         makers = dict.fromkeys(names, self.update.place)
         for batch in record_batches(block, schema, makers, task):
-            nulls = pa.nulls(batch.num_rows, pa.binary())
+            nulls = pa.nulls(batch.num_rows, pa.string())
             yield pa.RecordBatch.from_arrays([*batch.columns, nulls], schema=self.schema)
 
 
@@ -210,26 +201,38 @@ def block_of_batches(batches: Sequence[pa.RecordBatch]) -> Block:
     return block_of_table(pa.Table.from_batches(batches))
 
 
-def judged(statuses: Iterable[bytes]) -> Outcome:
+def judged(statuses: Iterable[str], seal: Seal) -> Outcome:
     """What the tasks of an update did together, or the error that weighs most.
 
     Raises
     ------
     StaleBatchError
         When any task was overtaken.
-    Exception
+    TridentError
         What stopped a task.
     FailedException
         When tasks failed the attempt and nothing worse happened.
+    StatusError
+        For a status that no task of this attempt has sealed.
     """
-    found: list[Status] = [pickle.loads(status) for status in statuses]
-    errors = [restored(status.error) for status in found if status.error is not None]
+    outcome, errors = Outcome(), []
+    for status in statuses:
+        match seal.opened(status):
+            case {"keys": [int(read), int(written), int(hits)]}:
+                outcome += Outcome(0, read, written, hits)
+            case None:
+                raise StatusError(status)
+            case form:
+                errors.append(error_of(form))
     if errors:
         raise min(errors, key=_weight)
-    return sum((status.outcome for status in found), Outcome())
+    return outcome
 
 
 def _weight(error: BaseException) -> int:
     if isinstance(error, StaleBatchError):
         return 0
-    return 2 if isinstance(error, FailedException) else 1
+    if not isinstance(error, FailedException):
+        return 1
+    # While a store is away nobody can tell that the batch is at fault.
+    return 2 if isinstance(error, StateUnavailableError) else 3

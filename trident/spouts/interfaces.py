@@ -44,7 +44,13 @@ class IBatchSpout(ABC):
         return None
 
     def isReady(self, batchId: int) -> bool:
-        """Return whether there is a batch `batchId` to emit now; by default always."""
+        """Return whether there is a batch `batchId` to emit now; by default always.
+
+        ``trigger="available"`` and ``processAllAvailable()`` end when every spout of the group
+        says no. A spout that keeps the default can't say so: a batch without tuples says it
+        instead. Where such a batch may stand before a full one, or where a batch without tuples is
+        run (see ``explain()``) and there are long times without any, define this method.
+        """
         return True
 
     def whenReady(self, listener: Callable[[], None]) -> bool:
@@ -112,7 +118,11 @@ class BatchCoordinator(ABC):
 
     @abstractmethod
     def isReady(self, txid: int) -> bool:
-        """Return whether there is a batch `txid` to emit now."""
+        """Return whether there is a batch `txid` to emit now.
+
+        ``trigger="available"`` and ``processAllAvailable()`` end when every spout of the group
+        says no; a batch without tuples ends neither.
+        """
 
     def whenReady(self, listener: Callable[[], None]) -> bool:
         """Promise to call `listener`, as :meth:`IBatchSpout.whenReady`."""

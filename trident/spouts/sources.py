@@ -48,6 +48,10 @@ class Source(ABC):
     def is_ready(self, txid: int) -> bool:
         """Return whether there is a batch now."""
 
+    def has_nothing(self, txid: int) -> bool:
+        """Return whether the spout says that it has no more, as far as it can say so."""
+        return not self.is_ready(txid)
+
     @abstractmethod
     def plan(self, txid: int, previous: Any) -> Any:
         """Return the metadata of `txid`; only where the source :attr:`plans`."""
@@ -62,7 +66,11 @@ class Source(ABC):
 
 
 class BatchSource(Source):
-    """An :class:`IBatchSpout`."""
+    """An :class:`IBatchSpout`.
+
+    One without an ``isReady`` of its own is always ready: it says that it has no more by a batch
+    without tuples.
+    """
 
     def __init__(
         self,
@@ -73,17 +81,23 @@ class BatchSource(Source):
     ) -> None:
         super().__init__(stream, spout)
         self._spout = spout
+        self._tells = getattr(spout.isReady, "__func__", None) is not IBatchSpout.isReady
+        self._emitted = True
         spout.open(conf, None)
         self.notifies = spout.whenReady(listener)
 
     def is_ready(self, txid: int) -> bool:
         return self._spout.isReady(txid)
 
+    def has_nothing(self, txid: int) -> bool:
+        return super().has_nothing(txid) if self._tells else not self._emitted
+
     def plan(self, txid: int, previous: Any) -> Any:
         return None
 
     def _emit(self, token: Token, metadata: Any, collector: ListCollector) -> Any:
         self._spout.emitBatch(token.txid, collector)
+        self._emitted = bool(collector.rows)
 
     def success(self, token: Token) -> None:
         self._spout.ack(token.txid)

@@ -10,7 +10,6 @@ from trident.states.testing.model.shared import (
     Record,
     Stale,
     Stopped,
-    Store,
     Stored,
     Token,
     Unavailable,
@@ -64,13 +63,18 @@ class Driver:
             self.entry = newest
         self.position = self.world.source_done
         if self.rules.announce_at_start:
-            for store in self.world.stores:
+            for state in (0, 1):
                 yield None
-                self._announce_committed(store)
+                self._announce_committed(state)
         self.world.promise(self.log, self.entry.committed)
 
-    def _announce_committed(self, store: Store) -> None:
+    def _announce_committed(self, state: int) -> None:
+        store = self.world.stores[state]
         stored = store.control
+        try:
+            self._judge(state, stored, self.entry.begun)
+        except Stale:
+            self._overtaken()
         committed = self.entry.committed
         if stored and stored.lineage == self.log.lineage and stored.committed < committed:
             news = stored._replace(committed=committed, exceptions=self.entry.exceptions)
@@ -161,39 +165,61 @@ class Driver:
             yield from self._begin(state, record)
         if not given_up:
             yield from self._run(record, emission)
+        ready = record._replace(ready=rules.mark)
         for state in states:
             yield None
             store = world.stores[state]
-            if rules.ready:
-                if store.incarnation != incarnations[state] or store.control != record:
-                    raise Unavailable
-                store.settle()
-        if not rules.ready:
-            for store in world.stores:
-                store.settle()
+            if not store.put_control(ready, record, True):
+                raise Unavailable
+            yield None
+            if rules.ready and store.incarnation != incarnations[state]:
+                raise Unavailable
+            store.settle()
         yield from self._commit(token, None if given_up else emission, states)
-        yield from self._announce(record, states)
+        yield from self._announce(ready, states)
         yield None
         self._took(token[0])
 
     def _begin(self, state: int, record: Record) -> Steps:
-        store, rules, listed = self.world.stores[state], self.rules, self.entry.listed[state]
+        store = self.world.stores[state]
         yield None
         stored = store.control
+        try:
+            self._judge(state, stored, record.token)
+        except Stale:
+            self._overtaken()
+        yield None
+        if not store.put_control(record, stored, self.rules.begin_compared):
+            raise Unavailable
+        yield None
+
+    def _judge(self, state: int, stored: Record | None, own: Token) -> None:
+        """Stop at a record that isn't what the log left; `own` is the attempt it has reserved."""
+        rules, entry, listed = self.rules, self.entry, self.entry.listed[state]
         if stored is None:
             if listed and rules.lost:
                 raise Halted("lost")
-        elif stored.lineage != record.lineage:
+        elif stored.lineage != self.log.lineage:
             if rules.lineage:
                 raise Halted("lineage")
-        elif listed and stored.token < listed and rules.rewound:
-            raise Halted("rewound")
-        elif stored.token > record.token and rules.begin_compared:
-            raise Stale
-        yield None
-        if not store.put_control(record, stored, rules.begin_compared):
-            raise Stale
-        yield None
+        elif listed and stored.token < listed:
+            if rules.rewound:
+                raise Halted("rewound")
+        elif stored.token == listed and stored.committed < listed[0]:
+            if rules.lost_writes and not stored.ready:
+                raise Halted("lost writes")
+        elif stored.token >= own:
+            if rules.begin_compared:
+                raise Stale
+        elif rules.other_copy and _written_by_another_copy(stored, entry):
+            raise Halted("another copy of the log")
+
+    def _overtaken(self) -> None:
+        """A later attempt has begun: that of another driver, or of another copy of the log."""
+        newest = self.log.newest()
+        if self.rules.other_copy and newest and newest.writer == self.name:
+            raise Halted("another copy of the log")
+        raise Stopped
 
     def _run(self, record: Record, emission: int) -> Steps:
         group = self.world.spawn(self, record, emission)
@@ -231,11 +257,24 @@ class Driver:
         try:
             for state in states:
                 yield None
-                self.world.stores[state].put_control(
-                    record._replace(committed=record.token[0], exceptions=self.entry.exceptions),
-                    record,
-                    self.rules.announce_own,
+                store = self.world.stores[state]
+                announced = record._replace(
+                    committed=record.token[0], exceptions=self.entry.exceptions
                 )
+                if not store.put_control(announced, record, self.rules.announce_own):
+                    stored = store.control
+                    if stored is None or stored.token <= record.token:
+                        raise Halted("lost writes")
         except Unavailable:
             return
         self.world.promise(self.log, record.token[0])
+
+
+def _written_by_another_copy(stored: Record, entry: Entry) -> bool:
+    txid, attempt = stored.token
+    if stored.committed > entry.committed:
+        return True
+    if txid <= entry.committed and attempt > dict(entry.exceptions).get(txid, 0):
+        return True
+    known = tuple(pair for pair in entry.exceptions if pair[0] <= stored.committed)
+    return stored.exceptions != known

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Ability = Literal["fenced", "entry", "versioned", "none"]
-Harm = Literal["", "failover", "restore", "lose", "wipe", "forget"]
+Harm = Literal["", "failover", "rewind", "restore", "lose", "wipe", "forget", "copy"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,12 @@ class Rules:
     """Begin refuses a listed state whose token is older than the listed one."""
     ready: bool = True
     """Before the commit every state confirms that it is the server that the batch began at."""
+    mark: bool = True
+    """An attempt's last write at a state marks its record as ready, before that look."""
+    lost_writes: bool = True
+    """A batch that the log has committed and whose record isn't marked has lost writes."""
+    other_copy: bool = True
+    """A record that this log can't have written is that of another copy of the log."""
     announce_own: bool = True
     """Announcing changes only the record that this batch began."""
     announce_at_start: bool = True
@@ -126,10 +132,10 @@ class Setup:
         Whether two workers write the states, or the driver alone.
     cached : bool
         Whether the processes that write keep caches across batches.
-    harm : {"", "failover", "restore", "lose", "wipe", "forget"}
-        What befalls the stores: the newest writes are lost with a change of server, an old
-        backup comes back, one store is emptied, stores and log are deleted while old tasks live,
-        the log alone is.
+    harm : {"", "failover", "rewind", "restore", "lose", "wipe", "forget", "copy"}
+        What befalls the stores: the newest writes are lost with a change of server, down to those
+        that were confirmed or any at all; an old backup comes back, one store is emptied, stores
+        and log are deleted while old tasks live, the log alone is, two copies of it take turns.
     gap : bool
         Whether something may happen between the check of a store without abilities and its
         write.  It may in life: this is what the guarantee of such a store leaves open.

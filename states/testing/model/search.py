@@ -121,6 +121,10 @@ def _choose(world: World, random: Random) -> list[str]:
 def _harm(harm: str, random: Random) -> str:
     if harm == "failover":
         return f"failover:{random.randrange(2)}:{random.randrange(4)}"
+    if harm == "rewind":
+        return f"rewind:{random.randrange(2)}:{random.choice((0, 1, 2, 3, 4, 6, 9, 14, 22))}"
+    if harm == "copy":
+        return random.choice(("copy", "turn"))
     if harm == "restore":
         return random.choice(("backup", "backup", "restore"))
     if harm == "lose":

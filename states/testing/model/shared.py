@@ -30,12 +30,13 @@ class Halted(Exception):
 
 
 class Record(NamedTuple):
-    """A control record."""
+    """A control record; `ready` once its attempt has confirmed its writes."""
 
     lineage: int
     token: Token
     committed: int
     exceptions: tuple[tuple[int, int], ...]
+    ready: bool = False
 
     def counts(self, txid: int, attempt: int) -> bool:
         return attempt == dict(self.exceptions).get(txid, 0)
@@ -76,6 +77,11 @@ class Log:
     def __init__(self, lineage: int) -> None:
         self.lineage = lineage
         self.entries: dict[int, Entry] = {}
+
+    def copy(self) -> Log:
+        copied = Log(self.lineage)
+        copied.entries = dict(self.entries)
+        return copied
 
     def newest(self) -> Entry | None:
         return self.entries[max(self.entries)] if self.entries else None
@@ -140,20 +146,27 @@ class Store:
         if key in self.cells:
             self._set(key, None)
 
-    def failover(self, lost: int) -> None:
-        """Another server takes over, without the newest writes."""
-        for _ in range(min(lost, len(self._undo))):
+    def rewind(self, lost: int) -> bool:
+        """Another server takes over, without the newest writes; say whether any is missing."""
+        lost = min(lost, len(self._undo))
+        for _ in range(lost):
             self._undo.pop()()
-        self._undo.clear()
         self.incarnation += 1
+        return lost > 0
+
+    def failover(self, lost: int) -> None:
+        """The same, and what it has taken over is never lost any more."""
+        self.rewind(lost)
+        self._undo.clear()
 
     def empty(self) -> None:
         self.failover(0)
         self.control, self.cells = None, {}
 
     def settle(self) -> None:
-        """What is stored now survives a change of server."""
-        self._undo.clear()
+        """What is stored now survives a change of server, unless the store forgets anything."""
+        if self.setup.harm != "rewind":
+            self._undo.clear()
 
     def _set(self, key: str, stored: StoredCell | None) -> None:
         before = self.cells.get(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 from zlib import crc32
 
 from trident.states.testing.model.driver import Driver
@@ -45,6 +45,15 @@ class Process:
         return not callable(self.waits) or bool(self.waits())
 
 
+class _Checkpoint(NamedTuple):
+    """What a copy of a checkpoint holds, and what was made known of it."""
+
+    log: Log
+    source_done: int
+    promised: int
+    acknowledged: tuple[tuple[int, int | None], ...]
+
+
 class World:
     """Everything there is; an action is one word, such as ``D0`` or ``kill:T3``.
 
@@ -56,10 +65,12 @@ class World:
     ``fail:T3``         the answer to its last request, or its next request, is lost
     ``again:T3``        a duplicate of that task starts
     ``failover:0:2``    store 0 loses its newest 2 writes and its server changes
+    ``rewind:0:9``      store 0 loses its newest 9 writes, whatever was confirmed
     ``backup`` ``restore``  a copy of the stores is made, comes back
     ``lose:0``          store 0 is emptied
     ``wipe``            stores and log are deleted; tasks live on
     ``forget``          the log is deleted
+    ``copy`` ``turn``   a copy of the log is made; its drivers' turn, or the original's again
     ==================  ==========================================================
     """
 
@@ -82,6 +93,7 @@ class World:
         self.emitted: dict[int, int] = {}
         self._backup: tuple[tuple[Record | None, dict[str, StoredCell]], ...] = ()
         self._lineages = 0
+        self._other: _Checkpoint | None = None
         self.stores = (Store(setup, rules), Store(setup, rules))
         self._new_log()
 
@@ -140,13 +152,16 @@ class World:
         self.acknowledged = history
 
     def promise(self, log: Log, committed: int) -> None:
-        """From now on, readers see this batch."""
+        """From now on, readers see this batch, unless a store has forgotten it meanwhile."""
+        if self.setup.harm == "rewind":
+            committed = min(committed, self._known())
         if log is self.log:
             self.promised = max(self.promised, committed)
 
     def check(self, reader: Reader) -> None:
         newest = self.log.newest()
-        if reader.answer is None or newest is None or self.harmed:
+        torn = self.harmed and self.setup.harm != "rewind"
+        if reader.answer is None or newest is None or torn:
             return
         if self.setup.kind == "transactional":
             return
@@ -244,6 +259,8 @@ class World:
             self._harm(verb, rest)
         elif verb == "backup":
             self._copy()
+        elif verb == "turn":
+            self._take_turns()
 
     def step(self, name: str, error: Exception | None = None) -> None:
         process = self.processes.get(name)
@@ -283,10 +300,15 @@ class World:
         if harm == "failover":
             state, lost = map(int, detail.split(":"))
             self.stores[state].failover(lost)
-            records = [store.control for store in self.stores]
-            self.promised = min(record.committed if record else 0 for record in records)
-            for reader in self._readers.values():
-                reader.floor = min(reader.floor, self.promised)
+            self._promise_less()
+        elif harm == "rewind":
+            state, lost = map(int, detail.split(":"))
+            if self.stores[state].rewind(lost):
+                self.harmed = True
+                self._promise_less()
+                self._end_all("reader")  # whose answers came from the server before
+        elif harm == "copy" and self.log.entries:
+            self._other = self._checkpoint()
         elif harm == "restore" and self._backup:
             self.harmed = True
             for store, (control, cells) in zip(self.stores, self._backup, strict=True):
@@ -305,25 +327,49 @@ class World:
             self._end_drivers()
             self._new_log()
 
+    def _known(self) -> int:
+        """The last batch that every store knows to be committed."""
+        records = [store.control for store in self.stores]
+        return min(record.committed if record else 0 for record in records)
+
+    def _promise_less(self) -> None:
+        self.promised = self._known()
+        for reader in self._readers.values():
+            reader.floor = min(reader.floor, self.promised)
+
+    def _checkpoint(self) -> _Checkpoint:
+        return _Checkpoint(self.log.copy(), self.source_done, self.promised, self.acknowledged)
+
+    def _take_turns(self) -> None:
+        if self._other is not None:
+            self.harmed = True
+            self._end_drivers()
+            other, self._other = self._other, self._checkpoint()
+            self.log, self.source_done, self.promised, self.acknowledged = other
+
     def _end_drivers(self) -> None:
+        self._end_all("driver", "reader")
+
+    def _end_all(self, *kinds: str) -> None:
         for process in list(self.processes.values()):
-            if process.kind != "task":
+            if process.kind in kinds:
                 del self.processes[process.name]
 
     # How it ends.
 
     def end(self) -> None:
-        """A driver works alone, whoever lives on comes late, another driver works alone."""
-        if not self.halted:
-            self._alone()
+        """A driver works alone, whoever lives on comes late, another driver works alone.
+
+        Whoever starts again after a driver has stopped must stop too, or be right.
+        """
+        self._alone()
         for process in list(self.processes.values()):
             for _ in range(_PATIENCE):
                 self.step(process.name)
                 if process.name not in self.processes or not process.ready:
                     break
         self.processes.clear()
-        if not self.halted:
-            self._alone()
+        self._alone()
         if not self.halted:
             name = self.read()
             reader = self._readers[name]
@@ -334,6 +380,7 @@ class World:
             self.check_final()
 
     def _alone(self) -> None:
+        self.halted = ""
         self.goal = max(self.goal, self.source_done) + 2
         name = self.start()
         before = set(self.processes) - {name}

@@ -1,0 +1,120 @@
+"""What a log may find in a state's control record, and what shows that writes were lost.
+
+The log says which attempt of which batch committed; the record in the store says how far that
+attempt came there. An attempt's last write at a store makes its record *ready*. So a store that
+forgot the end of what it had acknowledged has forgotten that mark before any value of the batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trident.states.control import ControlRecord
+from trident.states.errors import (
+    CopiedLogError,
+    LineageError,
+    LostStateError,
+    LostWritesError,
+    RewoundStateError,
+    StaleBatchError,
+)
+from trident.states.values import Token
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a log says of one of its states; immutable.
+
+    Parameters
+    ----------
+    listed : Token or None
+        The last committed attempt that had begun the state; None where none has.
+    adopted : frozenset of str
+        Further lineages whose state this log has taken over.
+    """
+
+    listed: Token | None = None
+    adopted: frozenset[str] = frozenset()
+
+
+def judge(
+    found: ControlRecord | None,
+    own: ControlRecord,
+    claim: Claim,
+    name: str,
+    where: str = "",
+    lasts: bool = True,
+) -> None:
+    """Return where `found` is what the log left, or may have been left by an attempt that failed.
+
+    Parameters
+    ----------
+    found : ControlRecord or None
+        What the store holds.
+    own : ControlRecord
+        The attempt that the log has reserved and that has not begun the state yet, and what the
+        log has committed.
+    claim : Claim
+        What the log says of the state.
+    name, where : str
+        How errors name the state, and where it is.
+    lasts : bool
+        Whether its store outlives the process; errors say so.
+
+    Raises
+    ------
+    LostStateError
+        When the log knows the state, and the store doesn't.
+    LineageError
+        When the record is another log's, in which a batch has begun.
+    RewoundStateError
+        When the record is older than the last batch that committed there.
+    LostWritesError
+        When that batch never became ready there.
+    StaleBatchError
+        When a later attempt has begun: that of another run, or of another copy of the log.
+    CopiedLogError
+        When the record tells of commits that the log doesn't know.
+
+    Examples
+    --------
+    >>> begun = ControlRecord("a1", Token(5, 0), committed=4)
+    >>> own = ControlRecord("a1", Token(6, 1), committed=5)
+    >>> judge(begun.confirmed(), own, Claim(Token(5, 0)), "counts")
+    >>> judge(begun, own, Claim(Token(5, 0)), "counts")
+    Traceback (most recent call last):
+    ...
+    trident.states.errors.LostWritesError: state counts lost writes of batch 5, ...
+    """
+    listed = claim.listed
+    if found is None:
+        if listed is not None:
+            raise LostStateError(name, listed, where, lasts)
+        return
+    if listed is None and found.is_free_for(own.lineage):
+        return
+    if found.lineage != own.lineage and found.lineage not in claim.adopted:
+        raise LineageError(f"{name} in {where}" if where else name, found.lineage, own.lineage)
+    if listed is not None and found.token < listed:
+        raise RewoundStateError(name, found.token, listed, where)
+    if found.token == listed:
+        # A record of an earlier version doesn't say whether it was ready.
+        began_only = found.ready is False and found.committed < listed.txid
+        if began_only and own.is_committed(*listed):
+            raise LostWritesError(name, listed, where)
+    elif found.lineage == own.lineage:
+        if found.token >= own.token:
+            raise StaleBatchError(own.token, found.token)
+        if _unknown_to(own, found):
+            raise CopiedLogError(name, found.token, own.committed, where)
+
+
+def _unknown_to(own: ControlRecord, found: ControlRecord) -> bool:
+    """Return whether `found` tells of something that the log of `own` has not done."""
+    txid, attempt = found.token
+    if found.committed > own.committed:
+        return True
+    if txid <= own.committed and attempt > own.attempt_of(txid):
+        return True
+    known = {txid: kept for txid, kept in own.exceptions.items() if txid <= found.committed}
+    return dict(found.exceptions) != known

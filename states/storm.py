@@ -1,0 +1,268 @@
+"""State that is Storm's: read as Storm itself reads it, and given back to Storm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NoReturn
+
+from trident.states.backing_map import Ability, IBackingMap, abilities
+from trident.states.columns import OpaqueEntries
+from trident.states.control import Control, ControlRecord
+from trident.states.errors import StaleBatchError, StateError
+from trident.states.map_state import MapState
+from trident.states.resolution import Cut
+from trident.states.rules import Rules
+from trident.states.serializers import Serializer
+from trident.states.snapshottable import SnapshottableMap
+from trident.states.state import Batch
+from trident.states.stored_map import StoredMap
+from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
+
+GIVEN_BACK = "given-back-to-storm"
+"""The lineage of a state that no topology may write any more."""
+
+_AT_ONCE = 10_000
+_NO_HORIZON = 2**63
+
+
+def give_back(
+    state: MapState, txid: int, *, in_flight: Literal["committed", "burn"] | None = None
+) -> int:
+    """Make of a state what Storm can go on with; from then on no topology may write it.
+
+    Storm takes the first three elements of ``[txid, curr, prev, attempt]`` for what is committed,
+    and refuses a txid above its own. So every entry that Storm would read wrongly is rewritten as
+    the committed value, in its attempt 0 of `txid`; an entry that holds no value is removed. May
+    be called again, should it fail halfway. Runs in the process that calls, with the whole state
+    in its memory; the topology has to be stopped. Afterwards delete the control record, see
+    "Storm's state" in ``docs/protocol.md``.
+
+    Parameters
+    ----------
+    state : map state
+        What its factory's ``makeState()`` returned, over a store that can list its entries.
+    txid : int
+        The last batch that Storm itself committed: the `base` that the state was taken over with.
+    in_flight : str, optional
+        Where the last batch was begun and not announced: ``"committed"`` where the checkpoint's
+        log has it, ``"burn"`` where not, for opaque state only.
+
+    Returns
+    -------
+    int
+        How many entries were rewritten or removed.
+
+    Raises
+    ------
+    NoStateError
+        When there is no control record.
+    StateError
+        When the store can't list, the state is none over a backing map, or `in_flight` is missing
+        or can't be.
+    StaleBatchError
+        When somebody else has written the control record meanwhile.
+
+    Examples
+    --------
+    >>> from trident.states import MemoryMapState
+    >>> counts = MemoryMapState.Factory("given back").makeState()
+    >>> for txid in 1, 2:
+    ...     counts.beginCommit(txid)
+    ...     counts.multiPut([(f"dog {txid}",)], [txid])
+    ...     counts.commit(txid)
+    >>> give_back(counts, 1)
+    1
+    >>> counts.backing.multiGet([b"dog 2"])
+    [OpaqueValue(txid=1, attempt=0, curr=2, prev=2)]
+    """
+    stored_map = state.inner if isinstance(state, SnapshottableMap) else state
+    if not isinstance(stored_map, StoredMap):
+        raise StateError(f"give_back: {type(state).__name__} is no map over a store")
+    control, able = stored_map.control, abilities(stored_map.backing)
+    if Ability.LIST not in able:
+        raise StateError(
+            f"state {control.place} can't be given back: its store lists no entries, so those of "
+            "failed attempts can't be found. Copy what you know the keys of, or count anew."
+        )
+    record = _settled(stored_map, control.expect(), in_flight)
+    if record is None:
+        return 0
+    control.replace(record)
+    entries = stored_map.coded_store.entries()
+    moment = Cut(record.committed, _NO_HORIZON, record.exceptions)
+    values = stored_map.rules.at_cut([entry for _, entry in entries], moment)
+    changed = [
+        (key, value)
+        for (key, entry), value in zip(entries, values, strict=True)
+        if not _is_storms(entry, value, txid, record)
+    ]
+    for start in range(0, len(changed), _AT_ONCE):
+        _rewrite(stored_map, changed[start : start + _AT_ONCE], txid, record)
+    stored_map.backing.persist()
+    return len(changed)
+
+
+def _settled(
+    state: StoredMap, found: ControlRecord | None, in_flight: str | None
+) -> ControlRecord | None:
+    """Return the record under which the state is rewritten: that of a batch after the last."""
+    if found is None:
+        return None
+    (begun, attempt), committed, exceptions = found.token, found.committed, dict(found.exceptions)
+    if begun > committed:
+        if in_flight not in ("committed", "burn"):
+            raise StateError(
+                f"state {state.control.place}: attempt {attempt} of batch {begun} has begun, and "
+                "the state doesn't know whether it was committed. Start the topology and stop it "
+                "after a batch; or give in_flight='committed' where the checkpoint's log has "
+                "that batch as committed, 'burn' where it has not."
+            )
+        if in_flight == "committed" and found.ready is False:
+            raise StateError(
+                f"state {state.control.place}: of attempt {attempt} of batch {begun} not "
+                "everything was written, so it can't have been committed. Give in_flight='burn'; "
+                "or restore the store, if it may have lost writes."
+            )
+        if in_flight == "committed":
+            committed = begun
+            exceptions.update({begun: attempt} if attempt else {})
+        elif state.kind is not StateType.OPAQUE:
+            raise StateError(
+                f"state {state.control.place}: what a batch left in {state.kind.value} state can't "
+                "be undone. Give in_flight='committed'."
+            )
+    return ControlRecord(GIVEN_BACK, Token(begun, attempt + 1), committed, exceptions)
+
+
+def _is_storms(entry: Any, value: Any, txid: int, record: ControlRecord) -> bool:
+    """Return whether Storm, after its batch `txid`, reads `value` in `entry` as it is."""
+    match entry:
+        case OpaqueValue():
+            old = entry.txid <= txid and record.is_committed(entry.txid, entry.attempt)
+            return old and entry.attempt == 0 and value is not None
+        case TransactionalValue():
+            return entry.txid <= txid and value is not None
+        case _:
+            return value is not None
+
+
+def _rewrite(
+    state: StoredMap, changed: Sequence[tuple[bytes, Any]], txid: int, record: ControlRecord
+) -> None:
+    store, fence = state.coded_store, record.encode()
+    able = abilities(store)
+    dead = [key for key, value in changed if value is None] if Ability.REMOVE in able else []
+    kept = [(key, value) for key, value in changed if value is not None or not dead]
+    opaque = state.kind is StateType.OPAQUE
+    keys = [key for key, _ in kept]
+    # Whoever judges it, by whichever record: both values are the committed one.
+    entries = [
+        OpaqueValue(txid, 0, value, value) if opaque else TransactionalValue(txid, value)
+        for _, value in kept
+    ]
+    if dead and not store.multiRemoveFenced(dead, fence):
+        raise StaleBatchError(record.token)
+    if Ability.FENCED not in able:
+        store.multiPut(keys, entries)
+    elif not store.multiPutFenced(keys, entries, fence):
+        raise StaleBatchError(record.token)
+
+
+class StormControl(Control):
+    """The control record that such a state has not: every entry counts, and no batch begins."""
+
+    def expect(self) -> None:
+        """Return None: readers judge no entry.
+
+        Raises
+        ------
+        StateError
+            When a topology has taken the state over: some entries may be of a batch under way.
+        """
+        found = self.read()
+        if found is not None:
+            raise StateError(
+                f"state {self.place} has been taken over from Storm: its lineage is "
+                f"{found.lineage}. Read it without written_by=storm."
+            )
+
+    def begin(self, *_: Any, **__: Any) -> NoReturn:
+        raise self._read_only()
+
+    def create(self, record: ControlRecord) -> NoReturn:
+        raise self._read_only()
+
+    def catch_up(self, *_: Any, **__: Any) -> NoReturn:
+        raise self._read_only()
+
+    def check_vacant(self) -> NoReturn:
+        raise self._read_only()
+
+    def _read_only(self) -> StateError:
+        return StateError(
+            f"state {self.place} was opened with written_by=storm, which is for reading. Leave it "
+            "out, and start with a new checkpoint and adopt={'base': <Storm's last txid>}."
+        )
+
+
+class StormMap(StoredMap):
+    """A map state for reading what Storm wrote; Storm may go on writing it meanwhile.
+
+    An opaque entry shows what was written last, as in Storm: a batch that is under way shows.
+
+    Parameters
+    ----------
+    kind : StateType
+        How Storm keeps its values.
+    backing : IBackingMap
+        The store, perhaps under layers.
+    serializer : Serializer
+        What reads Storm's bytes: JSON, for Storm's own serializers.
+
+    Examples
+    --------
+    >>> from trident.states import MemoryMap, OpaqueValue
+    >>> counts = StormMap(StateType.OPAQUE, MemoryMap("storm"))
+    >>> counts.backing.multiPut([b"dog"], [OpaqueValue(17, 0, 5, 4)])
+    >>> counts.multiGet([("dog",), ("cat",)])
+    [5, None]
+    """
+
+    def __init__(
+        self, kind: StateType, backing: IBackingMap, serializer: Serializer | None = None
+    ) -> None:
+        self.rules = _LastWritten(kind)
+        super().__init__(backing, serializer)
+        self.control: StormControl = StormControl(backing)
+
+    def beginCommit(self, batch: Batch) -> NoReturn:
+        self.control.check_vacant()
+
+
+class _LastWritten(Rules):
+    """Every entry counts, with what was written last."""
+
+    def __init__(self, kind: StateType) -> None:
+        self.kind = kind
+
+    def read(self, stored: Sequence[Any], record: ControlRecord) -> NoReturn:
+        raise NotImplementedError
+
+    def write(
+        self, values: Sequence[Any], befores: Sequence[Any], record: ControlRecord
+    ) -> NoReturn:
+        raise NotImplementedError
+
+    def at_cut(self, stored: Sequence[Any], cut: Cut) -> list[Any]:
+        match self.kind:
+            case StateType.OPAQUE if isinstance(stored, OpaqueEntries):
+                return list(stored.currs)
+            case StateType.OPAQUE:
+                return [None if entry is None else entry.curr for entry in stored]
+            case StateType.TRANSACTIONAL:
+                return [None if entry is None else entry.value for entry in stored]
+            case StateType.NON_TRANSACTIONAL:
+                return list(stored)
+
+    def is_dead(self, entry: Any, record: ControlRecord) -> bool:
+        return False

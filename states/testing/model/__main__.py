@@ -1,0 +1,32 @@
+"""Play runs of the model: ``python -m trident.states.testing.model fenced rewind 100000``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import get_args
+
+from trident.states.testing.model.rules import Ability, Harm, Rules, Setup
+from trident.states.testing.model.search import search, shrink
+
+
+def main() -> int:
+    """Play the runs that the command line asks for; 1 where one of them went wrong."""
+    parser = argparse.ArgumentParser(description="Play random runs of the protocol's model.")
+    parser.add_argument("ability", choices=get_args(Ability), help="what the stores can do")
+    parser.add_argument("harm", choices=get_args(Harm), help="what befalls them")
+    parser.add_argument("runs", type=int, help="how many runs")
+    parser.add_argument("--kind", default="opaque", choices=("opaque", "transactional"))
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    asked = parser.parse_args()
+    setup = Setup(asked.ability, asked.kind, harm=asked.harm)
+    found = search(setup, Rules(), asked.runs, asked.first)
+    if found is None:
+        print(f"{asked.runs} runs of {setup}: none went wrong")
+        return 0
+    print(found.what, shrink(found, Rules()).trace, sep="\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

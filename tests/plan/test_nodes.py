@@ -1,0 +1,93 @@
+"""What every kind of step has to tell, and what becomes of one that doesn't."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pytest
+
+from tests.api.topologies import sentences
+from tests.plan.declared import DECLARED
+from tests.plan.node_classes import names, node_classes
+from trident.errors import FieldError, PlanError
+from trident.fields import Fields
+from trident.plan.nodes import Facts, Node, StepNode
+from trident.topology import TridentTopology
+
+NOTHING = Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+
+
+class Silent(StepNode):
+    """Says nothing of itself."""
+
+
+class Odd(StepNode):
+    """Says what a node has to, but no engine and no explanation knows it."""
+
+    facts = NOTHING
+
+
+class Greedy(Odd):
+    """Reads what isn't there."""
+
+    facts = Facts(reads=Fields("nothing"), makes=Fields(), operation=None, acts_on_nothing=False)
+
+
+class Inventive(Odd):
+    """Makes a field without saying so."""
+
+    @cached_property
+    def fields(self) -> Fields:
+        return self.parent.fields + "made"
+
+
+def with_step(kind: type[StepNode]) -> TridentTopology:
+    topology = TridentTopology()
+    topology._builder.add(kind, parent=sentences(topology)._node)
+    return topology
+
+
+def test_every_kind_of_step_is_explained_and_drawn() -> None:
+    shown = {type(node) for declare in DECLARED for node in declare().plan().nodes}
+    missing = node_classes() - shown
+    assert not missing, f"tests/plan/declared.py: declare a topology with {names(missing)}"
+
+
+def test_a_step_that_does_not_say_what_it_reads_and_makes_cannot_be_made() -> None:
+    with pytest.raises(TypeError, match="class Silent .*facts"):
+        with_step(Silent)
+
+
+@pytest.mark.parametrize(("kind", "field"), [(Greedy, "nothing"), (Inventive, "made")])
+def test_a_step_that_takes_what_is_not_there_is_refused(kind: Any, field: str) -> None:
+    with pytest.raises(FieldError, match=f"a {kind.__name__} takes an unknown field '{field}'"):
+        with_step(kind)
+
+
+@pytest.mark.parametrize("show", [TridentTopology.explain, TridentTopology.to_mermaid])
+def test_a_step_that_nobody_describes_is_named(show: Any) -> None:
+    with pytest.raises(PlanError, match=r"how to describe a 'Odd'.*trident/plan/describe.py"):
+        show(with_step(Odd))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Joined(Node):
+    """Has several parents, of which an engine must not take the first alone."""
+
+    parent: Node
+    fields = Fields("made")
+    facts = Facts(reads=Fields(), makes=fields, operation=None, acts_on_nothing=False)
+
+    @property
+    def parents(self) -> tuple[Node, ...]:
+        return (self.parent, self.parent)
+
+
+@pytest.mark.parametrize("kind", [Odd, Joined])
+def test_a_step_of_a_query_that_the_local_engine_does_not_know_is_named(kind: Any) -> None:
+    topology = TridentTopology()
+    topology._builder.add(kind, parent=topology.newDRPCStream("f")._node)
+    with pytest.raises(PlanError, match=f"can't run a '{kind.__name__}'.*trident/local/"):
+        topology.start()

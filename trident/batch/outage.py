@@ -1,0 +1,105 @@
+"""A store or a disk that is away: waited for, with growing pauses, as long as patience allows."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from time import monotonic
+
+from trident.batch.errors import BatchInterruptedError, OutageError
+from trident.batch.failures import FailurePolicy
+
+_logger = logging.getLogger("trident")
+
+# A versioned store tells 4,096 attempts of a batch apart: with these pauses they last five hours.
+_LONGEST_PAUSE = 5.0
+_SECONDS_A_LINE = 10.0
+
+
+class Outage:
+    """What one batch waits for, from the first failure to the beginning of the try that succeeds.
+
+    Told in the log when it begins, every ten seconds or so, and when it ends.
+
+    Parameters
+    ----------
+    group : str
+        The batch group.
+    txid : int
+        The batch.
+    policy : FailurePolicy
+        Its `patience` is how many seconds after the first failure a try may begin; one that began
+        later is the last.
+    stopping : threading.Event
+        Ends a pause at once.
+    what : str
+        What of the batch has to wait, as logs and errors begin; by default all of it.
+
+    Examples
+    --------
+    >>> from trident.states.errors import StateUnavailableError
+    >>> outage = Outage("words", 7, FailurePolicy(patience=0.01), threading.Event())
+    >>> while True:
+    ...     outage.wait(StateUnavailableError("redis at here:6379", "no answer within 1 s"))
+    Traceback (most recent call last):
+    ...
+    trident.batch.errors.OutageError: batch 7 of words waited 0.0 s, as long as patience= allows,
+    and it is still so: redis at here:6379: no answer within 1 s. ...
+    """
+
+    def __init__(
+        self,
+        group: str,
+        txid: int,
+        policy: FailurePolicy,
+        stopping: threading.Event,
+        what: str = "",
+    ) -> None:
+        self._group = group
+        self._txid = txid
+        self._policy = policy
+        self._stopping = stopping
+        self._what = f"{what}batch {txid} of {group}"
+        self._pauses = 0
+        self._began = self._tried = self._told = 0.0
+        self._failure: Exception | None = None
+
+    def wait(self, failure: Exception) -> None:
+        """Pause before another try.
+
+        Parameters
+        ----------
+        failure : Exception
+            What the last try failed with.
+
+        Raises
+        ------
+        OutageError
+            When the last try began too late, by the policy's patience.
+        BatchInterruptedError
+            When the run is stopped.
+        """
+        now = monotonic()
+        if not self._pauses:
+            self._began = self._tried = self._told = now
+        seconds = self._tried - self._began
+        if seconds >= self._policy.patience:
+            raise OutageError(self._what, seconds, str(failure)) from failure
+        if not self._pauses:
+            _logger.warning("%s waits: %s", self._what, failure)
+        elif now - self._told >= _SECONDS_A_LINE:
+            self._told = now
+            _logger.warning("%s has waited %.1f s: %s", self._what, now - self._began, failure)
+        self._failure = failure
+        self._pauses += 1
+        pause = min(self._policy.pause(self._pauses), _LONGEST_PAUSE)
+        left = self._began + self._policy.patience - now
+        if self._stopping.wait(min(pause, left) if left > 0 else pause):
+            raise BatchInterruptedError(self._group, self._txid) from failure
+        self._tried = monotonic()
+
+    def over(self) -> None:
+        """A try has succeeded."""
+        if self._pauses:
+            seconds = self._tried - self._began
+            _logger.warning("%s goes on, after %.1f s of: %s", self._what, seconds, self._failure)

@@ -1,0 +1,55 @@
+"""Ctrl-C while a program waits for its topology: the batch under way is finished, then both end."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+_STOPPED = "the topology has stopped after its batch"
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C only raise KeyboardInterrupt in here; a handler of the user's stays.
+
+    PySpark's would first cancel all jobs, so also those of the batch that is to be finished.
+    """
+    found = signal.getsignal(signal.SIGINT)
+    of_spark = (getattr(found, "__module__", None) or "").startswith("pyspark.")
+    if not of_spark or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, found)
+
+
+def interrupted() -> KeyboardInterrupt:
+    """The error to raise once all has stopped; a program that doesn't catch it ends in silence.
+
+    It ends by SIGINT, as every program that Ctrl-C ended, which a shell shows as the status 130.
+    Python does so for KeyboardInterrupt alone, not for a class below it.
+    """
+    if not isinstance(sys.excepthook, _Silently):
+        sys.excepthook = _Silently(sys.excepthook)
+    return KeyboardInterrupt(_STOPPED)
+
+
+class _Silently:
+    """Shows every uncaught error as before, but for the one of `interrupted`."""
+
+    def __init__(self, shown: Any) -> None:
+        self._shown = shown
+
+    def __call__(
+        self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+    ) -> None:
+        if not isinstance(error, KeyboardInterrupt) or error.args != (_STOPPED,):
+            self._shown(kind, error, traceback)

@@ -1,0 +1,97 @@
+"""Keeps Spark from logging at length what this library raises in a few lines."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from trident.spark.session import LOG_FILE
+
+TASKS = (
+    "Exception in task .*",
+    r".*Lost task .*(trident-sealed:|: \[[A-Z_.]+\] |TaskKilled).*",
+    r".*Task \d+ in stage \S+ failed \d+ times; aborting job",
+)
+"""What Spark logs where a step of ours failed in a task; a lost executor it still tells."""
+
+_OF_JVM = (
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.scheduler.DAGScheduler",
+    "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution",
+)
+_OF_PYTHON = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+class Quiet:
+    """While it is on, the JVM doesn't log messages of some forms, nor Python errors it is given.
+
+    Neither a level nor a setting is changed. A session of `local_session` is left alone: what its
+    JVM logs is in a file.
+
+    Parameters
+    ----------
+    session : SparkSession
+        Whose JVM it is.
+    messages : str
+        The forms, as regular expressions of Java's for whole messages.
+    """
+
+    def __init__(self, session: SparkSession, *messages: str) -> None:
+        self._filters: list[tuple[Any, Any]] = []
+        self._on = False
+        self._python = _OfThread()
+        if session.conf.get(LOG_FILE, None) is None:
+            self._filters = _filters(session.sparkContext._jvm, f"(?s)({'|'.join(messages)})")
+
+    def on(self) -> None:
+        """Begin, for what is logged of this thread's calls too; again is the same."""
+        self._python.thread = threading.get_ident()
+        if self._filters and not self._on:
+            for config, denied in self._filters:
+                config.addFilter(denied)
+            for name in _OF_PYTHON:
+                PySparkLogger.getLogger(name).addFilter(self._python)
+            self._on = True
+
+    def off(self) -> None:
+        """End; again is the same."""
+        if self._on:
+            for config, denied in self._filters:
+                config.removeFilter(denied)
+            for name in _OF_PYTHON:
+                PySparkLogger.getLogger(name).removeFilter(self._python)
+            self._on = False
+
+
+class _OfThread(logging.Filter):
+    """Drops what one thread logs."""
+
+    thread = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.thread != self.thread
+
+
+def _filters(jvm: Any, regex: str) -> list[tuple[Any, Any]]:
+    """The JVM's loggers, by their configurations, and a filter for each; none but of Log4j 2."""
+    core = "org.apache.logging.log4j.core"
+    context = getattr(jvm, "org.apache.logging.log4j.LogManager").getContext(False)
+    if not context.getClass().getName().startswith(core):
+        return []
+    answers = getattr(jvm, f"{core}.Filter$Result")
+    make = getattr(jvm, f"{core}.filter.RegexFilter").createFilter
+    found = {}
+    for name in _OF_JVM:
+        config = context.getConfiguration().getLoggerConfig(name)
+        found[config.getName()] = config
+    made = []
+    for config in found.values():
+        denied = make(regex, None, False, answers.DENY, answers.NEUTRAL)
+        denied.start()
+        made.append((config, denied))
+    return made
