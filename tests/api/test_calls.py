@@ -349,7 +349,6 @@ def test_what_is_no_map_is_not_looked_up_by_key() -> None:
     [
         memcached.opaque(),
         redis.opaque(cluster=[("localhost", 7000)]),
-        "redis://localhost?prefix=",
         OpaqueMap.factory(TwoMethods),
     ],
 )

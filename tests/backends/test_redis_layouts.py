@@ -141,11 +141,12 @@ class TestOtherTypes:
     def test_a_list_in_place_of_an_entry(
         self, redis_server: Served, client: Redis, prefix: str, options: str
     ) -> None:
-        client.rpush(f"{prefix}:dog", "theirs")
         counts = opened(redis_server, f"prefix={prefix}{options}")
+        committed(counts, record(1))
+        client.rpush(f"{prefix}:dog", "theirs")
         named = rf"{prefix}:dog' .* it is a list, where a string is due\. .*delete or rename it"
         with pytest.raises(CorruptStateError, match=named):
-            committed(counts, record(1), katze=1, dog=1)
+            committed(counts, record(2), katze=1, dog=1)
         with pytest.raises(CorruptStateError, match=named):
             found(counts, "dog")
         assert client.lrange(f"{prefix}:dog", 0, -1) == [b"theirs"]

@@ -189,7 +189,7 @@ OURS = [
 
 def sample(kind: Any) -> Any:
     """A value of a type that a constructor is annotated with."""
-    if kind in (str, int):
+    if kind in (str, int, bool):
         return kind(3)
     if kind is Token:
         return Token(3, 1)

@@ -78,7 +78,7 @@ def _is_a(value: Any, kind: Any) -> bool:
         return type(value) is tuple and all(_is_a(item, each) for item in value)
     if kind is Token:
         return type(value) is Token and all(type(number) is int for number in value)
-    return kind in (str, int, type(None)) and type(value) is kind
+    return kind in (str, int, bool, type(None)) and type(value) is kind
 
 
 def _packed(value: Any) -> Any:
