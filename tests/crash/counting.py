@@ -33,30 +33,39 @@ class Shifting(ITridentSpout):
 
     kind = "opaque"
 
+    def __init__(self) -> None:
+        self._some = _Some()
+
     def getCoordinator(
         self, txStateId: str, conf: Mapping[str, Any], context: Any
     ) -> BatchCoordinator:
-        return _Always()
+        return _UntilDone(self._some)
 
     def getEmitter(self, txStateId: str, conf: Mapping[str, Any], context: Any) -> Emitter:
-        return _Some()
+        return self._some
 
     def getOutputFields(self) -> Fields:
         return Fields(sentence=str)
 
 
-class _Always(BatchCoordinator):
-    def isReady(self, txid: int) -> bool:
-        return True
-
-
 class _Some(Emitter):
+    done = False
+
     def emitBatch(self, token: Token, metadata: Any, collector: TridentCollector) -> Any:
         start = metadata or 0
         end = start + random.Random(repr(token)).randint(1, 9)
         for sentence in SENTENCES[start:end]:
             collector.emit([sentence])
+        self.done = end >= len(SENTENCES)
         return min(end, len(SENTENCES))
+
+
+class _UntilDone(BatchCoordinator):
+    def __init__(self, some: _Some) -> None:
+        self._some = some
+
+    def isReady(self, txid: int) -> bool:
+        return not self._some.done
 
 
 def topology(folder: Path) -> TridentTopology:

@@ -123,7 +123,7 @@ def own_memcached(tmp_path: Path) -> Iterator[MemcachedServer]:
 def own_hbase(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HBaseServer]:
     """One for the whole package, because it takes long to start; its table is there."""
     with own(lambda: HBaseServer(tmp_path_factory.mktemp("hbase"))) as server:
-        state = hbase.opaque(server.host, server.port, timeout=60.0).makeState()
-        state.multiGet([("a",)])
-        state.close()
+        backing = hbase.opaque(server.host, server.port, timeout=60.0).store.open()
+        backing.getControl()
+        backing.close()
         yield server

@@ -17,7 +17,7 @@ from tests.servers.process import wait_until
 from tests.servers.redis import RedisReplica, RedisSentinel, RedisServer
 from trident.backends import memcached, redis
 from trident.batch.points import watching
-from trident.errors import LostStateError, LostWritesError, RewoundStateError
+from trident.errors import LostStateError, LostWritesError, NoStateError, RewoundStateError
 from trident.states.values import Token
 
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
@@ -268,7 +268,8 @@ def test_a_memcached_that_restarted_stops_the_run_and_the_next_start(
         words.run()
     with pytest.raises(LostStateError, match=lost):
         words.start()
-    assert not words.counts
+    with pytest.raises(NoStateError):
+        words.counted()
 
 
 @dataclass(frozen=True)

@@ -116,37 +116,41 @@ class _Words(ITridentSpout):
     kind = "opaque"
 
     def __init__(self, words: list[str], size: int) -> None:
-        self._words = words
-        self._size = size
+        self._part = _Part(words, size)
 
     def getCoordinator(
         self, txStateId: str, conf: Mapping[str, Any], context: Any
     ) -> BatchCoordinator:
-        return _Always()
+        return _UntilDone(self._part)
 
     def getEmitter(self, txStateId: str, conf: Mapping[str, Any], context: Any) -> Emitter:
-        return _Part(self._words, self._size)
+        return self._part
 
     def getOutputFields(self) -> Fields:
         return Fields(word=str)
-
-
-class _Always(BatchCoordinator):
-    def isReady(self, txid: int) -> bool:
-        return True
 
 
 class _Part(Emitter):
     def __init__(self, words: list[str], size: int) -> None:
         self._words = words
         self._size = size
+        self.done = False
 
     def emitBatch(self, token: Token, metadata: Any, collector: TridentCollector) -> Any:
         start = metadata or 0
         end = start + (self._size // 2 if token.attempt else self._size)
         for word in self._words[start:end]:
             collector.emit([word])
+        self.done = end >= len(self._words)
         return min(end, len(self._words))
+
+
+class _UntilDone(BatchCoordinator):
+    def __init__(self, part: _Part) -> None:
+        self._part = part
+
+    def isReady(self, txid: int) -> bool:
+        return not self._part.done
 
 
 @contextmanager
