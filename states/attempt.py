@@ -8,7 +8,6 @@ from operator import add
 from typing import Any
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
-from trident.states.compared_cache import believes, doubt
 from trident.states.control import ControlRecord
 from trident.states.errors import LongOverflowError, StateError
 from trident.states.keys import decode_key
@@ -35,12 +34,6 @@ class Attempt:
         A map of encoded keys and value objects.
     rules : Rules
         How its entries are read and written.
-
-    Notes
-    -----
-    What is handed out goes where no later comparison reaches it: into another key, another state.
-    So it is computed from what the store itself holds. Only what nobody is told may be computed
-    from a cache's old entry, because the write finds that out and computes it again.
     """
 
     def __init__(self, record: ControlRecord, store: IBackingMap, rules: Rules) -> None:
@@ -58,7 +51,6 @@ class Attempt:
         able = abilities(store) if isinstance(self._path, FencedPath) else frozenset()
         self._store_adds = rules.kind is StateType.OPAQUE and Ability.ADD in able
         self._store_removes = Ability.REMOVE in able
-        self._believes = believes(store)
 
     def keys(self) -> list[bytes]:
         """Return the keys with something pending."""
@@ -70,17 +62,12 @@ class Attempt:
         values = dict(zip(keys, map(self._pending.value, keys), strict=True))
         asked = [key for key, value in values.items() if value is UNTOUCHED]
         if asked:
-            doubt(self._store, asked)
             read = self._rules.read(self._store.multiGet(asked), self.record)
             values.update(zip(asked, read, strict=True))
         return list(map(values.__getitem__, keys))
 
     def update(self, keys: Sequence[bytes], updates: Sequence[Update]) -> list[Any]:
         """Update each key by its function, a repeated key in order; return the new values."""
-        self._doubt(keys)
-        return self._update(keys, updates)
-
-    def _update(self, keys: Sequence[bytes], updates: Sequence[Update]) -> list[Any]:
         _check_lengths(keys, updates)
         currents = self._currents(keys)
         fresh: dict[bytes, Any] = {}
@@ -102,18 +89,12 @@ class Attempt:
         _check_lengths(keys, updates)
         self._currents(keys)
         self._applied.difference_update(keys)
-        self._update(keys, updates)
+        self.update(keys, updates)
 
     def combine(
         self, keys: Sequence[bytes], partials: Sequence[Any], combiner: Combiner
     ) -> list[Any]:
         """Combine a partial result into each key and return the new values."""
-        self._doubt(keys)
-        return self._combine(keys, partials, combiner)
-
-    def _combine(
-        self, keys: Sequence[bytes], partials: Sequence[Any], combiner: Combiner
-    ) -> list[Any]:
         _check_lengths(keys, partials)
         currents = self._currents(keys)
         if combiner.adds:
@@ -123,7 +104,7 @@ class Attempt:
             or not self._applied.isdisjoint(keys)
             or not set(map(type, currents)) <= _IMMUTABLE
         ):
-            return self._update(keys, _Combined(combiner, partials))
+            return self.update(keys, _Combined(combiner, partials))
         values = _combined(keys, currents, partials, combiner)
         self._pending.put(keys, values)
         self._remember(keys, _Combined(combiner, partials))
@@ -135,17 +116,12 @@ class Attempt:
             self._calls.append((keys, updates))
 
     def fold(self, keys: Sequence[bytes], partials: Sequence[Any], combiner: Combiner) -> None:
-        """Combine without an answer, at the flush where that is cheaper.
-
-        So it is where a store adds by itself, and where a cache may be believed.
-        """
+        """Combine without an answer: at the flush, where the store adds by itself."""
         _check_lengths(keys, partials)
         adds = self._store_adds and combiner.adds and set(map(type, partials)) <= {int, float}
-        if not (adds or self._believes) or self._pending.knows(keys):
+        if not adds or self._pending.knows(keys):
             self.combine(keys, partials, combiner)
             return
-        if self._folder is not combiner and not adds:
-            self._settle(self._folds)
         self._folder = combiner
         folds = dict(zip(keys, partials, strict=True))
         if len(folds) < len(keys) or not self._folds.keys().isdisjoint(folds):
@@ -169,9 +145,6 @@ class Attempt:
         if self._store_adds and isinstance(self._path, FencedPath):
             for start in range(0, len(folded), _CHUNK):
                 self._path.add(folded[start : start + _CHUNK], partials[start : start + _CHUNK])
-        elif self._folder is not None:
-            self._folds = {}
-            self._combine(folded, partials, self._folder)
         for keys, values, befores in self._pending.chunks(_CHUNK):
             self._path.write(keys, self._rules.write(values, befores, self.record), self._redo)
         return self._pending.removed()
@@ -219,11 +192,6 @@ class Attempt:
             if len(asked) == len(keys):
                 return read
         return self._pending.currents(keys)
-
-    def _doubt(self, keys: Sequence[bytes]) -> None:
-        """Have the store itself asked for those of `keys` that were not read yet."""
-        if self._believes:
-            doubt(self._store, self._pending.unknown(keys))
 
     def _settle(self, keys: Iterable[bytes]) -> None:
         """Turn folds into ordinary updates, for keys that are used otherwise too."""

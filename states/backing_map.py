@@ -68,11 +68,6 @@ class IBackingMap(ABC):
     """
 
     codec: ClassVar[Codec | None] = Codec.BYTES
-    versions_are_values: ClassVar[bool] = False
-    """Whether an entry's version, for :meth:`multiPutVersioned`, is its very value (None: absent).
-
-    Whoever wrote an entry then knows its version, so that a cache may keep it.
-    """
     lasts: ClassVar[bool] = True
     """Whether entries outlive the process that wrote them.
 
@@ -138,10 +133,8 @@ class IBackingMap(ABC):
         """Return ``(value, version)`` for each key; ``(None, version)`` where it is absent.
 
         A version is whatever :meth:`multiPutVersioned` compares with; it may be None for absent.
-        By default it is the value, for maps that say so (`versions_are_values`).
+        By default it is the value itself.
         """
-        if not self.versions_are_values:
-            raise NotImplementedError
         values = self.multiGet(keys)
         return list(zip(values, values, strict=True))
 
@@ -252,11 +245,8 @@ def abilities(backing: IBackingMap) -> frozenset[Ability]:
     >>> Ability.FENCED in abilities(MemoryMapState.Factory().makeState().backing)
     True
     """
-    hidden: frozenset[Ability] = frozenset()
-    for layer in layers(backing):
-        if isinstance(layer, WrappedMap):
-            hidden |= layer.hidden
-    return abilities_of(type(layer)) - hidden  # the last is the store's own
+    *_, store = layers(backing)
+    return abilities_of(type(store))
 
 
 def abilities_of(kind: type[IBackingMap]) -> frozenset[Ability]:
@@ -275,14 +265,7 @@ class WrappedMap(IBackingMap):
     ----------
     inner : IBackingMap
         The map below.
-
-    Attributes
-    ----------
-    hidden : frozenset of Ability
-        What the map below can do, but not through this layer.
     """
-
-    hidden: ClassVar[frozenset[Ability]] = frozenset()
 
     def __init__(self, inner: IBackingMap) -> None:
         self.inner = inner
@@ -291,11 +274,6 @@ class WrappedMap(IBackingMap):
     def codec(self) -> Codec | None:  # type: ignore[override]
         """What is exchanged, the inner map's unless the layer translates."""
         return self.inner.codec
-
-    @property
-    def versions_are_values(self) -> bool:  # type: ignore[override]
-        """Whether an entry's version is its very value."""
-        return self.inner.versions_are_values
 
     @property
     def lasts(self) -> bool:  # type: ignore[override]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import compress, islice, repeat
+from itertools import islice, repeat
 from typing import Any
 
 from trident.states.backing_map import IBackingMap, WrappedMap, layers
@@ -24,9 +24,8 @@ class CachedMap(WrappedMap):
 
     It must be the only way that anyone writes the store while it lives: the fence refuses a late
     write, but cannot know that a value was computed from an entry that is no longer true. So the
-    stack adds it only to states that one process writes, and to others one whose writes are
-    compared (:class:`~trident.states.compared_cache.ConditionalCachedMap`); readers outside the
-    batch go past it (:func:`uncached`).
+    stack adds it only to states that one process writes; readers outside the batch go past it
+    (:func:`uncached`).
 
     Writes go to the store first. The keys of a write that fails, or is refused, are forgotten,
     because nobody knows what the store holds then.
@@ -74,11 +73,6 @@ class CachedMap(WrappedMap):
         for place in places:
             values[place] = known[keys[place]]
 
-    def multiGetVersioned(self, keys: Sequence[Any]) -> Sequence[tuple[Any, Any]]:
-        if not self.versions_are_values:
-            return self.inner.multiGetVersioned(keys)
-        return IBackingMap.multiGetVersioned(self, keys)
-
     def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
         self.forget(keys)
         self.inner.multiPut(keys, values)
@@ -99,10 +93,7 @@ class CachedMap(WrappedMap):
         self, keys: Sequence[Any], values: Sequence[Any], versions: Sequence[Any]
     ) -> list[bool]:
         self.forget(keys)
-        stored = self.inner.multiPutVersioned(keys, values, versions)
-        if self.versions_are_values:
-            self._keep(list(compress(keys, stored)), list(compress(values, stored)))
-        return stored
+        return self.inner.multiPutVersioned(keys, values, versions)
 
     def multiAddFenced(
         self,

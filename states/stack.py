@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Protocol, Self, get_args
 
-from trident.states.backing_map import Ability, IBackingMap, abilities
+from trident.states.backing_map import Ability, IBackingMap, abilities, abilities_of
 from trident.states.cached import CachedMap
-from trident.states.compared_cache import ConditionalCachedMap
 from trident.states.counted import CountedMap
 from trident.states.map_state import Key
 from trident.states.microbatch import MicroBatchMap
@@ -114,11 +113,9 @@ class MapStateFactory(StateFactory):
     serializer : Serializer
         Makes bytes of values, for stores that exchange bytes.
     cache_size : int
-        How many entries to keep in memory, in each process that updates the state. Used where
-        that is one process (``store.hosted == "driver"``), and where the store can make a write
-        conditional on the very entry (Redis): elsewhere a partition may move to another process
-        and back, and its entries here would be old. There it feeds combiners whose new values
-        nobody takes, and no other updates.
+        How many entries to keep in memory, where one process updates the state
+        (``store.hosted == "driver"``) and the store refuses late writes. Elsewhere there is no
+        cache (see `cache_left_out`): its entries could be old.
     max_get, max_put : int
         How many keys to read and write at once; 0 leaves it to the store.
     snapshot_key : sequence or None
@@ -199,6 +196,23 @@ class MapStateFactory(StateFactory):
         """The class of the store's map, where the store tells it before it opens one."""
         return getattr(self.store, "map_type", None)
 
+    @property
+    def cache_left_out(self) -> str | None:
+        """Why `cache_size` is of no effect; None where it is, or was not asked for."""
+        if not self.cache_size:
+            return None
+        if self.hosted != "driver":
+            return (
+                "several processes write the state, and each would keep entries that others have "
+                "replaced"
+            )
+        if self.map_type is not None and Ability.FENCED not in abilities_of(self.map_type):
+            return (
+                f"{self.map_type.__name__} can't refuse a late write, which would replace what is "
+                "kept"
+            )
+        return None
+
     def check_place(self) -> None:
         """Ask the store whether the state can be had; raises UsageError where it can't."""
         check: Callable[[], None] | None = getattr(self.store, "check_place", None)
@@ -234,9 +248,7 @@ class MapStateFactory(StateFactory):
         return _MAPS[self.kind](CountedMap(self._cached(backing)), self.serializer)
 
     def _cached(self, backing: IBackingMap) -> IBackingMap:
-        if self.cache_size and self.hosted == "driver":
+        fenced = Ability.FENCED in abilities(backing)
+        if self.cache_size and self.hosted == "driver" and fenced:
             return CachedMap(backing, self.cache_size)
-        if self.cache_size and backing.versions_are_values:
-            place = (self.identity, self.cache_size)
-            return ConditionalCachedMap(backing, self.cache_size, place)
         return backing

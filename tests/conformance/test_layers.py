@@ -7,9 +7,7 @@ from typing import ClassVar
 
 from trident.states import Ability, CachedMap, CountedMap, IBackingMap, MemoryMap, MicroBatchMap
 from trident.states.backing_map import WrappedMap
-from trident.states.compared_cache import ConditionalCachedMap
 from trident.states.testing.stores import (
-    ComparedMap,
     EntryMap,
     FencedMap,
     PlainMap,
@@ -119,14 +117,6 @@ class TestCachedEntryMap(CachedConformance):
 class TestCachedVersionedMap(CachedConformance):
     store = VersionedMap
     abilities = frozenset({Ability.VERSIONED})
-
-
-class TestConditionallyCachedMap(CachedConformance):
-    store = ComparedMap
-    abilities = frozenset({Ability.ENTRY})
-
-    def layers(self, inner: IBackingMap) -> IBackingMap:
-        return ConditionalCachedMap(inner, 100, next(_NUMBERS))
 
 
 class TestTinyCache(CachedConformance):

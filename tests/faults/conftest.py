@@ -42,16 +42,13 @@ class Kind:
     silent: str
 
 
-_REDIS = ("did it restart, or drop this client?", "It may be paused")
 KINDS = {
     "redis": Kind(
-        "redis", lambda host, port, prefix: redis.opaque(host, port, timeout=1.0), b"MULTI", *_REDIS
-    ),
-    "redis cached": Kind(
         "redis",
-        lambda host, port, prefix: redis.opaque(host, port, timeout=1.0, cache_size=1000),
-        b"local expects",
-        *_REDIS,
+        lambda host, port, prefix: redis.opaque(host, port, timeout=1.0),
+        b"MULTI",
+        "did it restart, or drop this client?",
+        "It may be paused",
     ),
     "memcached": Kind(
         "memcached",

@@ -16,7 +16,7 @@ from trident.states import (
 from trident.states.control import Check
 from trident.states.opaque import OpaqueRules
 from trident.states.resolution import Cut
-from trident.states.testing.stores import ComparedMap, EntryMap, FencedMap, VersionedMap
+from trident.states.testing.stores import EntryMap, FencedMap, VersionedMap
 
 
 class UnfencedMap(FencedMap):
@@ -32,16 +32,6 @@ class UnconditionalEntryMap(EntryMap):
 
     def multiPutVersioned(
         self, keys: Sequence[bytes], values: Sequence[bytes], versions: Sequence[int]
-    ) -> list[bool]:
-        self.multiPut(keys, values)
-        return [True] * len(keys)
-
-
-class UncomparedMap(ComparedMap):
-    """Writes whatever the entry has become, and lets caches believe what they kept."""
-
-    def multiPutVersioned(
-        self, keys: Sequence[bytes], values: Sequence[bytes], versions: Sequence[bytes | None]
     ) -> list[bool]:
         self.multiPut(keys, values)
         return [True] * len(keys)

@@ -28,10 +28,9 @@ from trident.states import (
     TransactionalMap,
     read_committed,
 )
-from trident.states.compared_cache import ConditionalCachedMap
 from trident.states.control import ControlRecord
 from trident.states.stored_map import StoredMap
-from trident.states.testing.stores import ComparedMap, Server
+from trident.states.testing.stores import FencedMap, Server
 
 EVERY_STORE = pytest.mark.parametrize("store", STORES)
 
@@ -236,8 +235,8 @@ def test_a_query_that_never_catches_up_is_an_error() -> None:
 @pytest.mark.parametrize("cached", [False, True])
 def test_a_value_removed_for_good_meanwhile_is_not_taken_for_absent(cached: bool) -> None:
     server, calls = Server(), []
-    state = OpaqueMap(ComparedMap(server))
-    reader = OpaqueMap(ConditionalCachedMap(ComparedMap(server), 9, uuid4())) if cached else state
+    state = OpaqueMap(FencedMap(server))
+    reader = OpaqueMap(CachedMap(FencedMap(server), 9)) if cached else state
     write(state, record(1), a=1)
     announce(state, begun=record(1))
     write(state, record(2), a=None)
