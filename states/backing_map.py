@@ -8,7 +8,7 @@ decides how writes are kept exact.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -228,14 +228,6 @@ _OVERRIDES = {
 }
 
 
-def layers(backing: IBackingMap) -> Iterator[IBackingMap]:
-    """Return the layers of a map, the outermost first, and last the store's own map."""
-    yield backing
-    while isinstance(backing, WrappedMap):
-        backing = backing.inner
-        yield backing
-
-
 def abilities(backing: IBackingMap) -> frozenset[Ability]:
     """Return what a store can do: what its class overrides; a wrapper answers for its inner map.
 
@@ -245,8 +237,9 @@ def abilities(backing: IBackingMap) -> frozenset[Ability]:
     >>> Ability.FENCED in abilities(MemoryMapState.Factory().makeState().backing)
     True
     """
-    *_, store = layers(backing)
-    return abilities_of(type(store))
+    while isinstance(backing, WrappedMap):
+        backing = backing.inner
+    return abilities_of(type(backing))
 
 
 def abilities_of(kind: type[IBackingMap]) -> frozenset[Ability]:
@@ -259,7 +252,7 @@ def abilities_of(kind: type[IBackingMap]) -> frozenset[Ability]:
 
 
 class WrappedMap(IBackingMap):
-    """A layer over another map: hands every call on, subclasses change the ones they are for.
+    """A map over another one: hands every call on, subclasses change the ones they are for.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ from typing import Any
 
 from trident.states.backing_map import IBackingMap
 from trident.states.committed import CommittedReads
+from trident.states.cut import Cut
 from trident.states.errors import StateError
 from trident.states.keys import decode_key, encode_key
 from trident.states.map_state import (
@@ -17,7 +18,6 @@ from trident.states.map_state import (
     RemovableMapState,
     Snapshottable,
 )
-from trident.states.resolution import Cut
 from trident.states.state import Batch
 from trident.states.stored_map import StoredMap
 from trident.states.updaters import Combiner, ValueUpdater
@@ -71,7 +71,7 @@ class SnapshottableMap(CommittedReads, MapState, RemovableMapState, Snapshottabl
         Asked once, where Storm's state is taken over: it would be counted from nothing.
         """
         found = self.inner.backing.occupant()
-        if found is None or self.inner.coded_store.multiGet([encode_key(self.key)])[0] is not None:
+        if found is None or self.inner.tables.reading.read([encode_key(self.key)])[0] is not None:
             return
         raise StateError(
             f"state {self.control.place}: an aggregate without groups goes on from the entry "

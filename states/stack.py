@@ -8,10 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Protocol, Self, get_args
 
 from trident.states.backing_map import Ability, IBackingMap, abilities, abilities_of
-from trident.states.cached import CachedMap
-from trident.states.counted import CountedMap
 from trident.states.map_state import Key
-from trident.states.microbatch import MicroBatchMap
 from trident.states.nontransactional import NonTransactionalMap
 from trident.states.opaque import OpaqueMap
 from trident.states.serializers import JSONSerializer, Serializer
@@ -19,11 +16,14 @@ from trident.states.snapshottable import GLOBAL_KEY, SnapshottableMap, TupleColl
 from trident.states.state import StateFactory
 from trident.states.stored_map import StoredMap
 from trident.states.storm import StormMap
+from trident.states.table.cache import CachedMap
+from trident.states.table.counted import CountedMap
+from trident.states.table.split import MicroBatchMap
 from trident.states.transactional import TransactionalMap
 from trident.states.values import StateType
 
 _MAPS: Mapping[StateType, type[StoredMap]] = {
-    kind.rules.kind: kind for kind in (OpaqueMap, TransactionalMap, NonTransactionalMap)
+    kind.kept_as.type: kind for kind in (OpaqueMap, TransactionalMap, NonTransactionalMap)
 }
 
 WrittenBy = Literal["trident", "storm"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
+from trident.states.cut import Cut
 from trident.states.keys import decode_key, encode_keys
 from trident.states.map_state import (
     ITupleCollection,
@@ -12,7 +13,6 @@ from trident.states.map_state import (
     ReadOnlyMapState,
     ReadOnlySnapshottable,
 )
-from trident.states.resolution import Cut
 from trident.states.state import ReadOnlyState
 
 

@@ -16,7 +16,9 @@ from tests.servers.memcached import MemcachedServers
 from tests.servers.redis import RedisCluster, RedisServer
 from trident.builtin import Count
 from trident.states import CachedMap, ControlRecord, StateFactory, Token
-from trident.states.testing.stores import PlainMap
+from trident.states.kinds import PLAIN
+from trident.states.table.build import layered
+from trident.states.testing.stores import FencedMap
 
 _KEYS = 100_000
 _ROUNDS = 5
@@ -94,7 +96,10 @@ def _batches(factory: StateFactory) -> Generator[None, None, None]:
 
 
 def _cache() -> Figure:
-    cache = CachedMap(PlainMap(), 2 * _KEYS)
-    cache.multiPut(KEYS, VALUES)
-    [times] = alternated(_ROUNDS, lambda: cache.multiGet(KEYS))
+    backing, record = CachedMap(FencedMap(), 2 * _KEYS), ControlRecord("a1", Token(1, 0))
+    backing.putControl(record.encode(), None)
+    cache = layered(backing, PLAIN).writing
+    cache.begin(record)
+    cache.write(KEYS, VALUES)
+    [times] = alternated(_ROUNDS, lambda: cache.read(KEYS))
     return rate("reads that a cache answers", _KEYS, times, target=2_000_000)

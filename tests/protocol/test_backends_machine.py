@@ -31,7 +31,7 @@ class TableMachine(BackendMachine):
     url: str
 
     def make_map(self) -> IBackingMap:
-        return self.backend.open(self.url, self.state.rules.kind)
+        return self.backend.open(self.url, self.state.kept_as.type)
 
 
 def run(

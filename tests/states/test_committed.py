@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.states import maps
 from tests.states.maps import STORES, AddingMap, DictMap
 from trident.states import (
     CachedMap,
@@ -253,7 +254,7 @@ def test_a_value_removed_for_good_meanwhile_is_not_taken_for_absent(cached: bool
 
 
 def test_a_query_goes_past_the_cache() -> None:
-    shared = DictMap()
+    shared = maps.FencedMap()
     state = OpaqueMap(CachedMap(shared, 10))
     write(state, record(1), a=1)
     announce(state, begun=record(1))

@@ -48,9 +48,9 @@ from trident.states import (
     decode_key,
     encode_keys,
 )
-from trident.states.backing_map import layers
 from trident.states.control import ControlRecord
 from trident.states.stack import OpenedStore
+from trident.states.table.layered import layers
 from trident.states.testing.stores import FencedMap as ServedMap
 from trident.states.testing.stores import Server
 
@@ -151,7 +151,7 @@ def test_after_a_failed_flush_nothing_is_pending(store: type[DictMap]) -> None:
     put(state, 1, a=1)
     state.beginCommit(2)
     state.multiPut([("a",)], [2])
-    state._begun("test")._path.begin(ControlRecord("other", Token(2, 0)))
+    state._begun("test")._table.begin(ControlRecord("other", Token(2, 0)))
     with pytest.raises(StaleBatchError):
         state.commit(2)
     assert get(state, "a") == [1]
@@ -433,7 +433,8 @@ def test_a_bounded_memory_forgets_the_keys_used_longest_ago() -> None:
 def test_only_a_state_that_one_process_writes_under_the_fence_is_cached() -> None:
     def kinds(hosted: str, make: type[DictMap] = FencedMap) -> set[type]:
         factory = MapStateFactory(OpenedStore(make, hosted), cache_size=9, max_put=3)  # type: ignore[arg-type]
-        return set(map(type, layers(factory.makeMap().backing)))
+        wrapping, store = layers(factory.makeMap().backing)
+        return {*map(type, wrapping), type(store)}
 
     assert kinds("driver") == {CountedMap, CachedMap, MicroBatchMap, FencedMap}
     assert kinds("driver", DictMap) == {CountedMap, MicroBatchMap, DictMap}
