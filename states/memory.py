@@ -11,7 +11,7 @@ from uuid import uuid4
 from cachetools import LRUCache
 
 from trident.states.backing_map import Codec, IBackingMap
-from trident.states.snapshottable import TupleCollectionMap
+from trident.states.opaque import OpaqueMap
 from trident.states.stack import MapStateFactory
 from trident.states.url_errors import StateURLError
 from trident.states.urls import StateURL
@@ -163,7 +163,7 @@ def from_url(url: StateURL) -> MapStateFactory:
     return MapStateFactory(store, options.kind, **options.state)
 
 
-class MemoryMapState(TupleCollectionMap):
+class MemoryMapState(OpaqueMap):
     """A map, a single value and a collection of tuples, in memory of the driver's process.
 
     What it holds lives as long as the process. Made by its :class:`Factory`.
@@ -199,10 +199,10 @@ class MemoryMapState(TupleCollectionMap):
             partitionIndex: int = 0,
             numPartitions: int = 1,
         ) -> MemoryMapState:
-            return MemoryMapState(self.makeMap())
+            return MemoryMapState(self.open())
 
 
-class LRUMemoryMapState(TupleCollectionMap):
+class LRUMemoryMapState(OpaqueMap):
     """The same, bounded: it *forgets* the keys used longest ago, and counts them from nothing.
 
     Right for answers about what happens now, wrong for totals.
@@ -239,4 +239,4 @@ class LRUMemoryMapState(TupleCollectionMap):
             partitionIndex: int = 0,
             numPartitions: int = 1,
         ) -> LRUMemoryMapState:
-            return LRUMemoryMapState(self.makeMap())
+            return LRUMemoryMapState(self.open())

@@ -12,7 +12,7 @@ from trident.states.map_state import Key
 from trident.states.nontransactional import NonTransactionalMap
 from trident.states.opaque import OpaqueMap
 from trident.states.serializers import JSONSerializer, Serializer
-from trident.states.snapshottable import GLOBAL_KEY, SnapshottableMap, TupleCollectionMap
+from trident.states.snapshottable import GLOBAL_KEY, SnapshottableMap
 from trident.states.state import StateFactory
 from trident.states.stored_map import StoredMap
 from trident.states.storm import StormMap
@@ -232,23 +232,24 @@ class MapStateFactory(StateFactory):
         numPartitions: int = 1,
     ) -> SnapshottableMap:
         """Open the store and return the state, for the calling process."""
-        inner = self.makeMap()
-        lists = Ability.LIST in abilities(inner.backing)
         stores_key: Key = getattr(self.store, "snapshot_key", GLOBAL_KEY)
-        key = stores_key if self.snapshot_key is None else self.snapshot_key
-        return (TupleCollectionMap if lists else SnapshottableMap)(inner, key)
+        state = self.makeMap()
+        state.key = stores_key if self.snapshot_key is None else self.snapshot_key
+        return state
 
     def makeMap(self) -> StoredMap:
-        """Open the store and return the bare map state over its layers."""
+        """Return the same, with its single value where trident has it by default."""
+        backing = self.open()
+        if self.written_by == "storm":
+            return StormMap(self.kind, backing, self.serializer)
+        return _MAPS[self.kind](backing, self.serializer)
+
+    def open(self) -> IBackingMap:
+        """Open the store and return its map, in the layers that were asked for."""
         backing = self.store.open()
         if self.max_get or self.max_put:
             backing = MicroBatchMap(backing, self.max_get, self.max_put)
-        if self.written_by == "storm":
-            return StormMap(self.kind, backing, self.serializer)
-        return _MAPS[self.kind](CountedMap(self._cached(backing)), self.serializer)
-
-    def _cached(self, backing: IBackingMap) -> IBackingMap:
         fenced = Ability.FENCED in abilities(backing)
         if self.cache_size and self.hosted == "driver" and fenced:
-            return CachedMap(backing, self.cache_size)
-        return backing
+            backing = CachedMap(backing, self.cache_size)
+        return CountedMap(backing)

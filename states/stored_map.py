@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,10 +12,11 @@ from trident.states.committed import CommittedReads, read_committed
 from trident.states.control import Control, ControlRecord
 from trident.states.cut import Cut
 from trident.states.errors import StaleBatchError, StateError
-from trident.states.keys import encode_keys
+from trident.states.keys import decode_key, encode_key, encode_keys
 from trident.states.kinds.kind import Kind
-from trident.states.map_state import Key, MapState, RemovableMapState
+from trident.states.map_state import Key
 from trident.states.serializers import JSONSerializer, Serializer
+from trident.states.snapshottable import SnapshottableMap
 from trident.states.stand_alone import begin_stand_alone
 from trident.states.state import Batch
 from trident.states.table.build import build
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from trident.states.stack import MapStateFactory
 
 
-class StoredMap(CommittedReads, MapState, RemovableMapState):
+class StoredMap(CommittedReads, SnapshottableMap):
     """A map state over a backing map. Updates are remembered and written once, by ``commit``.
 
     Lives in the process that updates or queries it and is used by one thread at a time. Inside a
@@ -50,6 +51,7 @@ class StoredMap(CommittedReads, MapState, RemovableMapState):
         able = abilities(backing)
         self.snapshots = Ability.SNAPSHOT in able
         self.removes = Ability.REMOVE in able
+        self.lists = Ability.LIST in able
         self.tables = build(backing, self.kept_as, serializer or JSONSerializer())
         self._attempt: Attempt | None = None
         self._stand_alone = False
@@ -186,19 +188,49 @@ class StoredMap(CommittedReads, MapState, RemovableMapState):
         asked = list(keys)
         return read_committed([("", self)], lambda views: views[0].multiGet(asked))
 
+    def get(self) -> Any:
+        """Return the single value; None where there is none."""
+        [value] = self.multiGet([self.key])
+        return value
+
+    def update(self, updater: ValueUpdater) -> Any:
+        """Update the single value and return the new one."""
+        [value] = self.multiUpdate([self.key], [updater])
+        return value
+
+    def set(self, value: Any) -> None:
+        """Replace the single value; None removes it."""
+        self.multiPut([self.key], [value])
+
+    def getTuples(self) -> Iterator[tuple[Any, ...]]:
+        """Return ``(*key fields, value)`` of every key, where the store lists its entries.
+
+        Raises
+        ------
+        StateError
+            When it doesn't.
+        """
+        for key, value in self.entries():
+            if value is not None:
+                yield *decode_key(key), value
+
+    def check_single(self) -> None:
+        """Raise where entries are in the store, and the single value is not among them.
+
+        Asked once, where Storm's state is taken over: it would be counted from nothing.
+        """
+        found = self.backing.occupant()
+        if found is None or self.tables.reading.read([encode_key(self.key)])[0] is not None:
+            return
+        raise StateError(
+            f"state {self.control.place}: an aggregate without groups goes on from the entry "
+            f"{self.key[0]!r}, which is not there, but {found} is. Give the key that Storm's "
+            "globalKey named: snapshot_key="
+        )
+
     def committed(self, cut: Cut) -> CommittedMap:
         """Return a view as of `cut`; :func:`~trident.states.read_committed` makes the cut."""
-        return CommittedMap(self, cut)
-
-    def values_at(self, keys: Sequence[bytes], cut: Cut) -> list[Any]:
-        """Return the values of encoded `keys` as of `cut`, past any cache."""
-        return self.kept_as.read(self.tables.reading.read(keys), cut)
-
-    def entries_at(self, cut: Cut) -> list[tuple[bytes, Any]]:
-        """Return all encoded keys and their values as of `cut`."""
-        found = self.tables.reading.entries()
-        values = self.kept_as.read([entry for _, entry in found], cut)
-        return [(key, value) for (key, _), value in zip(found, values, strict=True)]
+        return CommittedMap(self.tables.reading, self.kept_as, self.key, cut)
 
     def entries(self) -> list[tuple[bytes, Any]]:
         """Return all encoded keys and values: with what is pending inside a batch."""

@@ -14,7 +14,6 @@ from trident.states.kinds.opaque import OpaqueEntries, OpaqueKind, OpaqueValue
 from trident.states.kinds.transactional import TransactionalValue
 from trident.states.map_state import MapState
 from trident.states.serializers import Serializer
-from trident.states.snapshottable import SnapshottableMap
 from trident.states.state import Batch
 from trident.states.stored_map import StoredMap
 from trident.states.values import StateType, Token
@@ -75,32 +74,31 @@ def give_back(
     >>> counts.backing.multiGet([b"dog 2"])
     [OpaqueValue(txid=1, attempt=0, curr=2, prev=2)]
     """
-    stored_map = state.inner if isinstance(state, SnapshottableMap) else state
-    if not isinstance(stored_map, StoredMap):
+    if not isinstance(state, StoredMap):
         raise StateError(f"give_back: {type(state).__name__} is no map over a store")
-    control, able = stored_map.control, abilities(stored_map.backing)
+    control, able = state.control, abilities(state.backing)
     if Ability.LIST not in able:
         raise StateError(
             f"state {control.place} can't be given back: its store lists no entries, so those of "
             "failed attempts can't be found. Copy what you know the keys of, or count anew."
         )
-    record = _settled(stored_map, control.expect(), in_flight)
+    record = _settled(state, control.expect(), in_flight)
     if record is None:
         return 0
     control.replace(record)
-    table = stored_map.tables.writing
+    table = state.tables.writing
     table.begin(record)
     entries = table.entries()
     cut = Cut.after(record.committed, record.token.txid, record.exceptions).endless()
-    values = stored_map.kept_as.read([entry for _, entry in entries], cut)
+    values = state.kept_as.read([entry for _, entry in entries], cut)
     changed = [
         (key, value)
         for (key, entry), value in zip(entries, values, strict=True)
         if not _is_storms(entry, value, txid, record)
     ]
     for start in range(0, len(changed), _AT_ONCE):
-        _rewrite(stored_map, changed[start : start + _AT_ONCE], txid, record)
-    stored_map.backing.persist()
+        _rewrite(state, changed[start : start + _AT_ONCE], txid, record)
+    state.backing.persist()
     return len(changed)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trident.states.backing_map import IBackingMap
+from trident.states.backing_map import Ability, IBackingMap, abilities
 from trident.states.control import ControlRecord
 from trident.states.errors import StaleBatchError, StateError, StateUnavailableError
 from trident.states.table.table import Table
@@ -44,6 +44,12 @@ class CheckedTable(Table):
         return ()
 
     def entries(self) -> Sequence[tuple[Any, Any]]:
+        if Ability.LIST not in abilities(self._store):
+            raise StateError(
+                f"{self.where or 'the store of this state'} can't list its entries; look up keys, "
+                "or keep the state in a store that lists: in memory, in SQLite, or in one Redis "
+                "server under a prefix"
+            )
         return self._store.entries()
 
     def _check(self) -> None:

@@ -385,13 +385,23 @@ def test_keys_may_be_exchanged_as_fields() -> None:
 
 
 def test_a_state_keeps_a_single_value_beside_its_keys() -> None:
-    state = SnapshottableMap(OpaqueMap(DictMap()))
+    state = OpaqueMap(DictMap())
     state.beginCommit(1)
     assert state.update(CombinerValueUpdater(Count(), 5)) == 5
     state.multiPut([("a",)], [1])
     state.commit(1)
     assert state.get() == 5
-    assert get(state, "a") == [1]
+    assert get(state, "a", "$GLOBAL$") == [1, 5]
+
+
+def test_the_single_value_may_have_another_key() -> None:
+    state = OpaqueMap(DictMap())
+    assert SnapshottableMap(state, ("total", 1)) is state
+    state.beginCommit(1)
+    state.set(5)
+    state.commit(1)
+    assert state.multiGet([("total", 1), ("$GLOBAL$",)]) == [5, None]
+    assert isinstance(state, SnapshottableMap)
 
 
 def test_factories_pickle_and_share_a_memory_by_id() -> None:
