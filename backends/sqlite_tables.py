@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from operator import itemgetter
 from typing import Any, cast
 
 import orjson
@@ -114,11 +115,12 @@ class Table:
 
     def values(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Return the values that `rows`, without their keys, keep; a row of nulls is absent."""
-        columns = list(zip(*rows, strict=True))
-        if any(bytes in set(map(type, column)) for column in columns):
-            columns = [restored(column, self.serializer) for column in columns]
+        kind = KINDS[self.kind]
+        kept = map(itemgetter, range(kind.tokens, len(kind.columns)))
+        if any(bytes in set(map(type, map(part, rows))) for part in kept):
+            columns = [restored(column, self.serializer) for column in zip(*rows, strict=True)]
             rows = list(zip(*columns, strict=True))
-        return KINDS[self.kind].of_rows(rows)
+        return kind.of_rows(rows)
 
     def _found(
         self, connection: sqlite3.Connection, keys: Sequence[bytes]

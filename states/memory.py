@@ -61,7 +61,7 @@ class MemoryMap(IBackingMap):
     def multiGet(self, keys: Sequence[bytes]) -> list[Any]:
         get = self._database.entries.get
         with self._database.lock:
-            return [get(key) for key in keys]
+            return list(map(get, keys))
 
     def multiPut(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:
         with self._database.lock:
