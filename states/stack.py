@@ -185,9 +185,10 @@ class MapStateFactory(StateFactory):
 
     @property
     def buckets(self) -> int | None:
-        """Of how many parts the store is made, ``crc32(encoded key)`` modulo which tells a key's.
+        """Into how many parts the store divides its keys; None where it has one.
 
-        None where that is of no concern; the shuffle before an update keeps each part in one task.
+        A key is in part ``crc32(encoded key) % buckets``. The shuffle before an update gives each
+        part to one task.
         """
         return getattr(self.store, "buckets", None)
 

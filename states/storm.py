@@ -161,7 +161,8 @@ def _rewrite(
     ]
     if dead:
         table.remove(dead)
-    table.read(keys)  # where a write is compared with what was read
+    if table.refuses:
+        table.read(keys)  # a write is compared with what was read
     if table.write(keys, entries):
         raise StaleBatchError(record.token)
 

@@ -25,6 +25,7 @@ from trident.states import (
     CorruptStateError,
     CountedMap,
     FailedException,
+    IBackingMap,
     LineageError,
     LongOverflowError,
     LRUMemoryMapState,
@@ -45,7 +46,9 @@ from trident.states import (
     Token,
     TransactionalMap,
     ValueUpdater,
+    WrappedMap,
     decode_key,
+    encode_key,
     encode_keys,
 )
 from trident.states.control import ControlRecord
@@ -449,6 +452,55 @@ def test_only_a_state_that_one_process_writes_under_the_fence_is_cached() -> Non
     assert kinds("driver") == {CountedMap, CachedMap, MicroBatchMap, FencedMap}
     assert kinds("driver", DictMap) == {CountedMap, MicroBatchMap, DictMap}
     assert kinds("executor") == {CountedMap, MicroBatchMap, FencedMap}
+
+
+@pytest.mark.parametrize("store", [DictMap, EntryMap, VersionedMap])
+def test_a_cache_over_a_store_without_the_fence_keeps_nothing(store: type[DictMap]) -> None:
+    cache = CachedMap(store(), 9)
+    state = OpaqueMap(cache)
+    for txid in (1, 2):
+        put(state, txid, a=txid)
+    assert (cache.hits, cache.misses) == (0, 0)
+
+
+def test_a_layer_below_another_wrapper_is_refused() -> None:
+    with pytest.raises(StateError, match="CachedMap lies below another wrapper of the map"):
+        OpaqueMap(WrappedMap(CachedMap(FencedMap(), 9)))
+
+
+def test_entries_that_were_refused_in_one_part_of_a_call_are_computed_again() -> None:
+    shared = EntryMap()
+    state = NonTransactionalMap(MicroBatchMap(shared, max_get=1, max_put=2))
+    state.beginCommit(1)
+    state.multiCombine([b"a", b"b", b"c"], [1, 2, 3], Count())
+    shared.stored |= {b"b": b"100", b"c": b"200"}
+    state.commit(1)
+    assert get(state, "a", "b", "c") == [1, 102, 203]
+
+
+@pytest.mark.parametrize("layer", [CountedMap, MicroBatchMap])
+def test_keys_as_fields_pass_a_refusing_store_and_layers(layer: type[IBackingMap]) -> None:
+    class ConditionalFieldsMap(EntryMap):
+        codec = None
+
+    shared = ConditionalFieldsMap()
+    state = NonTransactionalMap(layer(shared))  # type: ignore[call-arg]
+    state.beginCommit(1)
+    state.multiCombine([encode_key((True,)), encode_key((2,))], [1, 2], Count())
+    shared.stored[(2,)] = 100
+    state.commit(1)
+    assert state.multiGet([(True,), (2,)]) == [1, 102]
+
+
+def test_a_key_that_a_batch_looked_up_is_compared_with_what_its_update_read() -> None:
+    shared = EntryMap()
+    state = NonTransactionalMap(shared)
+    state.beginCommit(1)
+    state.multiCombine([b"a"], [1], Count())
+    shared.stored[b"a"] = b"100"
+    assert get(state, "a", "b") == [1, None]
+    state.commit(1)
+    assert get(state, "a") == [101]
 
 
 def test_a_cache_that_is_left_out_says_why() -> None:
