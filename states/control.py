@@ -257,12 +257,21 @@ class Control:
         stored, found = self._read()
         if found is not None and not found.is_unused:
             raise LineageError(self.place, found.lineage, record.lineage)
-        self._create(record, stored)
+        self._tell(record, stored)
 
-    def _create(self, record: ControlRecord, stored: bytes | None) -> None:
-        if not self._backing.putControl(record.encode(), stored):
+    def _tell(self, record: ControlRecord, stored: bytes | None) -> None:
+        """Put a record that begins nothing, where `stored` is still there.
+
+        A store of several parts refuses it where one of them is further: where an earlier run
+        died in the middle of a begin, or another part has lost its end. The next begin, whose
+        token is above them all, brings them together.
+        """
+        if (
+            not self._backing.putControl(record.encode(), stored)
+            and self._backing.getControl() != stored
+        ):
             raise StateUnavailableError(
-                self.place, "its control record changed while the run started", "Start again."
+                self.place, "its control record changed while the run began", "Start again."
             )
 
     def replace(self, record: ControlRecord) -> None:
@@ -415,10 +424,7 @@ class Control:
         check(found)
         if found is None or found.is_free_for(committed.lineage):
             self.check_vacant()
-            return self._create(committed.waiting(), stored)
+            return self._tell(committed.waiting(), stored)
         caught_up = replace(committed, token=found.token, ready=found.ready)
-        is_behind = found.lineage != committed.lineage or found.committed < committed.committed
-        if is_behind and not self._backing.putControl(caught_up.encode(), stored):
-            raise StateUnavailableError(
-                self.place, "its control record changed while the run began", "Start again."
-            )
+        if found.lineage != committed.lineage or found.committed < committed.committed:
+            self._tell(caught_up, stored)

@@ -186,6 +186,9 @@ class StormControl(Control):
                 f"{found.lineage}. Read it without written_by=storm."
             )
 
+    def check_begun(self) -> None:
+        self.expect()
+
     def begin(self, *_: Any, **__: Any) -> NoReturn:
         raise self._read_only()
 

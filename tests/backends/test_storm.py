@@ -121,13 +121,17 @@ class TestBeforeATakeOver:
                 count(url, "dog", tmp_path / str(adopt), adopt=adopt)
         assert sorted(client.keys()) == [b"cat", b"dog"]
 
+    @pytest.mark.parametrize("mode", ["opaque", "transactional", "nontransactional"])
     def test_what_was_taken_over_is_not_read_as_storms(
-        self, server: RedisServer, client: Redis, tmp_path: Path
+        self, server: RedisServer, client: Redis, tmp_path: Path, mode: str
     ) -> None:
         client.mset(STORMS["opaque"])
         count(f"{server.url}?prefix=", "dog", tmp_path, adopt={"base": 9})
-        with pytest.raises(StateError, match="taken over from Storm.*without written_by=storm"):
-            seen(f"{server.url}?prefix=&written_by=storm", "dog")
+        state = state_from_url(f"{server.url}?prefix=&written_by=storm&mode={mode}").makeState()
+        for _ in range(2):
+            with pytest.raises(StateError, match="taken over from Storm.*without written_by=storm"):
+                state.multiGet([("dog",)])
+        state.close()
 
 
 class TestASingleValue:

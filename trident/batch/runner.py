@@ -151,7 +151,7 @@ class BatchRunner:
         StateUnavailableError, LogUnavailableError
             When a store or the log's disk is away.
         """
-        opened = opening_entry(
+        entry = opening_entry(
             self._log,
             self.group,
             self._states,
@@ -160,12 +160,12 @@ class BatchRunner:
             clock=clock,
             adopt=adopt,
         )
-        first = self._states.accept(opened, accept_loss)
+        first = self._states.accept(entry, accept_loss)
         self._writer.begin(first)
         is_new = first.number == 1 or first.committed == first.base > 0
         if is_new and not first.adopted:
             self._states.own(first, self._states.controls)
-        self._states.own(first, opened.states.keys() - first.states.keys())
+        self._states.own(first, [name for name, held in first.accepted.items() if held is None])
         try:
             self._states.catch_up(first)
         except StaleBatchError:
@@ -361,11 +361,13 @@ class BatchRunner:
             steps.done("ready")
         reached("before commit", token)
         txid, attempt = token
+        begun_states = self._states.controls if to_run else {}
         self._append(
             query_id=query_id,
-            states={**entry.states, **dict.fromkeys(self._states.controls, token)}
-            if to_run
-            else entry.states,
+            states={**entry.states, **dict.fromkeys(begun_states, token)},
+            accepted={
+                name: held for name, held in entry.accepted.items() if name not in begun_states
+            },
             metadata={**entry.metadata, **planned, **check_metadata(work.emitted_metadata)},
             planned=None,
             begun=Token(txid + 1, 0),
