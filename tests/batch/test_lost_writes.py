@@ -201,7 +201,8 @@ def test_a_loss_after_an_accepted_one_is_an_error(held: int, later: int | None) 
     life.server.entries = dict(kept[held])
     start(life, count=5).run(Words(CountingEngine(life.state), ""))
     life.server.entries = dict(kept[later])
-    with pytest.raises((RewoundStateError, LostStateError), match=f"accept_loss={{'count': {held}}}"):
+    accepting = f"accept_loss={{'count': {held}}}"
+    with pytest.raises((RewoundStateError, LostStateError), match=accepting):
         start(life)
     start(life, count=held)
 
@@ -213,9 +214,10 @@ def test_an_acceptance_survives_a_driver_that_dies_before_the_store_is_told(
     open_runner(log, whole).run(Words(CountingEngine(whole), "a"))
     for key, entry in whole.backing.entries():
         without_record.backing.multiPut([key], [entry])
-    with monkeypatch.context() as patched, pytest.raises(ZeroDivisionError):
+    with monkeypatch.context() as patched:
         patched.setattr(GroupStates, "own", lambda *_: 1 / 0)
-        open_runner(log, without_record, accept_loss={"count": 1})
+        with pytest.raises(ZeroDivisionError):
+            open_runner(log, without_record, accept_loss={"count": 1})
     runner = open_runner(log, without_record)
     runner.run(Words(CountingEngine(without_record), "a"))
     assert counts(without_record, "a") == [2]
