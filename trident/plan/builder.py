@@ -148,9 +148,6 @@ def _factory(call: str, given: object) -> StateFactory:
     if isinstance(given, type):
         advice = "Pass an instance of it, such as MemoryMapState.Factory() or opaque(path)."
         raise OperationTypeError(what, f"the class {given.__qualname__}", (), advice)
-    if type(given).__name__ == "TridentState":
-        advice = "A state has one update; merge() the streams first and persist once."
-        raise OperationTypeError(what, "a state that is updated already", (), advice)
     advice = (
         'Use MemoryMapState.Factory(), a URL such as "sqlite:counts.db", or a backend such as '
         "trident.backends.sqlite.opaque(…)."

@@ -30,7 +30,6 @@ from trident.operations import (
     StateUpdater,
 )
 from trident.plan.origin import Origin
-from trident.plan.types import typed_outputs
 from trident.plan.validate import (
     check_aggregate_shape,
     check_keys,
@@ -244,7 +243,7 @@ class EachNode(StepNode):
     @cached_property
     def fields(self) -> Fields:
         inputs = self.parent.fields.select(self.inputs)
-        return self.parent.fields + typed_outputs(self.outputs, self.function.infer_types(inputs))
+        return self.parent.fields + self.outputs.with_types(self.function.infer_types(inputs))
 
     @cached_property
     def facts(self) -> Facts:
@@ -534,7 +533,7 @@ class StateQueryNode(StepNode):
     def fields(self) -> Fields:
         inputs = self.parent.fields.select(self.inputs)
         types = self.function.infer_state_types(inputs, self.state.fields)
-        return self.parent.fields + typed_outputs(self.outputs, types)
+        return self.parent.fields + self.outputs.with_types(types)
 
     @cached_property
     def facts(self) -> Facts:
@@ -568,7 +567,7 @@ class MergeNode(Node):
         first = self.merged[0].fields
         columns = zip(*(node.fields.types.values() for node in self.merged), strict=True)
         common = [types[0] if len(set(types)) == 1 else None for types in columns]
-        return typed_outputs(self.outputs or Fields(*first.names), common)
+        return (self.outputs or Fields(*first.names)).with_types(common)
 
     @cached_property
     def facts(self) -> Facts:
@@ -612,9 +611,8 @@ def _replaced(
 ) -> Fields:
     inferred = function.infer_types(before)
     if outputs is not None:
-        return typed_outputs(outputs, inferred)
-    kept = typed_outputs(Fields.typed((name, None) for name in before), inferred)
-    return typed_outputs(kept, list(before.types.values()))
+        return outputs.with_types(inferred)
+    return Fields(*before.names).with_types(inferred).with_types(before.types.values())
 
 
 def _check_aggregate(node: AggregateNode | PartitionAggregateNode) -> None:
@@ -628,7 +626,7 @@ def _check_aggregate(node: AggregateNode | PartitionAggregateNode) -> None:
 def _aggregated(node: AggregateNode | PartitionAggregateNode) -> Fields:
     before = node.parent.fields
     types = node.aggregator.infer_types(before.select(node.inputs))
-    return before.select(node.group or Fields()) + typed_outputs(node.outputs, types)
+    return before.select(node.group or Fields()) + node.outputs.with_types(types)
 
 
 def _grouped_by(group: Fields | None, inputs: Fields) -> Fields:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-_API = (
-    *("trident.topology", "trident.stream", "trident.grouped", "trident.aggregatable"),
-    *("trident.stateful", "trident.trident_state"),
-)
+_API = ("trident.topology", "trident.stream")
 
 
 @dataclass(frozen=True)
