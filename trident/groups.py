@@ -1,4 +1,4 @@
-"""What every engine needs to start a batch group: its states, as objects, and its schemas."""
+"""The states of a batch group or query, as objects in this process."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any
 from trident.batch.states import BatchState
 from trident.plan.nodes import (
     Node,
-    SourceNode,
     StateQueryNode,
     StateUpdateNode,
     StaticStateNode,
 )
-from trident.plan.plan import BatchGroup
 from trident.state_updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
 from trident.states.backing_map import layers
 from trident.states.cached import CachedMap
@@ -98,17 +96,3 @@ def counted(states: Iterable[State]) -> tuple[int, int, int]:
             if isinstance(layer, CachedMap):
                 hits += layer.hits
     return read, written, hits
-
-
-def schemas(group: BatchGroup) -> dict[str, str]:
-    """The schema of each stream, by its id, as the log keeps it, with an output mode of its own.
-
-    Spout groups have one log whichever engine runs them, so that this is for all engines.
-    """
-    return {source.stream_id: _schema(source) for source in group.sources}
-
-
-def _schema(source: SourceNode) -> str:
-    fields = source.fields.types.items()
-    text = ", ".join(f"{name} {kind}" if kind else name for name, kind in fields)
-    return text if source.output_mode == "append" else f"{text}; {source.output_mode}"

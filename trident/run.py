@@ -79,6 +79,10 @@ class GroupRun(ABC):
         return done
 
     @abstractmethod
+    def start(self) -> Self:
+        """Begin to make batches; called once, by who made it."""
+
+    @abstractmethod
     def request_stop(self) -> None:
         """Ask for the end after the batch under way; doesn't wait."""
 

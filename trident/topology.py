@@ -17,15 +17,15 @@ from trident.plan.explain import explain
 from trident.plan.mermaid import to_mermaid
 from trident.plan.nodes import DRPCNode, Kind, MergeNode, OutputMode, StaticStateNode
 from trident.plan.plan import Plan
-from trident.plan.start import check_start
+from trident.plan.start import check_start, warn
+from trident.start_options import OnFailure, StartOptions, Trigger
 from trident.states.state import StateLike
 from trident.stream import Stream, TridentState, check_not_updated
-from trident.trigger import Trigger
 
 if TYPE_CHECKING:
     from trident.batch.adoption import Adopt
-    from trident.batch.failures import OnFailure
     from trident.run import Run
+    from trident.start import Engine
 
 _logger = logging.getLogger("trident")
 
@@ -234,29 +234,38 @@ class TridentTopology:
                 "with a checkpoint and states of its own."
             )
             raise PlanError("start: this topology runs already", "", (), advice)
-        plan = self.plan()
-        check_start(
-            *(plan, spark, checkpoint, trigger, retries, on_failure, patience, adopt, accept_loss)
+        options = StartOptions(
+            checkpoint=checkpoint,
+            trigger=trigger,
+            retries=retries,
+            on_failure=on_failure,
+            patience=patience,
+            adopt=adopt,
+            accept_loss=accept_loss,
         )
-        options: dict[str, Any] = {
-            "checkpoint": checkpoint,
-            "trigger": trigger,
-            "retries": retries,
-            "on_failure": on_failure,
-            "patience": patience,
-            "adopt": adopt,
-            "accept_loss": accept_loss,
-        }
+        plan = self.plan()
+        check_start(plan, options)
         try:
-            if spark is None:
-                from trident.local.start import start as start_local
+            from trident.start import start  # what declares a topology needs no engine
 
-                self._run = start_local(plan, **options)
-            else:
-                from trident.spark.start import start as start_on_spark  # pyspark is optional
-
-                self._run = start_on_spark(plan, spark, **options)
+            engine = _engine(plan, spark)
+            warn(plan, options)
+            self._run = start(plan, engine, options)
         except TridentError as error:
             _logger.debug("the topology does not start", exc_info=True)
             raise without_frames(error) from error.__cause__
         return self._run
+
+
+def _engine(plan: Plan, spark: Any) -> Engine[Any]:
+    """What runs the plan: Spark with a session, else this process."""
+    if spark is None:
+        from trident.local.start import LocalEngine
+
+        return LocalEngine(plan)
+    if not hasattr(spark, "createDataFrame"):
+        advice = "Write start(spark, checkpoint=…), or start(checkpoint=…) to run without Spark."
+        raise OperationTypeError("start: no SparkSession is", repr(spark), (), advice)
+    from trident.spark.start import SparkEngine  # pyspark is optional
+
+    return SparkEngine(plan, spark)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from trident.batch.adoption import Adopt
 from trident.batch.errors import BatchFailedError, BatchInterruptedError
-from trident.batch.failures import DroppedWork, FailurePolicy, OnFailure
+from trident.batch.failures import DEFAULT_POLICY, DroppedWork, FailurePolicy
 from trident.batch.opening import Clock, opening_entry
 from trident.batch.outage import Outage
 from trident.batch.outcome import Outcome
@@ -58,22 +58,15 @@ class BatchRunner:
         The group's id.
     source : str
         How errors name the log of what makes the batches.
-    retries : int
-        How often a failed batch is tried again before ``on_failure`` decides.
-    on_failure : str
-        ``"stop"`` keeps the batch for the next start; ``"dead-letter"`` commits it without
-        updating any state and goes on, for opaque maps only.
-    backoff : float
-        Seconds before the first retry; doubled for each further one, 10 at most.
-    patience : float
-        How many seconds a batch waits for a store, or the log's disk, that is away.
+    policy : FailurePolicy
+        What becomes of a failed batch, and how long one waits for a store that is away.
     stopping : threading.Event
         Set by who stops the run: ends every wait.
 
     Raises
     ------
     FailurePolicyError
-        When `retries`, `on_failure` or `patience` can't be, or not with these states.
+        When `policy` can't be followed with these states.
 
     Notes
     -----
@@ -99,10 +92,7 @@ class BatchRunner:
         *,
         group: str,
         source: str = "the source",
-        retries: int = 3,
-        on_failure: OnFailure = "stop",
-        backoff: float = 0.1,
-        patience: float = 600.0,
+        policy: FailurePolicy = DEFAULT_POLICY,
         stopping: threading.Event | None = None,
     ) -> None:
         self.group = group
@@ -111,7 +101,7 @@ class BatchRunner:
         self._writer = LogWriter(log)
         self._states = GroupStates(states)
         self._source = source
-        self._policy = FailurePolicy(retries, on_failure, backoff, patience)
+        self._policy = policy
         self._policy.check(self._states)
         self._failed = False
 
