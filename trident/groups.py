@@ -65,8 +65,8 @@ def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
     return {
         node.state.name: BatchState(
             state.control,
-            getattr(state, "kind", None),
-            getattr(state, "check_single", None) if isinstance(node.updater, _SINGLE) else None,
+            state.kind,
+            state.check_single if isinstance(node.updater, _SINGLE) else None,
         )
         for node, state in states.items()
         if isinstance(node, StateUpdateNode)

@@ -77,10 +77,8 @@ class Builder:
         name = name or spec.name or "_".join(outputs) or "state"
         _check_partitions(call, spec.requiredNumPartitions)
         self._check_name(call, name)
-        factory = _factory(call, spec.stateFactory)
-        named = getattr(factory, "named", None)
-        factory = named(name) if callable(named) else factory
-        self._check_identity(call, name, identity_of(factory))
+        factory = _factory(call, spec.stateFactory).named(name)
+        self._check_identity(call, name, factory.identity)
         return StateDeclaration(name, factory, spec.requiredNumPartitions)
 
     def check_stream_id(self, call: str, stream_id: object) -> str:
@@ -121,7 +119,7 @@ class Builder:
 
     def _check_identity(self, call: str, name: str, identity: tuple[str, ...] | None) -> None:
         for node in self._states():
-            if identity is not None and identity_of(node.state.factory) == identity:
+            if identity is not None and node.state.factory.identity == identity:
                 place = " · ".join(part for part in identity if part)
                 what = f"{call}: state {name!r} would be kept where {node.state.name!r} already is:"
                 advice = (
@@ -131,12 +129,6 @@ class Builder:
 
     def _states(self) -> list[StateUpdateNode | StaticStateNode]:
         return [n for n in self.nodes if isinstance(n, StateUpdateNode | StaticStateNode)]
-
-
-def identity_of(factory: StateFactory) -> tuple[str, ...] | None:
-    """(store, database, prefix) where a factory tells; two states must differ in it."""
-    identity = getattr(factory, "identity", None)
-    return tuple(identity) if identity is not None else None
 
 
 def _factory(call: str, given: object) -> StateFactory:

@@ -10,7 +10,6 @@ from trident.errors import FieldError, OperationTypeError
 from trident.fields import Fields
 from trident.operations import QueryFunction
 from trident.plan.conversions import conversion, new_name
-from trident.plan.guarantee import map_type
 from trident.plan.nodes import DRPCNode, Node, StateQueryNode, StateUpdateNode, StaticStateNode
 from trident.plan.plan import ancestors
 from trident.rows import operation_name
@@ -44,7 +43,7 @@ def check_queryable(
     asked, name = function.queries, operation_name(function)
     if asked is None:
         return
-    kind = map_type(state.state)
+    kind = state.state.factory.map_type
     if asked == "getTuples" and kind is not None and Ability.LIST not in abilities_of(kind):
         what = f"{call}: {name} needs a state that can list; {state.state.name!r} is kept in a"
         raise OperationTypeError(what, kind.__name__, (), _LISTS)
@@ -102,18 +101,19 @@ def check_made(query: StateQueryNode) -> None:
 
     Makes it, on the driver, and closes it again.
     """
-    declaration, asked = query.state.state, query.function.queries
-    known = map_type(declaration) if asked == "getTuples" else made_state(declaration.factory)
+    declared, asked = query.state.state, query.function.queries
+    factory = declared.factory
+    known = factory.map_type if asked == "getTuples" else made_state(factory)
     if asked is None or known is not None:
         return
-    made = declaration.factory.makeState({}, None, 0, 1)
+    made = factory.makeState({}, None, 0, 1)
     try:
         if not hasattr(made, asked):
-            name = operation_name(query.function)
-            what = f"start: at {query.origin}, {name} needs a state with {asked}(), "
+            function = operation_name(query.function)
+            what = f"start: at {query.origin}, {function} needs a state with {asked}(), "
             found = f"found {type(made).__name__}"
             advice = _LISTS if asked == "getTuples" else "Use the query that fits the state."
-            raise OperationTypeError(f"{what}{found} in state", declaration.name, (), advice)
+            raise OperationTypeError(f"{what}{found} in state", declared.name, (), advice)
     finally:
         made.close()
 

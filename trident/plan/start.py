@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 
 from trident.errors import GuaranteeWarning, PlanError, UsageError
-from trident.plan.guarantee import guarantee, kept_as, map_type
+from trident.plan.guarantee import guarantee
 from trident.plan.nodes import StateQueryNode, StateUpdateNode
 from trident.plan.plan import Plan
 from trident.plan.queries import check_made
@@ -45,10 +45,8 @@ def check_losses(plan: Plan, losses: Mapping[str, int]) -> None:
 def check_states(plan: Plan) -> None:
     """Every state can be had, as far as it can tell without connecting, and can be queried so."""
     for state in plan.states:
-        check_place = getattr(state.state.factory, "check_place", None)
         try:
-            if callable(check_place):
-                check_place()
+            state.state.factory.check_place()
         except UsageError as error:
             what, *rest = error.args
             raise PlanError(f"start: state {state.state.name!r}: {what}", *rest) from error
@@ -60,7 +58,7 @@ def check_states(plan: Plan) -> None:
 def check_dead_letter(plan: Plan) -> None:
     """Only opaque maps can take back what a batch has written so far."""
     for node in plan.nodes:
-        if isinstance(node, StateUpdateNode) and kept_as(node.state) is not StateType.OPAQUE:
+        if isinstance(node, StateUpdateNode) and node.state.factory.kind is not StateType.OPAQUE:
             what = 'start: on_failure="dead-letter" needs opaque maps; not so is the state'
             advice = 'Use on_failure="stop", or keep the state in an opaque map.'
             raise PlanError(what, node.state.name, (), advice)
@@ -87,7 +85,7 @@ def warn_forgetful(plan: Plan) -> None:
     """Say which states end with this process, unlike the checkpoint."""
     for node in plan.nodes:
         if isinstance(node, StateUpdateNode):
-            kind = map_type(node.state)
+            kind = node.state.factory.map_type
             if kind is not None and not kind.lasts:
                 text = (
                     f"state {node.state.name!r} is in memory and ends with this process, but the "

@@ -168,4 +168,4 @@ def _may_differ(source: SourceNode) -> bool:
 
 def is_on_driver(state: StateDeclaration) -> bool:
     """Whether a state is updated in the driver's process, and so can only be reached there."""
-    return getattr(state.factory, "hosted", "executor") == "driver"
+    return state.factory.hosted == "driver"
