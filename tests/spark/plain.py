@@ -36,7 +36,7 @@ def main(folder: Path, pythons: dict[str, str]) -> None:
         topology = TridentTopology()
         words = topology.newStream("lines", source).each(field, inverse, "word string")
         words.groupBy("word").persistentAggregate(
-            sqlite.opaque(folder / f"{name}.db"), Count(), "count"
+            sqlite.opaque(folder / f"{name.replace('/', '_')}.db"), Count(), "count"
         )
         try:
             with topology.start(spark, folder / name, trigger="available") as run:
