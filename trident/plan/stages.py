@@ -83,12 +83,17 @@ def exchange(node: Node) -> str:
 
 def is_keyed(node: StateUpdateNode) -> bool:
     """Whether the step directly before brings the tuples of a key into one partition."""
-    before = node.parent
-    while isinstance(before, HintNode | NameNode):
-        before = before.parent
+    before = unlabelled(node.parent)
     if isinstance(before, AggregateNode):
         return True
     return isinstance(before, PartitionNode) and before.how in ("partitionBy", *_ONE_PARTITION)
+
+
+def unlabelled(node: Node) -> Node:
+    """The step that makes a step's tuples: hints and labels hand on what they get."""
+    while isinstance(node, HintNode | NameNode):
+        node = node.parent
+    return node
 
 
 def combines_first(node: AggregateNode) -> bool:

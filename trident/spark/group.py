@@ -22,7 +22,7 @@ from trident.plan.nodes import (
 )
 from trident.plan.plan import BatchGroup, Plan, ancestors
 from trident.plan.rewrites.prune import needed_fields
-from trident.plan.stages import stages
+from trident.plan.stages import stages, unlabelled
 from trident.spark.natives import makes_rows
 from trident.spark.steps import Place
 
@@ -108,7 +108,7 @@ class GroupPlan:
         return tuple(
             node
             for node in self.nodes
-            if not self.consumers(node) and not isinstance(_unlabelled(node), _PLAIN)
+            if not self.consumers(node) and not isinstance(unlabelled(node), _PLAIN)
         )
 
     def kept_of(self, update: StateUpdateNode) -> tuple[int, ...] | None:
@@ -119,7 +119,7 @@ class GroupPlan:
 
     def before_hints(self, update: StateUpdateNode) -> Node:
         """The step before an update that isn't a hint or a label."""
-        return _unlabelled(update.parent)
+        return unlabelled(update.parent)
 
     def aggregate_before(self, update: StateUpdateNode) -> AggregateNode | None:
         """The aggregate that only this update takes, if there is one directly before it."""
@@ -153,12 +153,6 @@ class GroupPlan:
                 break
             node = after
         return node
-
-
-def _unlabelled(node: Node) -> Node:
-    while isinstance(node, HintNode | NameNode):
-        node = node.parent
-    return node
 
 
 def _may_differ(source: SourceNode) -> bool:
