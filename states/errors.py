@@ -115,8 +115,9 @@ class LineageError(StateError):
 
     template = (
         "state {state} belongs to another checkpoint: its lineage is {found}, this "
-        "checkpoint's is {expected}. To continue that state here, start with "
-        "adopt=<path of the old checkpoint>, or where that is gone "
+        "checkpoint's is {expected}. If a run of that checkpoint is alive, stop it. To continue "
+        "that state, start with that checkpoint, or here with adopt=<its path>, or where it is "
+        "gone, or there was none, with "
         "adopt={{'lineage': '{found}', 'in_flight': 'committed' or 'burn'}}; to begin anew, "
         "give the state another name or empty its store (in memory: make a new Factory)."
     )
@@ -145,8 +146,9 @@ class LostStateError(StateError):
             )
         return (
             f"{_placed(self)} is lost: the log says that batch {self.listed.txid} was stored "
-            "there, but the store holds no control record. Restore the store from a backup that is "
-            f"at least as new; or {_accepting(self.state, self.listed)}"
+            "there, but the store holds no control record. If the prefix= or the place of the "
+            "state was changed, give the old one. Otherwise restore the store from a backup that "
+            f"is at least as new; or {_accepting(self.state, self.listed)}"
         )
 
 
@@ -202,6 +204,21 @@ class UnownedStateError(StateError):
         "among the values, of plain values any number from 1 (docs/protocol.md, \"Storm's "
         'state"). Otherwise give the state another prefix, or remove what is there; if its '
         "control record was lost, restore the store from a backup."
+    )
+
+
+@dataclass(eq=False, repr=False)
+class GivenBackError(StateError):
+    """The state was given back to Storm, and its control record says so still."""
+
+    state: str
+    """The state's name or place."""
+
+    template = (
+        "state {state} was given back to Storm, and its control record is still there. Delete that "
+        'first (docs/protocol.md, "Storm\'s state", says how). Then Storm may go on, readers open '
+        "the state with written_by=storm, and a topology takes it over again with a new checkpoint "
+        "and adopt={{'base': <Storm's last txid>}}."
     )
 
 
@@ -278,9 +295,9 @@ def _placed(error: LostStateError | RewoundStateError | LostWritesError | Copied
 def _accepting(state: str, lost: Token) -> str:
     """What goes on without the writes that a store has lost."""
     return (
-        f"accept the loss, and go on with what the store holds, with "
-        f"accept_loss={{{state!r}: {lost.txid}}}; or begin anew with an empty store and a new "
-        "checkpoint."
+        "accept the loss, and go on with what the store holds, without the batches it has lost, "
+        f"which don't run again: accept_loss={{{state!r}: {lost.txid}}}; or begin anew with an "
+        "empty store and a new checkpoint."
     )
 
 

@@ -121,13 +121,20 @@ class GroupStates:
         accepted = dict(entry.accepted)
         for name, control in self.controls.items():
             listed = self._claim(entry, name).listed
-            if listed is not None and losses.get(name) == listed.txid:
-                found = control.read()
-                try:
-                    self._judge(entry, name, found)
-                except (LostStateError, RewoundStateError, LostWritesError) as lost:
+            if listed is None or name not in losses:
+                continue
+            found = control.read()
+            try:
+                self._judge(entry, name, found)
+            except (LostStateError, RewoundStateError, LostWritesError) as lost:
+                if losses[name] == listed.txid:
                     _logger.warning("accepted: %s", lost)
                     accepted[name] = None if found is None or found.is_unused else found.token
+                else:
+                    _logger.warning(
+                        "accept_loss= names batch %d of the state %r; the loss is of batch %d",
+                        *(losses[name], name, listed.txid),
+                    )
         states = {name: token for name, token in entry.states.items() if name not in accepted}
         return replace(entry, states=states, accepted=accepted)
 
