@@ -86,7 +86,7 @@ class StoredMap(CommittedReads, SnapshottableMap):
         return MapStateFactory(OpenedStore(open, hosted, name), cls.kept_as.type, **options)
 
     @property
-    def kind(self) -> StateType:
+    def kind(self) -> StateType:  # type: ignore[override]
         """How values are kept."""
         return self.kept_as.type
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Literal, NoReturn
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
-from trident.states.control import Control, ControlRecord
+from trident.states.control import GIVEN_BACK, Control, ControlRecord
 from trident.states.cut import Cut
-from trident.states.errors import StaleBatchError, StateError
+from trident.states.errors import NoStateError, StaleBatchError, StateError
 from trident.states.kinds import KINDS
 from trident.states.kinds.opaque import OpaqueEntries, OpaqueKind, OpaqueValue
 from trident.states.kinds.transactional import TransactionalValue
@@ -17,9 +17,6 @@ from trident.states.serializers import Serializer
 from trident.states.state import Batch
 from trident.states.stored_map import StoredMap
 from trident.states.values import StateType, Token
-
-GIVEN_BACK = "given-back-to-storm"
-"""The lineage of a state that no topology may write any more."""
 
 _AT_ONCE = 10_000
 
@@ -82,7 +79,7 @@ def give_back(
             f"state {control.place} can't be given back: its store lists no entries, so those of "
             "failed attempts can't be found. Copy what you know the keys of, or count anew."
         )
-    record = _settled(state, control.expect(), in_flight)
+    record = _settled(state, control.last() or control.expect(), in_flight)
     if record is None:
         return 0
     control.replace(record)
@@ -170,6 +167,8 @@ def _rewrite(
 class StormControl(Control):
     """The control record that such a state has not: every entry counts, and no batch begins."""
 
+    _occupied = False
+
     def expect(self) -> None:
         """Return None: readers judge no entry.
 
@@ -177,6 +176,8 @@ class StormControl(Control):
         ------
         StateError
             When a topology has taken the state over: some entries may be of a batch under way.
+        NoStateError
+            When there is no entry, in a store that can tell; looked for until there is one.
         """
         found = self.read()
         if found is not None:
@@ -184,6 +185,13 @@ class StormControl(Control):
                 f"state {self.place} has been taken over from Storm: its lineage is "
                 f"{found.lineage}. Read it without written_by=storm."
             )
+        if not self._occupied and self.can_look:
+            if self.occupant() is None:
+                raise NoStateError(self.where, self._backing.prefix, self._backing.prefixes())
+            self._occupied = True
+
+    def check_begun(self) -> None:
+        self.expect()
 
     def begin(self, *_: Any, **__: Any) -> NoReturn:
         raise self._read_only()

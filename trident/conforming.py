@@ -99,7 +99,7 @@ class Conforming:
 
 
 def conforming(node: Node) -> Conforming | None:
-    """What checks the fields that a step makes; None where no type of them is checked."""
+    """The check of the fields that a step makes; None where none has a type that is checked."""
     made = node.facts.makes
     kinds = tuple(
         (name, kind) for name, kind in made.types.items() if kind and kind in PYTHON_TYPES

@@ -15,9 +15,8 @@ from trident.fields import Fields
 from trident.spouts.feeder import FeederBatchSpout
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.memory import MemoryMapState
-from trident.stream import Stream
+from trident.stream import Stream, TridentState
 from trident.topology import TridentTopology
-from trident.trident_state import TridentState
 
 
 def stream(topology: TridentTopology, fields: str, *rows: Any, id: str = "s") -> Stream:

@@ -26,7 +26,7 @@ from trident import (
 from trident.errors import FieldError, OperationTypeError
 from trident.spark import local_session
 from trident.spark.errors import SparkFailure, SparkSessionError
-from trident.spark.start import start
+from trident.spark.start import SparkEngine
 from trident.spouts.feeder import FeedError
 
 
@@ -101,7 +101,7 @@ def test_an_operation_that_cannot_be_sent_is_named_at_start(spark: SparkSession)
 def test_spark_connect_is_refused_by_name() -> None:
     session: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(SparkSessionError, match="Spark Connect"):
-        start(TridentTopology().plan(), session)
+        SparkEngine(TridentTopology().plan(), session)
 
 
 def test_a_type_that_spark_needs_and_nobody_tells_is_an_error_at_start(

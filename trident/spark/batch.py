@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from trident.batch.outcome import Outcome
-from trident.groups import StateNode
 from trident.plan.nodes import (
     AggregateNode,
     NewValuesNode,
@@ -20,6 +19,7 @@ from trident.plan.nodes import (
     StateUpdateNode,
 )
 from trident.plan.types import field_type
+from trident.plan_states import StateNode
 from trident.rows import Row
 from trident.spark.attempt import Attempt
 from trident.spark.block import Block, block_of_table
@@ -145,7 +145,7 @@ class SparkBatch:
         flow, steps = self._before(node)
         key = self._key(node)
         count = self._count(node) if key else 1
-        buckets = getattr(node.state.factory, "buckets", None)
+        buckets = node.state.factory.buckets
         if count == 1:
             flow = self._compiler.gathered(flow)
         elif buckets is not None or not self._is_grouped(node, count, flow):
@@ -223,7 +223,7 @@ class SparkBatch:
         needed = self._group.needed[node]
         carried = tuple(name for name in needed if name in node.parent.fields)
         step = QueryStep(lookup.place, lookup, node.state.state.factory, carried)
-        steady = updated and getattr(state, "kind", None) is StateType.OPAQUE
+        steady = updated and state.kind is StateType.OPAQUE
         flow = self._compiler.flow(node.parent).then(step, node, deterministic=steady)
         # What is read must be read before the update, which would otherwise come first.
         return flow if steady or not updated else self._compiler.kept(node, flow)
