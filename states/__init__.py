@@ -24,6 +24,7 @@ from trident.states.errors import (
     TridentError,
     UnownedStateError,
 )
+from trident.states.factory import MapStateFactory, Store
 from trident.states.keys import CONTROL_KEY, decode_key, encode_key, encode_keys
 from trident.states.kinds.opaque import OpaqueValue
 from trident.states.kinds.transactional import TransactionalValue
@@ -40,7 +41,6 @@ from trident.states.nontransactional import NonTransactionalMap
 from trident.states.opaque import OpaqueMap
 from trident.states.serializers import JSONSerializer, PickleSerializer, Serializer
 from trident.states.snapshottable import SnapshottableMap, TupleCollectionMap
-from trident.states.stack import MapStateFactory, Store
 from trident.states.state import Batch, ReadOnlyState, State, StateFactory, StateSpec
 from trident.states.storm import give_back
 from trident.states.table.cache import CachedMap

@@ -11,8 +11,8 @@ from uuid import uuid4
 from cachetools import LRUCache
 
 from trident.states.backing_map import Codec, IBackingMap
+from trident.states.factory import MapStateFactory
 from trident.states.opaque import OpaqueMap
-from trident.states.stack import MapStateFactory
 from trident.states.url_errors import StateURLError
 from trident.states.urls import StateURL
 

@@ -25,7 +25,7 @@ from trident.states.values import StateType, Token
 from trident.states.views import CommittedMap
 
 if TYPE_CHECKING:
-    from trident.states.stack import MapStateFactory
+    from trident.states.factory import MapStateFactory
 
 
 class StoredMap(CommittedReads, SnapshottableMap):
@@ -78,10 +78,10 @@ class StoredMap(CommittedReads, SnapshottableMap):
         name : str or None
             Which of several stores that `open` could make this is.
         options
-            Further parameters of :class:`~trident.states.stack.MapStateFactory`.
+            Further parameters of :class:`~trident.states.factory.MapStateFactory`.
         """
-        # The stack is built over this very class.
-        from trident.states.stack import MapStateFactory, OpenedStore
+        # The factory makes this very class.
+        from trident.states.factory import MapStateFactory, OpenedStore
 
         return MapStateFactory(OpenedStore(open, hosted, name), cls.kept_as.type, **options)
 

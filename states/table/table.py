@@ -42,7 +42,7 @@ class Table(ABC):
 
     @abstractmethod
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
-        """Store `entries`, none of which is None; return the keys whose entries were refused.
+        """Store `entries`; return the keys whose entries were refused.
 
         Raises
         ------

@@ -13,7 +13,7 @@ from tests.topologies.capture import Captured, captured_in
 from trident.errors import GuaranteeWarning
 from trident.run import Run
 from trident.spouts.feeder import FeederBatchSpout
-from trident.states.stack import MapStateFactory
+from trident.states.factory import MapStateFactory
 from trident.stream import Stream
 from trident.topology import TridentTopology
 

@@ -1,4 +1,4 @@
-"""The factory of map states, and the only place that stacks their layers."""
+"""The factory of map states, and what it needs of a store."""
 
 from __future__ import annotations
 
