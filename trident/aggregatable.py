@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, overload
 
 from trident.arguments import as_instance, split_arguments
@@ -191,10 +192,11 @@ class Aggregatable(ABC):
             aggregator=combiner,
             outputs=outputs,
         )
+        own = _copy(combiner)
         updater = (
-            CombinerAggStateUpdater(combiner)
+            CombinerAggStateUpdater(own)
             if self._group is None
-            else MapCombinerAggStateUpdater(combiner, self._group, outputs.names[0])
+            else MapCombinerAggStateUpdater(own, self._group, outputs.names[0])
         )
         return self._builder.add(
             StateUpdateNode,
@@ -236,3 +238,12 @@ class Aggregatable(ABC):
             outputs=before.select(group) + typed_outputs(outputs, reducer.infer_types(seen)),
             group=self._group,
         )
+
+
+def _copy(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
+    """A combiner for the update alone, as what one step prepares is no other's; the same one where
+    it can't be copied."""
+    try:
+        return deepcopy(combiner)
+    except Exception:
+        return combiner

@@ -255,8 +255,9 @@ class SparkBatch:
     def _local(self, types: Mapping[str, str], rows: Sequence[Row], place: Place) -> Flow:
         """Rows of the driver as a flow."""
         schema = self._schemas.of(types)
-        names = tuple(types)
-        columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+        if not types:
+            rows = [(None,)] * len(rows)  # they count all the same
+        columns = zip(*rows, strict=True) if rows else ((),) * len(schema.arrow)
         arrays = [
             array_of(list(values), field, place, self._task)
             for values, field in zip(columns, schema.arrow, strict=True)
