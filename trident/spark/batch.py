@@ -108,7 +108,10 @@ class SparkBatch:
         assert isinstance(node, NewValuesNode)
         flow = self._update(node.parent)
         assert flow is not None
-        return flow
+        hinted = self._group.hint(node)
+        if hinted is None or hinted <= flow.partitions:
+            return flow
+        return replace(flow, frame=flow.frame.repartition(hinted), partitions=hinted)
 
     # Updates.
 
