@@ -12,7 +12,7 @@ from trident.fields import Fields
 from trident.plan.describe import describe
 from trident.plan.nodes import Node
 from trident.rows import Row
-from trident.value_types import PYTHON_TYPES, conformed, fits
+from trident.value_types import conformed, fits, python_type
 
 Column = Callable[[str], Sequence[Any]]
 """From the name of a field to its values, one for each tuple."""
@@ -101,7 +101,5 @@ class Conforming:
 def conforming(node: Node) -> Conforming | None:
     """The check of the fields that a step makes; None where none has a type that is checked."""
     made = node.facts.makes
-    kinds = tuple(
-        (name, kind) for name, kind in made.types.items() if kind and kind in PYTHON_TYPES
-    )
+    kinds = tuple((name, kind) for name, kind in made.types.items() if kind and python_type(kind))
     return Conforming(describe(node), made.names, kinds) if kinds else None

@@ -219,10 +219,8 @@ def _dealt(rows: Rows, count: int) -> Partitions:
 
 
 def _merged(parents: Sequence[Partitions], count: int) -> Partitions:
-    return [
-        [row for parent in parents if index < len(parent) for row in parent[index]]
-        for index in range(count)
-    ]
+    partitions = [rows for parent in parents for rows in parent]
+    return partitions if len(partitions) == count else _dealt(gathered(partitions)[0], count)
 
 
 def _exchange(node: PartitionNode, count: int) -> Stage:

@@ -108,7 +108,10 @@ class SparkBatch:
         assert isinstance(node, NewValuesNode)
         flow = self._update(node.parent)
         assert flow is not None
-        return flow
+        hinted = self._group.hint(node)
+        if hinted is None or hinted <= flow.partitions:
+            return flow
+        return replace(flow, frame=flow.frame.repartition(hinted), partitions=hinted)
 
     # Updates.
 
@@ -255,8 +258,9 @@ class SparkBatch:
     def _local(self, types: Mapping[str, str], rows: Sequence[Row], place: Place) -> Flow:
         """Rows of the driver as a flow."""
         schema = self._schemas.of(types)
-        names = tuple(types)
-        columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+        if not types:
+            rows = [(None,)] * len(rows)  # they count all the same
+        columns = zip(*rows, strict=True) if rows else ((),) * len(schema.arrow)
         arrays = [
             array_of(list(values), field, place, self._task)
             for values, field in zip(columns, schema.arrow, strict=True)

@@ -82,15 +82,15 @@ class GroupPlan:
         return True
 
     def is_routed_later(self, node: PartitionNode) -> bool:
-        """Whether only a state update follows, which brings keys where they belong itself."""
+        """Whether no more follows than an update that brings keys where they belong itself."""
+        return node.how in ("partitionBy", "global", "batchGlobal") and self.only_updates(node)
+
+    def only_updates(self, node: Node) -> bool:
+        """Whether a step's output goes to one state update, and nowhere else."""
         after = self.consumers(node)
         while len(after) == 1 and isinstance(after[0], HintNode | NameNode):
             after = self.consumers(after[0])
-        return (
-            node.how in ("partitionBy", "global", "batchGlobal")
-            and len(after) == 1
-            and isinstance(after[0], StateUpdateNode)
-        )
+        return len(after) == 1 and isinstance(after[0], StateUpdateNode)
 
     @cached_property
     def queries(self) -> tuple[StateQueryNode, ...]:

@@ -43,6 +43,8 @@ class Lookup:
 
     def answers(self, state: State, block: Block, task: Task) -> list[list[Row]]:
         """The values that each row of a block is given, a list for each."""
+        if not block.length:
+            return []
         function, name = self.function, operation_name(self.function)
         given = made_tuples(function, self.inputs, block)
         view = as_before(state, task.record) if self.updated else state

@@ -72,7 +72,7 @@ class Update:
     def _applied(self, state: State, block: Block, task: Task) -> list[Row]:
         updater = self.updater
         if type(updater) is MapCombinerAggStateUpdater and isinstance(state, MapState):
-            with task.at(self.place):
+            with task.prepared(self.place, updater), task.at(self.place):
                 return self._combined(updater, state, block)
         collector = ListCollector(operation_name(updater), len(self.outputs))
         tuples = made_tuples(updater, self.inputs, block)
@@ -175,15 +175,14 @@ class UpdateKernel:
             state.close()
 
     def _new_values(self, made: list[Row], task: Task) -> Iterator[pa.RecordBatch]:
-        names = self.schema.names[:-1]
-        if not made or not names:
+        if not made:
             return
-        block = Block({}, dict(zip(names, zip(*made, strict=True), strict=True)), len(made))
-        schema = pa.schema(list(self.schema)[:-1])
-        makers = dict.fromkeys(names, self.update.place)
-        for batch in record_batches(block, schema, makers, task):
-            nulls = pa.nulls(batch.num_rows, pa.string())
-            yield pa.RecordBatch.from_arrays([*batch.columns, nulls], schema=self.schema)
+        # Where no field is needed the rows still count.
+        names = self.schema.names[:-1]
+        columns: dict[str, Sequence[Any]] = dict(zip(names, zip(*made, strict=True), strict=True))
+        columns[STATUS] = [None] * len(made)
+        makers = dict.fromkeys(self.schema.names, self.update.place)
+        yield from record_batches(Block({}, columns, len(made)), self.schema, makers, task)
 
 
 def whole(steps: Sequence[Step], given: Iterator[Block], task: Task) -> Block:
