@@ -1,6 +1,7 @@
-"""How aggregates reach a state: what ``persistentAggregate`` is made of.
+"""The updaters of ``persistentAggregate``: each adds the aggregates of a batch to a state.
 
-Engines may do the same in bulk (``multiCombine``, ``multiFold``); these are the definition.
+They define the result. An engine may call the state's bulk methods instead (``multiCombine``,
+``multiFold``), which give the same.
 """
 
 from __future__ import annotations

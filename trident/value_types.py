@@ -1,4 +1,4 @@
-"""Values against the declared type of their field; the same on every engine."""
+"""Whether values are of the declared type of their field; the same on every engine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEXT = ("char", "varchar")
 
 
 def value_sort(kind: str) -> object:
-    """What the values of a type are: their Python type, else the type's name without parameters.
+    """What the values of a type are compared as: their Python type, else the type's name alone.
 
     Equal values of one sort are one key, whatever their types: 1 is the same as long and as int.
 
@@ -35,11 +35,11 @@ def value_sort(kind: str) -> object:
 
 
 def conformed(operation: str, field: str, kind: str, values: Sequence[Any]) -> Sequence[Any]:
-    """A column that a step made, of its declared type; null fits every type.
+    """Check a column that a step made against its declared type, and convert what differs in form.
 
-    A whole number becomes a float where one is declared, so that its key is the same however it
-    was written, and numbers of other libraries become Python's. Nothing else is converted: a
-    float given for an integer would lose its fraction in silence.
+    Null fits every type. A whole number becomes a float where one is declared, so that its key is
+    the same however it was written, and numbers of other libraries become Python's. Nothing else
+    is converted: a float given for an integer would lose its fraction in silence.
 
     It looks at each distinct type only where all fit.
 
@@ -101,7 +101,7 @@ def misfit(operation: str, field: str, kind: str, value: object) -> EmittedValue
 
 
 def _converted(wanted: type, value: Any) -> Any:
-    """The value as the type, None where it is none."""
+    """The value converted to the type; None where it can't be."""
     if value is None or type(value) is wanted:
         return value
     if isinstance(value, bool):

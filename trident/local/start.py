@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trident.errors import PlanError
-from trident.groups import StateNode
 from trident.local.engine import LocalGroupEngine
 from trident.plan.describe import describe
 from trident.plan.nodes import NativeNode, SourceNode
 from trident.plan.plan import BatchGroup, Plan
+from trident.plan_states import StateNode
 from trident.start import Engine
 from trident.states.state import State
 

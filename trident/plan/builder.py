@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from trident.errors import DuplicateNameError, OperationTypeError, PlanError, described
 from trident.operations import Operation
+from trident.plan.call_site import caller
 from trident.plan.nodes import (
     DRPCNode,
     NativeNode,
@@ -19,7 +20,6 @@ from trident.plan.nodes import (
     StateUpdateNode,
     StaticStateNode,
 )
-from trident.plan.origin import caller
 from trident.plan.plan import Plan, ancestors
 from trident.rows import operation_name
 from trident.states.state import StateFactory, StateSpec
@@ -31,12 +31,15 @@ N = TypeVar("N", bound=Node)
 
 @dataclass
 class Builder:
-    """The only thing of a topology that changes: the list of its nodes, which only grows."""
+    """The nodes of a topology while it is declared: a list to which each call appends.
+
+    It is all of a topology that changes; the nodes, and the handles on them, are immutable.
+    """
 
     nodes: list[Node] = field(default_factory=list)
 
     def add(self, kind: type[N], /, **parts: Any) -> N:
-        """Make and keep a node; nothing is kept when it is wrong.
+        """Make a node and append it; a node that is wrong is not appended.
 
         Raises
         ------
@@ -51,7 +54,7 @@ class Builder:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Keep all nodes that are added within, or none when one of them is wrong."""
+        """Append all nodes that are added within, or none when one of them is wrong."""
         before = len(self.nodes)
         try:
             yield
@@ -165,7 +168,8 @@ def _check_partitions(call: str, required: object) -> None:
 
 
 def _check_roots(node: Node) -> None:
-    """A query is answered in one process and by itself: no other source, no state, no Spark."""
+    """Refuse what a query can't have: it is answered in one process, for one request, so that it
+    joins no other stream, updates no state and uses no Spark."""
     roots = [root for root in ancestors(node) if not root.parents]
     queries = [root for root in roots if isinstance(root, DRPCNode)]
     call = node.origin.call
@@ -183,14 +187,14 @@ def _check_roots(node: Node) -> None:
 
 
 def _check_shared_batches(plan: Plan, node: Node) -> None:
-    """A step may join only streams whose batches one clock, and one query of Spark's, can make."""
+    """Refuse a step that joins streams which can't share batches."""
     if len(node.parents) > 1 or isinstance(node, StateQueryNode):
         _check_clocks(plan, node)
         _check_output_modes(plan, node)
 
 
 def _check_clocks(plan: Plan, node: Node) -> None:
-    """Streaming DataFrames and spouts make their batches apart."""
+    """Streams that share batches have one clock: Spark's, or our loop over spouts."""
     for group in plan.groups:
         frames = [s.stream_id for s in group.sources if s.clock == "dataframe"]
         spouts = [s.stream_id for s in group.sources if s.clock == "spout"]
@@ -204,7 +208,7 @@ def _check_clocks(plan: Plan, node: Node) -> None:
 
 
 def _check_output_modes(plan: Plan, node: Node) -> None:
-    """Streaming DataFrames that share batches are one query of Spark's, which has one mode."""
+    """Streaming DataFrames that share batches are one streaming query, which has one mode."""
     for group in plan.groups:
         if len({source.output_mode for source in group.sources}) > 1:
             modes = ", ".join(f"{each.stream_id}: {each.output_mode}" for each in group.sources)

@@ -1,4 +1,4 @@
-"""What a state is worth: how its stream replays a batch, against how its map keeps values."""
+"""What is guaranteed of a state, by how its stream replays a batch and how its map keeps values."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ class Guarantee:
 
     @property
     def exact(self) -> bool:
-        """Whether nothing is missing, as far as is known."""
+        """Whether the state is exact, as far as that is known."""
         return self.level in ("exactly once", "not known")
 
 
 def guarantee(plan: Plan, update: StateUpdateNode) -> Guarantee:
-    """The guarantee of one state, from the table above.
+    """The guarantee of one state, by the table above and by what its store leaves open.
 
     Parameters
     ----------
@@ -160,7 +160,8 @@ def _left_open(factory: StateFactory) -> str:
 
 
 def _annotated(make: Callable[..., Any]) -> type[IBackingMap] | None:
-    """The class of map that a function says it returns, where it says more than `IBackingMap`."""
+    """The class of map that a function is annotated to return, if that is more than the interface
+    `IBackingMap`."""
     made = return_annotation(make.func if isinstance(make, partial) else make)
     if isinstance(made, type) and issubclass(made, IBackingMap) and made is not IBackingMap:
         return made

@@ -29,7 +29,7 @@ from trident.operations import (
     ReducerAggregator,
     StateUpdater,
 )
-from trident.plan.origin import Origin
+from trident.plan.call_site import CallSite
 from trident.plan.validate import (
     check_aggregate_shape,
     check_keys,
@@ -81,12 +81,12 @@ class Node(ABC):
     ----------
     id : int
         Its place in the order of creation, unique in a topology.
-    origin : Origin
+    origin : CallSite
         The user's line that declared it.
     """
 
     id: int
-    origin: Origin
+    origin: CallSite
 
     def __post_init__(self) -> None:
         self.check()
@@ -109,17 +109,17 @@ class Node(ABC):
     @property  # that a cached_property is abstract would go unnoticed
     @abstractmethod
     def facts(self) -> Facts:
-        """What rewrites and engines go by."""
+        """What rewrites and engines need to know of the step; see `Facts`."""
 
     def takes(self, position: int, wanted: Iterable[str]) -> Iterable[str]:
-        """The fields it takes from one of its parents, for these output fields of its own.
+        """The fields of a parent that the step needs to deliver some of its own.
 
         Parameters
         ----------
         position : int
             Which parent, from 0.
         wanted : iterable of str
-            The output fields that later steps take.
+            The output fields that it has to deliver, as later steps take them.
         """
         facts = self.facts
         return (*facts.reads, *(name for name in wanted if name not in facts.makes))
@@ -161,7 +161,7 @@ class StateDeclaration:
     factory : StateFactory
         Makes the state; the name is already filled in as its prefix where it had none.
     required_partitions : int or None
-        The number of partitions it insists on.
+        The number of partitions that its `StateSpec` requires.
     """
 
     name: str
@@ -597,7 +597,7 @@ class HintNode(StepNode):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class NameNode(StepNode):
-    """Labels the steps up to here in plans and progress."""
+    """A label for the steps up to here, in plans and progress."""
 
     label: str
 

@@ -38,8 +38,8 @@ def check_queryable(
     inputs: Fields,
     state: StateUpdateNode | StaticStateNode,
 ) -> None:
-    """The state offers what the query asks, and a key is like the state's: as many fields, and
-    of the same types as far as they are known."""
+    """Refuse a query that can't be answered: the state has to offer the method that the query
+    calls, and the key as many fields as the state's, of the same types as far as they are known."""
     asked, name = function.queries, operation_name(function)
     if asked is None:
         return
@@ -69,8 +69,8 @@ def check_queryable(
 
 
 def _check_key_types(call: str, stream: Node, inputs: Fields, state: str, key: Fields) -> None:
-    """No field of the key has another type than the state's: keys are compared with their types,
-    so that nothing would ever be found."""
+    """Refuse a key of other types than the state's: keys are compared with their types, so that
+    such a key would never be found."""
     asked = stream.fields.select(inputs)
     pairs = zip(asked.types.items(), key.types.items(), strict=True)
     for position, ((name, found), (field, wanted)) in enumerate(pairs, 1):
@@ -97,9 +97,10 @@ def _converted(stream: Node, inputs: Fields, name: str, field: str, wanted: str)
 
 
 def check_made(query: StateQueryNode) -> None:
-    """At start: the state offers what the query asks, where only the made one can tell.
+    """At start: refuse a query of a state that, once it is made, lacks the method it calls.
 
-    Makes it, on the driver, and closes it again.
+    For states of which nothing more was known when the query was declared. The state is made on the
+    driver for this, and closed again.
     """
     declared, asked = query.state.state, query.function.queries
     factory = declared.factory
@@ -119,9 +120,9 @@ def check_made(query: StateQueryNode) -> None:
 
 
 def made_state(factory: StateFactory) -> type[State] | None:
-    """The class a factory makes, where its annotation says more than ``State``.
+    """The class of state that ``makeState`` is annotated to return; None where that is `State`.
 
-    What it makes may be a subclass, so that it may well be able to list its tuples.
+    What is made may be of a class below it, which can do more, as list its tuples.
     """
     try:
         made = typing.get_type_hints(type(factory).makeState).get("return")

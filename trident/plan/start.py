@@ -43,7 +43,8 @@ def check_losses(plan: Plan, losses: Mapping[str, int]) -> None:
 
 
 def check_states(plan: Plan) -> None:
-    """Every state can be had, as far as it can tell without connecting, and can be queried so."""
+    """Every state is in a place where it can be, as far as is known without connecting, and offers
+    what is queried of it."""
     for state in plan.states:
         try:
             state.state.factory.check_place()
@@ -56,7 +57,8 @@ def check_states(plan: Plan) -> None:
 
 
 def check_dead_letter(plan: Plan) -> None:
-    """Only opaque maps can take back what a batch has written so far."""
+    """Refuse dead letters where a given-up batch would leave what it wrote: in all but opaque
+    maps."""
     for node in plan.nodes:
         if isinstance(node, StateUpdateNode) and node.state.factory.kind is not StateType.OPAQUE:
             what = 'start: on_failure="dead-letter" needs opaque maps; not so is the state'
@@ -72,7 +74,7 @@ def warn(plan: Plan, options: StartOptions) -> None:
 
 
 def warn_inexact(plan: Plan) -> None:
-    """Say which states can't be exact, and what would be."""
+    """Warn of states that can't be exact, and say what would be."""
     for node in plan.nodes:
         if isinstance(node, StateUpdateNode):
             found = guarantee(plan, node)
@@ -82,7 +84,7 @@ def warn_inexact(plan: Plan) -> None:
 
 
 def warn_forgetful(plan: Plan) -> None:
-    """Say which states end with this process, unlike the checkpoint."""
+    """Warn of states that end with this process, while the checkpoint goes on."""
     for node in plan.nodes:
         if isinstance(node, StateUpdateNode):
             kind = node.state.factory.map_type

@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from trident.batch.outcome import Outcome
-from trident.groups import StateNode
 from trident.plan.nodes import (
     AggregateNode,
     NewValuesNode,
@@ -20,6 +19,7 @@ from trident.plan.nodes import (
     StateUpdateNode,
 )
 from trident.plan.types import field_type
+from trident.plan_states import StateNode
 from trident.rows import Row
 from trident.spark.attempt import Attempt
 from trident.spark.block import Block, block_of_table

@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Any
 
 from trident.fields import Fields
-from trident.groups import as_before
 from trident.operations import QueryFunction
+from trident.plan_states import as_before
 from trident.rows import ListCollector, Row, operation_name, retrieved
 from trident.spark.block import Block, columns_of
 from trident.spark.conforming import ConformStep

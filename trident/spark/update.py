@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from trident.batch.outcome import Outcome
 from trident.fields import Fields
-from trident.groups import counted
 from trident.operations import StateUpdater
+from trident.plan_states import counted
 from trident.rows import ListCollector, Row, operation_name
 from trident.spark.attempt import Attempt, Seal
 from trident.spark.block import Block, block_of_table, blocks

@@ -30,7 +30,7 @@ StateNode = StateUpdateNode | StaticStateNode
 
 
 def state_nodes(nodes: Iterable[Node]) -> tuple[StateNode, ...]:
-    """The states that steps update or query, each once, in order of creation."""
+    """The states that steps update or query, as the plan declares them, in order of creation."""
     found: set[StateNode] = set()
     for node in nodes:
         if isinstance(node, StateUpdateNode | StaticStateNode):
@@ -74,10 +74,10 @@ def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
 
 
 def as_before(state: State, record: ControlRecord) -> Any:
-    """What a query inside the batch reads of a state that the batch updates.
+    """What a query within a batch reads of a state that the same batch updates.
 
-    An opaque state shows as it was after the batch before; of any other there is one value only,
-    and never what an attempt that failed has not written.
+    Of a map of ours, the values as of the batch before, as far as its kind keeps them: an opaque
+    map does. A state that can't be read so is handed over as it is.
     """
     if isinstance(state, CommittedReads):
         return state.committed(Cut(record.token.txid - 1, _NO_HORIZON, record.exceptions))
