@@ -18,7 +18,7 @@ from trident.batch.outcome import Outcome
 from trident.batch.points import reached
 from trident.batch.progress import BatchProgress
 from trident.batch.states import BatchState, GroupStates
-from trident.batch.steps import Steps
+from trident.batch.stopwatch import Stopwatch
 from trident.batch.work import BatchWork
 from trident.log.entry import LogEntry, check_metadata
 from trident.log.errors import (
@@ -259,7 +259,7 @@ class BatchRunner:
         dead_letter = None
         outage = self._outage(token.txid)
         while True:
-            steps = Steps()
+            watch = Stopwatch()
             try:
                 if failed:
                     # Attempts and what their sources emit are not spent on a store that is away.
@@ -267,7 +267,7 @@ class BatchRunner:
                     self._patiently(token.txid, self._writer.next_attempt)
                     failed = False
                     token = self._entry.begun
-                ready, outcome = self._attempt(work, token, steps, digest, query_id)
+                ready, outcome = self._attempt(work, token, watch, digest, query_id)
                 break
             except StaleBatchError:
                 following = Token(token.txid, token.attempt + 1)
@@ -297,14 +297,14 @@ class BatchRunner:
                         raise BatchInterruptedError(self.group, token.txid) from failure
         outage.over()
         reached("after commit", token)
-        steps.done("commit")
+        watch.done("commit")
         if ready is not None:
             reached("before announce", token)
             self._announce(token.txid, lambda: self._states.announce(ready))
             reached("after announce", token)
-            steps.done("announce")
+            watch.done("announce")
         work.committed(token)
-        steps.done("acknowledge")
+        watch.done("acknowledge")
         return BatchProgress(
             self.group,
             token.txid,
@@ -313,7 +313,7 @@ class BatchRunner:
             keys_read=outcome.read,
             keys_written=outcome.written,
             cache_hits=outcome.cache_hits,
-            seconds={**steps.seconds, **outcome.seconds},
+            seconds={**watch.seconds, **outcome.seconds},
             dead_letter=dead_letter,
         )
 
@@ -321,7 +321,7 @@ class BatchRunner:
         self,
         work: BatchWork,
         token: Token,
-        steps: Steps,
+        watch: Stopwatch,
         digest: str | None,
         query_id: str | None,
     ) -> tuple[ControlRecord | None, Outcome]:
@@ -330,25 +330,25 @@ class BatchRunner:
             planned = work.plan(token.txid, entry.metadata)
             if planned is not None:
                 entry = self._append(planned=check_metadata(planned))
-            steps.done("plan")
+            watch.done("plan")
         planned = entry.planned or {}
         to_run = work.emit(token, {**entry.metadata, **planned})
-        steps.done("emit")
+        watch.done("emit")
         ready = None
         outcome = Outcome()
         if to_run:
             reached("before begin", token)
             begun = self._states.begin(entry)
             reached("after begin", token)
-            steps.done("begin")
+            watch.done("begin")
             reached("before write", token)
             outcome = work.run(begun)
             reached("after write", token)
-            steps.done("run")
+            watch.done("run")
             reached("before ready", token)
             ready = self._states.ready(begun)
             reached("after ready", token)
-            steps.done("ready")
+            watch.done("ready")
         reached("before commit", token)
         txid, attempt = token
         self._append(
