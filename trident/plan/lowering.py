@@ -45,9 +45,9 @@ from trident.plan.nodes import (
     PartitionNode,
     SourceNode,
     StateDeclaration,
+    StateNode,
     StateQueryNode,
     StateUpdateNode,
-    StaticStateNode,
 )
 from trident.plan.queries import check_queryable
 from trident.plan.validate import check_aggregate_shape, check_new_fields, check_selection
@@ -321,7 +321,7 @@ def partition_persist(
 def state_query(
     builder: Builder,
     parent: Node,
-    state: StateUpdateNode | StaticStateNode,
+    state: StateNode,
     arguments: Arguments,
 ) -> StateQueryNode:
     """``stateQuery(state, [inputs,] function, outputs)``."""

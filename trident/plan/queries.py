@@ -10,7 +10,7 @@ from trident.errors import FieldError, OperationTypeError
 from trident.fields import Fields
 from trident.operations import QueryFunction
 from trident.plan.conversions import conversion, new_name
-from trident.plan.nodes import DRPCNode, Node, StateQueryNode, StateUpdateNode, StaticStateNode
+from trident.plan.nodes import DRPCNode, Node, StateNode, StateQueryNode, StateUpdateNode
 from trident.plan.plan import ancestors
 from trident.rows import operation_name
 from trident.state_updaters import (
@@ -36,7 +36,7 @@ def check_queryable(
     function: QueryFunction[Any, Any],
     stream: Node,
     inputs: Fields,
-    state: StateUpdateNode | StaticStateNode,
+    state: StateNode,
 ) -> None:
     """Refuse a query that can't be answered: the state has to offer the method that the query
     calls, and the key as many fields as the state's, of the same types as far as they are known."""

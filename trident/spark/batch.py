@@ -15,11 +15,11 @@ from trident.plan.nodes import (
     NewValuesNode,
     Node,
     PartitionNode,
+    StateNode,
     StateQueryNode,
     StateUpdateNode,
 )
 from trident.plan.types import field_type
-from trident.plan_states import StateNode
 from trident.rows import Row
 from trident.spark.attempt import Attempt
 from trident.spark.block import Block, block_of_table
