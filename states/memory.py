@@ -11,8 +11,8 @@ from uuid import uuid4
 from cachetools import LRUCache
 
 from trident.states.backing_map import Codec, IBackingMap
-from trident.states.snapshottable import TupleCollectionMap
-from trident.states.stack import MapStateFactory
+from trident.states.factory import MapStateFactory
+from trident.states.opaque import OpaqueMap
 from trident.states.url_errors import StateURLError
 from trident.states.urls import StateURL
 
@@ -61,7 +61,7 @@ class MemoryMap(IBackingMap):
     def multiGet(self, keys: Sequence[bytes]) -> list[Any]:
         get = self._database.entries.get
         with self._database.lock:
-            return [get(key) for key in keys]
+            return list(map(get, keys))
 
     def multiPut(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:
         with self._database.lock:
@@ -168,7 +168,7 @@ def from_url(url: StateURL) -> MapStateFactory:
     return MapStateFactory(store, options.kind, **options.state)
 
 
-class MemoryMapState(TupleCollectionMap):
+class MemoryMapState(OpaqueMap):
     """A map, a single value and a collection of tuples, in memory of the driver's process.
 
     What it holds lives as long as the process. Made by its :class:`Factory`.
@@ -204,10 +204,10 @@ class MemoryMapState(TupleCollectionMap):
             partitionIndex: int = 0,
             numPartitions: int = 1,
         ) -> MemoryMapState:
-            return MemoryMapState(self.makeMap())
+            return MemoryMapState(self.open())
 
 
-class LRUMemoryMapState(TupleCollectionMap):
+class LRUMemoryMapState(OpaqueMap):
     """The same, bounded: it *forgets* the keys used longest ago, and counts them from nothing.
 
     Right for answers about what happens now, wrong for totals.
@@ -244,4 +244,4 @@ class LRUMemoryMapState(TupleCollectionMap):
             partitionIndex: int = 0,
             numPartitions: int = 1,
         ) -> LRUMemoryMapState:
-            return LRUMemoryMapState(self.makeMap())
+            return LRUMemoryMapState(self.open())

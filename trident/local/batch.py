@@ -10,8 +10,8 @@ from trident.failures import describe, operation_error
 from trident.plan.describe import describe as describe_step
 from trident.plan.nodes import Node, StateUpdateNode, StaticStateNode
 from trident.rows import Row
+from trident.states.cut import BatchMovedOn
 from trident.states.errors import FailedException, SerializationError, StateError
-from trident.states.resolution import BatchMovedOn
 from trident.states.state import State
 from trident.states.values import Token
 

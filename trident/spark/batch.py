@@ -33,7 +33,7 @@ from trident.spark.queries import Lookup, QueryStep, answered
 from trident.spark.schemas import Schemas, frame_of, quoted, selected
 from trident.spark.steps import Place, Step, Task
 from trident.spark.update import STATUS, Update, UpdateKernel, judged, whole
-from trident.states.stack import MapStateFactory
+from trident.states.factory import MapStateFactory
 from trident.states.state import State
 from trident.states.values import StateType
 
