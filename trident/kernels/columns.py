@@ -23,17 +23,24 @@ _NULL = type(None)
 Totals = dict[Hashable, Any]
 
 
-def words(function: object, block: Block, names: Sequence[str]) -> list[Sequence[Any]] | None:
-    """The items that a function makes of each tuple."""
+def items(function: object, block: Block, names: Sequence[str]) -> list[Any] | None:
+    """What a function makes of all tuples, one after the other."""
+    texts = _texts(function, block, names)
+    return None if texts is None else " ".join(filter(None, texts)).split()
+
+
+def lists(function: object, block: Block, names: Sequence[str]) -> list[Sequence[Any]] | None:
+    """What a function makes of each tuple."""
+    texts = _texts(function, block, names)
+    return None if texts is None else [text.split() if text else () for text in texts]
+
+
+def _texts(function: object, block: Block, names: Sequence[str]) -> Sequence[str | None] | None:
+    """What `Split` gets, where all of it is text or null."""
     if type(function) is not Split or len(names) != 1:
         return None
     texts = block.values(names[0])
-    kinds = set(map(type, texts))
-    if kinds <= {str}:
-        return list(map(str.split, texts))
-    if kinds <= {str, _NULL}:
-        return [() if text is None else text.split() for text in texts]
-    return None
+    return texts if set(map(type, texts)) <= {str, _NULL} else None
 
 
 def mask(filter: object, block: Block, names: Sequence[str]) -> list[bool] | None:

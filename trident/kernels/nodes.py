@@ -75,14 +75,14 @@ def final_step(node: FoldNode, operation: CombinerAggregator[Any], place: Place)
     return CombineStep(place, operation, group, Fields(*outputs), outputs, partial=True)
 
 
-def lookup(node: StateQueryNode, operation: Any, place: Place, needed: Iterable[str]) -> Lookup:
+def lookup_of(node: StateQueryNode, operation: Any, place: Place, needed: Iterable[str]) -> Lookup:
     """What the query of a node does."""
     carried = tuple(name for name in needed if name in node.parent.fields)
     inputs = node.parent.fields.select(node.inputs)
     return Lookup(place, operation, inputs, carried, node.outputs.names)
 
 
-def update(
+def update_of(
     node: StateUpdateNode, operation: Any, place: Place, kept: tuple[str, ...] | None
 ) -> Update:
     """What the update of a node does; see `Update` for what is `kept`."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 from trident.callables import CallableConsumer, CallableFilter, CallableFlatMap, CallableMap
 from trident.kernels import columns
@@ -32,20 +30,21 @@ class EachStep(BlockStep):
     outputs: tuple[str, ...]
 
     def apply(self, block: Block, task: Task) -> Block:
-        names, name = self.inputs.names, operation_name(self.operation)
-        made: dict[str, Sequence[Any]]
-        lists = columns.words(self.operation, block, names)
+        names = self.inputs.names
+        if not self.carried:
+            items = columns.items(self.operation, block, names)
+            if items is not None:
+                return Block({self.outputs[0]: items}, len(items))
+        lists = columns.lists(self.operation, block, names)
         if lists is not None:
             made = {self.outputs[0]: list(chain.from_iterable(lists))}
-        elif isinstance(self.operation, PlainFunction):
-            calls = Calls(self.place, names, block, task)
+            return block.repeated(list(map(len, lists)), self.carried).added(made)
+        if isinstance(self.operation, PlainFunction):
+            calls, name = Calls(self.place, names, block, task), operation_name(self.operation)
             lists = calls.lists(self.operation)
-            made = calls.flattened(name, lists, self.outputs)
-        else:
-            return self._collected(block, task)
-        if not self.carried:
-            return Block(made, sum(map(len, lists)))
-        return block.repeated(list(map(len, lists)), self.carried).added(made)
+            flat = calls.flattened(name, lists, self.outputs)
+            return block.repeated(list(map(len, lists)), self.carried).added(flat)
+        return self._collected(block, task)
 
     def _collected(self, block: Block, task: Task) -> Block:
         collector = ListCollector(operation_name(self.operation), len(self.outputs))

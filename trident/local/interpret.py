@@ -8,7 +8,7 @@ from typing import Any
 from trident.errors import PlanError
 from trident.kernels.block import NOTHING, Block, block_of, joined
 from trident.kernels.conforming import conform_step
-from trident.kernels.nodes import block_step, final_step, fold_step, lookup, update
+from trident.kernels.nodes import block_step, final_step, fold_step, lookup_of, update_of
 from trident.kernels.step import Step
 from trident.kernels.task import Task, place_of
 from trident.local.batch import Batch, Rows
@@ -207,7 +207,7 @@ class Program:
         kept = self._needed[node] if taken else None
 
         def run_of(operation: Any) -> Run:
-            made = update(node, operation, place, kept)
+            made = update_of(node, operation, place, kept)
 
             def run(block: Block, task: Task, batch: Batch) -> Block:
                 if not block.length:
@@ -260,7 +260,7 @@ def _checks(node: Node) -> list[Run]:
 
 def _query(node: StateQueryNode, operation: Any, needed: Iterable[str]) -> Run:
     place = place_of(node)
-    asks = lookup(node, operation, place, needed)
+    asks = lookup_of(node, operation, place, needed)
 
     def run(block: Block, task: Task, batch: Batch) -> Block:
         if not block.length:
