@@ -63,14 +63,27 @@ def mask(filter: object, block: Block, names: Sequence[str]) -> list[bool] | Non
     return None
 
 
-def totals(
-    combiner: object, keys: Sequence[Hashable], block: Block, names: Sequence[str]
-) -> Totals | None:
-    """The aggregate of each group's tuples."""
+def take_in(
+    combiner: object,
+    totals: Totals,
+    keys: Sequence[Hashable],
+    block: Block,
+    names: Sequence[str],
+) -> bool:
+    """Take tuples into the aggregates of their groups; False, and none taken in, without a form."""
     if type(combiner) is Count:
-        return Counter(keys)
+        counts = Counter(keys)
+        for key in counts.keys() & totals.keys():
+            counts[key] += totals[key]
+        totals.update(counts)
+        return True
     fold = _FOLDS.get(type(combiner))
-    return None if fold is None else fold(keys, block.values(names[0]))
+    # What was there already may be of another type, or make sums too large.
+    made = None if fold is None or totals else fold(keys, block.values(names[0]))
+    if made is None:
+        return False
+    totals.update(made)
+    return True
 
 
 def _sums(keys: Sequence[Hashable], values: Sequence[Any]) -> Totals | None:

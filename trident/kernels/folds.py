@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trident.fields import Fields
 from trident.kernels import columns
 from trident.kernels.block import Block, block_of
+from trident.kernels.columns import Totals
 from trident.kernels.keys import group_keys, key_columns, key_fields
 from trident.kernels.step import Step, made_tuples
 from trident.kernels.task import Task
@@ -42,7 +43,7 @@ class FoldStep(Step):
     inputs: Fields
     outputs: tuple[str, ...]
 
-    def _finished(self, totals: dict[Hashable, Any]) -> Iterator[Block]:
+    def _finished(self, totals: Totals) -> Iterator[Block]:
         if totals:
             made = {self.outputs[0]: list(totals.values())}
             yield Block({**key_columns(self.group, list(totals)), **made}, len(totals))
@@ -65,31 +66,27 @@ class CombineStep(FoldStep):
     zero: bool = True
 
     def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
-        totals: dict[Hashable, Any] = {}
+        totals: Totals = {}
         for block in blocks:
             if block.length:
-                totals = self._taken_in(totals, block, task)
+                self._take_in(totals, block, task)
         if self.zero and not self.group and not totals:
             with task.at(self.place):
                 totals[()] = self.operation.zero()
         yield from self._finished(totals)
 
-    def _taken_in(
-        self, totals: dict[Hashable, Any], block: Block, task: Task
-    ) -> dict[Hashable, Any]:
-        combine, names = self.operation.combine, self.inputs.names
+    def _take_in(self, totals: Totals, block: Block, task: Task) -> None:
         with task.at(self.place):
             keys = group_keys(block, self.group)
-        if not totals and not self.partial:
-            made = columns.totals(self.operation, keys, block, names)
-            if made is not None:
-                return made
+        names = self.inputs.names
+        if not self.partial and columns.take_in(self.operation, totals, keys, block, names):
+            return
+        combine = self.operation.combine
         pending = iter(self._given(block))
         with task.at(self.place, names, block, pending):
             values = pending if self.partial else map(self.operation.init, pending)
             for key, value in zip(keys, values, strict=True):
                 totals[key] = combine(totals[key], value) if key in totals else value
-        return totals
 
     def _given(self, block: Block) -> Sequence[Any]:
         if self.partial:
@@ -105,7 +102,7 @@ class ReduceStep(FoldStep):
 
     def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
         init, reduce = self.operation.init, self.operation.reduce
-        totals: dict[Hashable, Any] = {}
+        totals: Totals = {}
         if not self.group:
             with task.at(self.place):
                 totals[()] = init()
@@ -129,7 +126,7 @@ class AggregateStep(FoldStep):
         aggregator = self.operation
         collector = _GroupCollector(operation_name(aggregator), len(self.outputs))
         names = (*self.group, *self.outputs)
-        values: dict[Hashable, Any] = {}
+        values: Totals = {}
         if not self.group:
             with task.at(self.place):
                 values[()] = aggregator.init(task.batch, collector)
