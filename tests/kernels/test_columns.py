@@ -96,7 +96,7 @@ def test_aggregates(combiner: Any, group: tuple[str, ...], block: Block) -> None
 
 def totals(combiner: Any, values: Sequence[Any]) -> Any:
     """The aggregate of one group by columns; None where there is no form."""
-    made: columns.Totals = {}
+    made = columns.no_totals(combiner)
     block = Block({"a": values}, len(values))
     return made if columns.take_in(combiner, made, [0] * len(values), block, ["a"]) else None
 

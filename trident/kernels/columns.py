@@ -63,6 +63,11 @@ def mask(filter: object, block: Block, names: Sequence[str]) -> list[bool] | Non
     return None
 
 
+def no_totals(combiner: object) -> Totals:
+    """What `take_in` begins with."""
+    return Counter() if type(combiner) is Count else {}
+
+
 def take_in(
     combiner: object,
     totals: Totals,
@@ -71,11 +76,8 @@ def take_in(
     names: Sequence[str],
 ) -> bool:
     """Take tuples into the aggregates of their groups; False, and none taken in, without a form."""
-    if type(combiner) is Count:
-        counts = Counter(keys)
-        for key in counts.keys() & totals.keys():
-            counts[key] += totals[key]
-        totals.update(counts)
+    if isinstance(totals, Counter):
+        totals.update(keys)
         return True
     fold = _FOLDS.get(type(combiner))
     # What was there already may be of another type, or make sums too large.

@@ -66,7 +66,7 @@ class CombineStep(FoldStep):
     zero: bool = True
 
     def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
-        totals: Totals = {}
+        totals = columns.no_totals(self.operation)
         for block in blocks:
             if block.length:
                 self._take_in(totals, block, task)
