@@ -11,15 +11,18 @@ import pytest
 from trident import Count, Fields, Filter, Function, Split, TridentCollector, TridentTuple
 from trident.callables import CallableFunction
 from trident.failures import OperationError
+from trident.kernels.block import NOTHING
+from trident.kernels.folds import CombineStep
+from trident.kernels.keys import encoded_keys
+from trident.kernels.step import Step
+from trident.kernels.steps import EachStep, FilterStep
+from trident.kernels.task import Place
 from trident.spark.attempt import Attempt, Seal
-from trident.spark.block import OUTPUT_ROWS, Block, block_of_table
+from trident.spark.block import block_of_table
 from trident.spark.errors import SparkFailure
 from trident.spark.failures import StageFailure, of_spark, raised_in_stage
-from trident.spark.folds import CombineStep
-from trident.spark.kernels import Kernel
+from trident.spark.kernels import OUTPUT_ROWS, Kernel
 from trident.spark.schemas import ROW
-from trident.spark.steps import EachStep, FilterStep, Place, Step
-from trident.spark.update import encoded_keys
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException, StateUnavailableError
 from trident.states.keys import encode_keys
@@ -92,7 +95,7 @@ def test_what_explodes_leaves_in_bounded_batches() -> None:
 
 def test_partitions_combine_by_encoded_key() -> None:
     table = pa.table({"key": pa.array([0.0, -0.0, 1.5, None], pa.float64())})
-    count = CombineStep(PLACE, Count(), ("key",), Fields(), "n")
+    count = CombineStep(PLACE, Count(), ("key",), Fields(), ("n",))
     made = run([count], table, pa.field("key", pa.float64()), pa.field("n", pa.int64()))
     assert rows(made) == [(0.0, 2), (1.5, 1), (None, 1)]
 
@@ -160,7 +163,7 @@ def test_keys_are_encoded_as_a_column_as_one_by_one(keys: list[str | None]) -> N
 
 
 def test_no_keys_of_an_empty_block() -> None:
-    assert encoded_keys(Block({}, {"key": []}, 0), ("key",)) == []
+    assert encoded_keys(NOTHING, ("key",)) == []
 
 
 def test_an_error_whose_text_is_long_or_no_unicode_crosses_the_jvm() -> None:

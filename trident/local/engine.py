@@ -68,7 +68,7 @@ class LocalGroupEngine:
         sources: dict[Node, list[Row]] = {
             source: emitted.get(source.stream_id, []) for source in self._sources
         }
-        batch = Batch(record.token.txid, record.token, sources, queried, updated)
+        batch = Batch(record.token.txid, record, sources, queried, updated)
         self._program.run(batch)
         computed = perf_counter()
         for state in begun.values():
