@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, repeat
+from operator import itemgetter
 from threading import Lock
 from typing import Any, ClassVar, Literal
 from uuid import uuid4
@@ -12,16 +14,48 @@ from cachetools import LRUCache
 
 from trident.states.backing_map import Codec, IBackingMap
 from trident.states.factory import MapStateFactory
+from trident.states.kinds.opaque import OpaqueEntries, OpaqueValue
 from trident.states.opaque import OpaqueMap
 from trident.states.url_errors import StateURLError
 from trident.states.urls import StateURL
 
+_Row = tuple[int, int, Any, Any]
+_ABSENT: _Row = (0, 0, None, None)
+
 
 @dataclass(eq=False)
 class _Database:
+    """Entries, of which opaque ones are kept as plain tuples.
+
+    Python's garbage collector leaves plain tuples of numbers and strings alone, where it looks at
+    every named one again and again. Either of the two mappings is empty.
+    """
+
     entries: MutableMapping[bytes, Any]
+    rows: dict[bytes, _Row] = field(default_factory=dict)
     control: bytes | None = None
     lock: Lock = field(default_factory=Lock)
+
+    def get(self, keys: Sequence[bytes]) -> Sequence[Any]:
+        if not self.rows:
+            return list(map(self.entries.get, keys))
+        rows = list(map(self.rows.get, keys, repeat(_ABSENT)))
+        return OpaqueEntries(*(list(map(itemgetter(place), rows)) for place in range(4)))
+
+    def put(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:
+        if isinstance(values, OpaqueEntries) and not self.entries and type(self.entries) is dict:
+            columns = values.txids, values.attempts, values.currs, values.prevs
+            self.rows.update(zip(keys, zip(*columns, strict=True), strict=True))
+            return
+        if self.rows:
+            self.entries.update(self.items())
+            self.rows.clear()
+        self.entries.update(zip(keys, values, strict=True))
+
+    def items(self) -> list[tuple[bytes, Any]]:
+        if not self.rows:
+            return list(self.entries.items())
+        return [(key, OpaqueValue(*row)) for key, row in self.rows.items()]
 
 
 _DATABASES: dict[tuple[str, int, str], _Database] = {}
@@ -58,20 +92,19 @@ class MemoryMap(IBackingMap):
     def __reduce__(self) -> tuple[Any, ...]:
         return MemoryMap, self._place
 
-    def multiGet(self, keys: Sequence[bytes]) -> list[Any]:
-        get = self._database.entries.get
+    def multiGet(self, keys: Sequence[bytes]) -> Sequence[Any]:
         with self._database.lock:
-            return list(map(get, keys))
+            return self._database.get(keys)
 
     def multiPut(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:
         with self._database.lock:
-            self._database.entries.update(zip(keys, values, strict=True))
+            self._database.put(keys, values)
 
     def multiPutFenced(self, keys: Sequence[bytes], values: Sequence[Any], fence: bytes) -> bool:
         with self._database.lock:
             if self._database.control != fence:
                 return False
-            self._database.entries.update(zip(keys, values, strict=True))
+            self._database.put(keys, values)
             return True
 
     def multiRemoveFenced(self, keys: Sequence[bytes], fence: bytes) -> bool:
@@ -80,6 +113,7 @@ class MemoryMap(IBackingMap):
                 return False
             for key in keys:
                 self._database.entries.pop(key, None)
+                self._database.rows.pop(key, None)
             return True
 
     def getControl(self) -> bytes | None:
@@ -94,11 +128,12 @@ class MemoryMap(IBackingMap):
 
     def entries(self) -> list[tuple[bytes, Any]]:
         with self._database.lock:
-            return list(self._database.entries.items())
+            return self._database.items()
 
     def occupant(self) -> str | None:
         with self._database.lock:
-            return next((f"the entry {key!r}" for key in self._database.entries), None)
+            keys = chain(self._database.entries, self._database.rows)
+            return next((f"the entry {key!r}" for key in keys), None)
 
     def prefixes(self) -> list[str]:
         with _DATABASES_LOCK:

@@ -120,11 +120,7 @@ class CallableFilter(_Adapted, Filter):
     function: Callable[..., Any]
 
     def isKeep(self, tuple: TridentTuple) -> bool:
-        kept = self.function(*tuple)
-        if isinstance(kept, bool):
-            return kept
-        problem = f"returned {described(kept)}, where a filter returns a bool"
-        raise EmittedValueError(self.label, problem)
+        return checked_bool(self.label, self.function(*tuple))
 
 
 @dataclass(frozen=True)
@@ -170,6 +166,20 @@ class CallableConsumer(_Adapted, Consumer):
 
 
 _TUPLE: type[tuple[Any, ...]] = tuple  # the published argument name ``tuple`` hides it
+
+
+def checked_bool(operation: str, kept: object) -> bool:
+    """What a plain callable returned where a filter is due.
+
+    Raises
+    ------
+    EmittedValueError
+        For anything but a bool.
+    """
+    if isinstance(kept, bool):
+        return kept
+    problem = f"returned {described(kept)}, where a filter returns a bool"
+    raise EmittedValueError(operation, problem)
 
 
 def checked_iterable(operation: str, made: object) -> Iterable[Any]:

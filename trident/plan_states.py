@@ -6,12 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trident.batch.states import BatchState
-from trident.plan.nodes import (
-    Node,
-    StateQueryNode,
-    StateUpdateNode,
-    StaticStateNode,
-)
+from trident.plan.nodes import Node, StateNode, StateQueryNode, StateUpdateNode
 from trident.state_updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
 from trident.states.committed import CommittedReads
 from trident.states.control import ControlRecord
@@ -23,14 +18,12 @@ from trident.states.table.layered import layers
 
 _SINGLE = CombinerAggStateUpdater | ReducerAggStateUpdater
 
-StateNode = StateUpdateNode | StaticStateNode
-
 
 def state_nodes(nodes: Iterable[Node]) -> tuple[StateNode, ...]:
     """The states that steps update or query, as the plan declares them, in order of creation."""
     found: set[StateNode] = set()
     for node in nodes:
-        if isinstance(node, StateUpdateNode | StaticStateNode):
+        if isinstance(node, StateNode):
             found.add(node)
         elif isinstance(node, StateQueryNode):
             found.add(node.state)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trident.errors import EmittedValueError, described
-from trident.fields import Fields
 from trident.operations import (
-    Function,
     Operation,
-    PlainFunction,
     QueryFunction,
     TridentCollector,
 )
-from trident.tuples import tuple_type
 
 Row = tuple[Any, ...]
 
@@ -36,7 +32,9 @@ class ListCollector(TridentCollector):
         self._width = width
 
     def emit(self, values: Sequence[Any]) -> None:
-        self.rows.append(checked_row(self._operation, values, self._width))
+        if type(values) is not tuple or len(values) != self._width:
+            values = checked_row(self._operation, values, self._width)
+        self.rows.append(values)
 
 
 def checked_row(operation: str, values: object, width: int) -> Row:
@@ -116,28 +114,6 @@ def retrieved(
             "where batchRetrieve returns one for each, in order",
         )
     return results
-
-
-def expander(function: Function, inputs: Fields, outputs: Fields) -> Callable[[Row], list[Row]]:
-    """One way to call a function, whether it is a `Function` or a `PlainFunction`.
-
-    Returns
-    -------
-    callable
-        From the values of the input fields to the rows of output values.
-    """
-    name, width = operation_name(function), len(outputs)
-    if isinstance(function, PlainFunction):
-        expand = function.expand
-        return lambda values: checked_rows(name, expand(*values), width)
-    make: Callable[[Row], Any] = tuple if function.positional else tuple_type(inputs)
-
-    def collect(values: Row) -> list[Row]:
-        collector = ListCollector(name, width)
-        function.execute(make(values), collector)
-        return collector.rows
-
-    return collect
 
 
 def operation_name(operation: object) -> str:

@@ -15,9 +15,9 @@ from trident.batch.runner import BatchRunner
 from trident.batch.work import GroupEngine
 from trident.drpc.service import LocalDRPC
 from trident.log.checkpoint import Checkpoint, TemporaryCheckpoint, open_checkpoint
-from trident.plan.nodes import SourceNode
+from trident.plan.nodes import SourceNode, StateNode
 from trident.plan.plan import BatchGroup, Plan
-from trident.plan_states import StateNode, batch_states, close_states, make_states, state_nodes
+from trident.plan_states import batch_states, close_states, make_states, state_nodes
 from trident.run import GroupRun, Run
 from trident.start_options import StartOptions, Trigger
 from trident.states.state import State

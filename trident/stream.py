@@ -35,7 +35,7 @@ from trident.plan.nodes import (
     PartitionNode,
     PeekNode,
     ProjectNode,
-    StateUpdateNode,
+    StateNode,
     StaticStateNode,
 )
 from trident.plan.validate import check_keys, check_selection
@@ -496,7 +496,7 @@ class TridentState:
         The state's name, unique in the topology.
     """
 
-    def __init__(self, builder: Builder, node: StateUpdateNode | StaticStateNode) -> None:
+    def __init__(self, builder: Builder, node: StateNode) -> None:
         self._builder = builder
         self._node = node
 

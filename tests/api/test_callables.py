@@ -17,14 +17,27 @@ from trident.callables import (
     Native,
     native,
 )
-from trident.errors import EmittedValueError, OperationTypeError
+from trident.errors import EmittedValueError, OperationError, OperationTypeError
 from trident.fields import Fields
+from trident.kernels.block import Block
+from trident.kernels.steps import EachStep
+from trident.kernels.task import Place, Task
 from trident.operations import Function, PlainFunction
-from trident.rows import expander
 
 
 def rows(function: Any, *values: Any, outputs: str = "a") -> list[tuple[Any, ...]]:
-    return expander(CallableFunction(function), Fields("x"), Fields.of(outputs))(values)
+    return made_by(CallableFunction(function), outputs, *values)
+
+
+def made_by(function: Function, outputs: str, *values: Any) -> list[tuple[Any, ...]]:
+    """What a function appends to a tuple; raises what it raised."""
+    names = Fields.of([f"x{place}" if place else "x" for place in range(len(values))])
+    step = EachStep(Place("f", "job.py:1"), function, names, (), Fields.of(outputs).names)
+    block = Block({name: [value] for name, value in zip(names, values, strict=True)}, 1)
+    try:
+        return list(step.apply(block, Task(1, None, 0, 1)).tuples(step.outputs))
+    except OperationError as error:
+        raise error.cause or error from None
 
 
 @pytest.mark.parametrize(
@@ -176,7 +189,7 @@ class Repeat(Function):
     """By-field access in, several tuples out."""
 
     def execute(self, tuple: Any, collector: Any) -> None:
-        for number in range(tuple["n"]):
+        for number in range(tuple["x"]):
             collector.emit([number])
 
 
@@ -187,7 +200,7 @@ class Ranges(PlainFunction):
 
 @pytest.mark.parametrize("function", [Repeat(), Ranges()])
 def test_both_ways_to_write_a_function_give_the_same(function: Function) -> None:
-    assert expander(function, Fields("n"), Fields("i"))((2,)) == [(0,), (1,)]
+    assert made_by(function, "i", 2) == [(0,), (1,)]
 
 
 def test_a_plain_function_can_be_used_as_any_other() -> None:
@@ -208,6 +221,6 @@ def test_a_collector_checks_what_is_emitted() -> None:
             collector.emit("x")
 
     with pytest.raises(EmittedValueError, match=r"Two\(\) emitted 2 values for 1 output fields"):
-        expander(Two(), Fields("x"), Fields("a"))((0,))
+        made_by(Two(), "a", 0)
     with pytest.raises(EmittedValueError, match=r"Bare\(\) emitted str 'x'"):
-        expander(Bare(), Fields("x"), Fields("a"))((0,))
+        made_by(Bare(), "a", 0)

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from tests.bench.report import HEADING, Figure, line
 
-NAMES = ("sqlite", "local", "drpc", "spark", "stores", "spark_redis")
+NAMES = ("sqlite", "local", "batches", "drpc", "spark", "stores", "spark_redis")
 
 
 def main(names: list[str]) -> None:

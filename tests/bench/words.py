@@ -12,13 +12,18 @@ FILES = 10
 _A_LINE = 10
 
 
-def write_text(folder: Path, files: int = FILES) -> Path:
-    """Write the text into `folder`, as `files` of equal size with ten words a line."""
-    folder.mkdir(parents=True)
+def zipf_words(count: int) -> list[str]:
+    """Return words of which the n-th most frequent comes up 1/n times as often as the first."""
     rank_weights = list(accumulate(1 / rank for rank in range(1, KEYS + 1)))
     vocabulary = [f"word{number}" for number in range(KEYS)]
     random.Random(1).shuffle(vocabulary)
-    chosen = random.Random(2).choices(vocabulary, cum_weights=rank_weights, k=WORDS)
+    return random.Random(2).choices(vocabulary, cum_weights=rank_weights, k=count)
+
+
+def write_text(folder: Path, files: int = FILES) -> Path:
+    """Write the text into `folder`, as `files` of equal size with ten words a line."""
+    folder.mkdir(parents=True)
+    chosen = zipf_words(WORDS)
     lines = [" ".join(chosen[start : start + _A_LINE]) for start in range(0, WORDS, _A_LINE)]
     for number in range(files):
         share = lines[number::files]

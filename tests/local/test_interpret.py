@@ -12,9 +12,11 @@ from trident.builtin import Count, MapGet, Split
 from trident.callables import native
 from trident.errors import EmittedValueError, OperationError, OperationTypeError, PlanError
 from trident.fields import Fields
+from trident.kernels.block import block_of
+from trident.kernels.keys import group_keys, key_fields
 from trident.local.batch import Batch
+from trident.local.exchanges import by_key
 from trident.local.interpret import Program
-from trident.local.keys import grouper, partition_by
 from trident.local.parallelism import partition_counts
 from trident.operations import (
     Filter,
@@ -246,10 +248,10 @@ def test_a_program_returns_what_its_result_made() -> None:
 def test_different_keys_are_different_groups(keys: list[tuple[Any, ...]]) -> None:
     for fields in (Fields("k"), Fields("k", "other")):
         rows = [(*key, 0)[: len(fields)] for key in keys * 2]
-        found, fields_of = grouper(fields, fields)(rows)
+        found = group_keys(block_of(fields.names, rows), fields.names)
         assert len(set(found)) == len(keys)
-        assert [fields_of(key) for key in found] == rows
-        assert [list(map(type, fields_of(key))) for key in found] == [
+        assert [key_fields(key) for key in found] == rows
+        assert [list(map(type, key_fields(key))) for key in found] == [
             list(map(type, row)) for row in rows
         ]
 
@@ -274,17 +276,17 @@ def test_a_reducer_tells_keys_apart_as_the_store_does() -> None:
 
 
 def test_zero_has_one_key() -> None:
-    found, fields_of = grouper(Fields("x"), Fields("x"))([(0.0,), (-0.0,)])
+    found = group_keys(block_of(["x"], [(0.0,), (-0.0,)]), ["x"])
     assert found[0] == found[1]
-    assert str(fields_of(found[1])) == "(0.0,)"
+    assert str(key_fields(found[1])) == "(0.0,)"
 
 
 def test_equal_keys_meet_in_one_partition() -> None:
-    fields = Fields("k", "n")
     rows = [(f"key {number % 20}", number) for number in range(200)]
-    moved = partition_by(fields, Fields("k"), 4)([rows[:50], rows[50:]])
-    places = [{key for key, _ in part} for part in moved]
-    assert sum(len(part) for part in moved) == 200
+    given = [block_of(["k", "n"], rows[:50]), block_of(["k", "n"], rows[50:])]
+    moved = by_key(Fields("k"), 4)(given)
+    places = [set(block.values("k")) for block in moved]
+    assert sum(block.length for block in moved) == 200
     assert sum(len(keys) for keys in places) == 20
     assert all(places)
 
@@ -299,6 +301,6 @@ def test_hints_count_from_one_exchange_to_the_next() -> None:
     state.parallelismHint(2)
     counts = partition_counts(topology.plan().groups[0].nodes)
     by_step = {type(node).__name__ + str(node.id): count for node, count in counts.items()}
-    assert list(by_step.values())[:5] == [4, 4, 1, 4, 3]
+    assert list(by_step.values())[:5] == [4, 4, 1, 5, 3]
     assert by_step[f"NameNode{gathered._node.id - 1}"] == 1
     assert counts[state._node] == 2

@@ -118,6 +118,12 @@ def test_the_plan_knows_no_engine(path: Path) -> None:
         assert not found.is_from("trident.spark", "trident.local", "trident.batch"), found
 
 
+@pytest.mark.parametrize("path", sources("trident/kernels"), ids=identify)
+def test_the_kernels_know_no_engine(path: Path) -> None:
+    for found in imports_of(path):
+        assert not found.is_from("trident.spark", "trident.local", "trident.batch"), found
+
+
 def test_an_import_that_only_type_checkers_see_is_allowed(tmp_path: Path) -> None:
     module = tmp_path / "module.py"
     module.write_text("if TYPE_CHECKING:\n    import pyspark\nelse:\n    import json\n")

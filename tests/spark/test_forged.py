@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import NumberFormatException, PythonException, SparkRuntimeException
+from pyspark.errors import (
+    AnalysisException,
+    NumberFormatException,
+    PythonException,
+    SparkRuntimeException,
+)
 from pyspark.sql import SparkSession
 
 from tests.api.test_errors import samples
@@ -261,3 +266,11 @@ def test_a_field_named_like_a_column_of_the_engine_is_refused(spark: SparkSessio
     topology.newStream("lines", FeederBatchSpout(f"{STATUS} string")).peek(print)
     with pytest.raises(FieldError, match="Names that begin with __trident are taken"):
         topology.start(spark)
+
+
+def test_what_spark_says_of_a_plan_is_no_error_of_a_stage() -> None:
+    seal = Seal()
+    text = f"[UNRESOLVED_COLUMN] `x`; 'Project [raise_error({seal.sealed(form_of(TRUE))})]"
+    found = of_spark(AnalysisException(text, "UNRESOLVED_COLUMN"), seal)
+    assert isinstance(found, SparkFailure)
+    assert found.args[0] == "UNRESOLVED_COLUMN"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from trident.local.keys import bucket
+from trident.kernels.keys import bucket
 from trident.spark.attempt import Seal
 from trident.spark.routing import BUCKET, by_key
 from trident.spark.schemas import Schemas

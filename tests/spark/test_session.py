@@ -44,15 +44,17 @@ def test_what_the_jvm_prints_is_in_a_file(spark: SparkSession) -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_a_session_leaves_nothing_on_disk_though_killed(tmp_path: Path) -> None:
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    folder = tmp_path / "a folder"  # of which Spark's options are no two words
+    folder.mkdir()
+    environment = {**os.environ, "TMPDIR": str(folder)}
     for way, code in {"killed": -signal.SIGKILL, "stopped": 0}.items():
         program = [sys.executable, "-m", "tests.spark.sessions", way]
         ended = subprocess.run(
             program, env=environment, timeout=100, capture_output=True, text=True
         )
         assert ended.returncode == code, ended.stderr
-        assert Path(ended.stdout.strip()).parent == tmp_path
-    assert list(tmp_path.iterdir()) == []  # the second took along what the first had to leave
+        assert Path(ended.stdout.strip()).parent == folder
+    assert list(folder.iterdir()) == []  # the second took along what the first had to leave
 
 
 def test_the_users_settings_are_left_alone(spark: SparkSession, tmp_path: Path) -> None:

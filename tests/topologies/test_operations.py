@@ -11,7 +11,7 @@ from tests.topologies.conftest import Engine
 from trident.builtin import Count, Debug, Equals, FilterNull, Negate, Split, Sum
 from trident.errors import OperationError
 from trident.fields import Fields
-from trident.local.keys import bucket
+from trident.kernels.keys import bucket
 from trident.operations import (
     Aggregator,
     Filter,

@@ -9,9 +9,9 @@ from typing import Any
 from trident.batch.outcome import Outcome
 from trident.local.batch import Batch
 from trident.local.interpret import Program
-from trident.plan.nodes import Node, StateUpdateNode
+from trident.plan.nodes import Node, StateNode, StateUpdateNode
 from trident.plan.plan import BatchGroup
-from trident.plan_states import StateNode, as_before, close_states, counted
+from trident.plan_states import as_before, close_states, counted
 from trident.rows import Row
 from trident.states.control import ControlRecord
 from trident.states.state import State
@@ -68,7 +68,7 @@ class LocalGroupEngine:
         sources: dict[Node, list[Row]] = {
             source: emitted.get(source.stream_id, []) for source in self._sources
         }
-        batch = Batch(record.token.txid, record.token, sources, queried, updated)
+        batch = Batch(record.token.txid, record, sources, queried, updated)
         self._program.run(batch)
         computed = perf_counter()
         for state in begun.values():

@@ -1,35 +1,52 @@
-"""A component of a plan, compiled once into closures over lists of partitions."""
+"""A component of a plan, compiled once into closures over the partitions of a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trident.errors import PlanError
-from trident.local.aggregates import each_partition, gathered, whole_batch
-from trident.local.batch import Batch, Partitions, Rows
-from trident.local.conforming import conforming_step
-from trident.local.keys import partition_by
+from trident.kernels.block import NOTHING, Block, block_of, joined
+from trident.kernels.conforming import conform_step
+from trident.kernels.nodes import block_step, final_step, fold_step, lookup_of, update_of
+from trident.kernels.step import Step
+from trident.kernels.task import Task, place_of
+from trident.local.batch import Batch, Rows
+from trident.local.exchanges import Partitions, by_key, dealt, exchange, gathered, merged
 from trident.local.operations import Operations
 from trident.local.parallelism import partition_counts
-from trident.local.steps import Step, step
-from trident.local.updates import update_step
+from trident.operations import CombinerAggregator
+from trident.plan.describe import describe
 from trident.plan.nodes import (
     AggregateNode,
     DRPCNode,
+    EachNode,
+    FilterNode,
+    FlatMapNode,
+    HintNode,
+    MapNode,
     MergeNode,
+    NameNode,
+    NativeNode,
+    NewValuesNode,
     Node,
+    PartitionAggregateNode,
     PartitionNode,
+    PeekNode,
+    ProjectNode,
     SourceNode,
     StateQueryNode,
     StateUpdateNode,
     StaticStateNode,
-    StepNode,
 )
 from trident.plan.plan import ancestors
+from trident.plan.rewrites.prune import fields_needed
 
 Stage = Callable[[Sequence[Partitions], Batch], Partitions]
 """From what the parents made to what a step makes."""
+
+Run = Callable[[Block, Task, Batch], Block]
+"""From the tuples of a partition to those after a step."""
 
 _EXCHANGING = (SourceNode, DRPCNode, PartitionNode, AggregateNode, MergeNode, StateUpdateNode)
 
@@ -65,6 +82,8 @@ class Program:
         self._counts = partition_counts(nodes)
         self._operations = Operations()
         steps = [node for node in _in_order(nodes) if not isinstance(node, StaticStateNode)]
+        needed = fields_needed(nodes, [result] if result else ())
+        self._needed = {node: fields.names for node, fields in needed.items()}
         consumers: dict[Node, list[Node]] = {node: [] for node in steps}
         for node in steps:
             for parent in node.parents:
@@ -79,6 +98,7 @@ class Program:
         self._stages = tuple(_with_releases(stages, slots[result] if result else None))
         self._slots = len(slots)
         self._result = slots[result] if result else None
+        self._names = result.fields.names if result else ()
         self._conf = conf or {}
 
     def run(self, batch: Batch) -> Rows:
@@ -103,7 +123,7 @@ class Program:
                 made[index] = None
         if self._result is None:
             return []
-        return gathered(made[self._result])[0] if made[self._result] else []
+        return list(joined(made[self._result]).tuples(self._names))
 
     def prepare(self) -> None:
         """Prepare all operations, once; before the first run."""
@@ -118,35 +138,154 @@ class Program:
         count = self._counts[node]
         match node:
             case SourceNode() | DRPCNode():
-                source = node
-                return _checked(node, lambda _, batch: _dealt(batch.sources.get(source, []), count))
+                return self._source(node, count)
             case MergeNode():
-                return lambda parents, _: _merged(parents, count)
+                return self._merge(node, count)
             case PartitionNode():
-                return _exchange(node, count)
+                move = exchange(node, count)
+                return lambda parents, _: move(parents[0])
             case AggregateNode():
-                before = self._counts[node.parent]
-                aggregate = whole_batch(node, self._operations, before, count)
-                return _checked(node, lambda parents, batch: aggregate(parents[0], batch))
+                return self._aggregate(node, count)
             case StateUpdateNode():
-                updaters, new_values = self._operations.of(node, count), bool(consumers[node])
-                steps = [update_step(node, each, new_values=new_values) for each in updaters]
-                return _checked(node, _update(steps))
-            case StepNode():
-                return _fused(self._steps(chain, count))
+                return self._update(node, count, taken=bool(consumers[node]))
+            case _:
+                runs: list[list[Run]] = [[] for _ in range(count)]
+                for each in chain:
+                    for own, made in zip(runs, self._within(each, count), strict=True):
+                        own += made
+                return _in_each(runs)
+
+    def _source(self, node: SourceNode | DRPCNode, count: int) -> Stage:
+        names, needed = node.fields.names, self._needed[node]
+        check = conform_step(node, place_of(node))
+
+        def stage(parents: Sequence[Partitions], batch: Batch) -> Partitions:
+            block = block_of(names, batch.sources.get(node, []))
+            if check is not None:
+                block = check.apply(block, batch.task(0, count))
+            return dealt(block.only(needed), count)
+
+        return stage
+
+    def _merge(self, node: MergeNode, count: int) -> Stage:
+        renamings = [
+            {parent.fields.names[node.fields.index(name)]: name for name in self._needed[node]}
+            for parent in node.merged
+        ]
+
+        def stage(parents: Sequence[Partitions], batch: Batch) -> Partitions:
+            streams = [
+                [block.renamed(names) for block in partitions]
+                for partitions, names in zip(parents, renamings, strict=True)
+            ]
+            return merged(streams, count)
+
+        return stage
+
+    def _aggregate(self, node: AggregateNode, count: int) -> Stage:
+        """Aggregate a batch; combiners first in each partition, then across them."""
+        place = place_of(node)
+        check = _checks(node)
+        before = self._counts[node.parent]
+        move = by_key(node.group, count)
+        combines = isinstance(node.aggregator, CombinerAggregator)
+        whole = before == count == 1 or not combines
+        firsts = [
+            fold_step(node, own, place, zero=whole)
+            for own in self._operations.of(node, count if whole else before)
+        ]
+        if whole:
+            last = _in_each([[_run(step), *check] for step in firsts])
+            return lambda parents, batch: last([move(parents[0])], batch)
+        first = _in_each([[_run(step)] for step in firsts])
+        finals = [final_step(node, own, place) for own in self._operations.of(node, count)]
+        last = _in_each([[_run(step), *check] for step in finals])
+        return lambda parents, batch: last([move(first(parents, batch))], batch)
+
+    def _update(self, node: StateUpdateNode, count: int, *, taken: bool) -> Stage:
+        place = place_of(node)
+        kept = self._needed[node] if taken else None
+
+        def run_of(operation: Any) -> Run:
+            made = update_of(node, operation, place, kept)
+
+            def run(block: Block, task: Task, batch: Batch) -> Block:
+                if not block.length:
+                    return NOTHING
+                with task.at(place):
+                    state = batch.updated(node)
+                return made.apply(state, block, task)
+
+            return run
+
+        within = _in_each([[run_of(own)] for own in self._operations.of(node, count)])
+        if count == 1:
+            return lambda parents, batch: within([gathered(parents[0])], batch)
+        return within
+
+    def _within(self, node: Node, count: int) -> list[list[Run]]:
+        """What each partition does in a step that moves no tuples."""
+        operations, needed = self._operations.of(node, count), self._needed[node]
+        match node:
+            case ProjectNode() | HintNode() | NameNode() | NewValuesNode():
+                return [[] for _ in operations]  # columns have names, and nothing moves
+            case EachNode() | FilterNode() | MapNode() | FlatMapNode() | PeekNode():
+                place = place_of(node)
+                runs = [_run(block_step(node, own, place, needed)) for own in operations]
+            case PartitionAggregateNode():
+                place = place_of(node)
+                runs = [_run(fold_step(node, own, place)) for own in operations]
+            case StateQueryNode():
+                runs = [_query(node, own, needed) for own in operations]
+            case NativeNode():
+                what = f"{node.origin.call} at {node.origin}: only Spark can run the step"
+                advice = "Start it with a session, start(spark), or write the step in Python."
+                raise PlanError(what, describe(node), (), advice)
             case _:
                 what = f"{node.origin.call} at {node.origin}: the local engine can't run a"
                 advice = "Tell it how, in trident/local/interpret.py."
                 raise PlanError(what, type(node).__name__, (), advice)
+        return [[run, *_checks(node)] for run in runs]
 
-    def _steps(self, chain: list[Node], count: int) -> list[list[Step]]:
-        """The steps of a stage for each partition."""
-        steps: list[list[Step]] = [[] for _ in range(count)]
-        for node in chain:
-            check = conforming_step(node)
-            for own, operation in zip(steps, self._operations.of(node, count), strict=True):
-                own += [made for made in (step(node, operation), check) if made is not None]
-        return steps
+
+def _run(step: Step) -> Run:
+    return lambda block, task, batch: joined(step.run((block,), task))
+
+
+def _checks(node: Node) -> list[Run]:
+    """The check of what a step makes, where any type of it is checked."""
+    check = conform_step(node, place_of(node))
+    return [] if check is None else [_run(check)]
+
+
+def _query(node: StateQueryNode, operation: Any, needed: Iterable[str]) -> Run:
+    place = place_of(node)
+    asks = lookup_of(node, operation, place, needed)
+
+    def run(block: Block, task: Task, batch: Batch) -> Block:
+        if not block.length:
+            return NOTHING
+        with task.at(place):
+            view = batch.queried(node.state)
+        return asks.apply(view, block, task)
+
+    return run
+
+
+def _in_each(runs: Sequence[Sequence[Run]]) -> Stage:
+    """Some steps one after the other, in each partition for itself."""
+    count = len(runs)
+
+    def stage(parents: Sequence[Partitions], batch: Batch) -> Partitions:
+        out = []
+        for index, (own, block) in enumerate(zip(runs, parents[0], strict=True)):
+            task = batch.task(index, count)
+            for run in own:
+                block = run(block, task, batch)
+            out.append(block)
+        return out
+
+    return stage
 
 
 def _in_order(nodes: Sequence[Node]) -> Iterator[Node]:
@@ -212,57 +351,3 @@ def _with_releases(
         if slot not in last and slot != result:
             done.add(slot)
         yield slot, parents, stage, tuple(done)
-
-
-def _dealt(rows: Rows, count: int) -> Partitions:
-    return [rows] if count == 1 else [rows[index::count] for index in range(count)]
-
-
-def _merged(parents: Sequence[Partitions], count: int) -> Partitions:
-    return [
-        [row for parent in parents if index < len(parent) for row in parent[index]]
-        for index in range(count)
-    ]
-
-
-def _exchange(node: PartitionNode, count: int) -> Stage:
-    if count == 1:
-        return lambda parents, _: gathered(parents[0])
-    if node.how == "broadcast":
-        return lambda parents, _: gathered(parents[0]) * count
-    if node.how == "shuffle" or node.by is None:
-        return lambda parents, _: _dealt(gathered(parents[0])[0], count)
-    move = partition_by(node.parent.fields, node.by, count)
-    return lambda parents, _: move(parents[0])
-
-
-def _update(steps: Sequence[Step]) -> Stage:
-    def stage(parents: Sequence[Partitions], batch: Batch) -> Partitions:
-        partitions = gathered(parents[0]) if len(steps) == 1 else parents[0]
-        return each_partition(steps, partitions, batch)
-
-    return stage
-
-
-def _checked(node: Node, stage: Stage) -> Stage:
-    check = conforming_step(node)
-    if check is None:
-        return stage
-
-    def checked(parents: Sequence[Partitions], batch: Batch) -> Partitions:
-        made = stage(parents, batch)
-        return [check(rows, index, batch) for index, rows in enumerate(made)]
-
-    return checked
-
-
-def _fused(steps: Sequence[Sequence[Step]]) -> Stage:
-    def stage(parents: Sequence[Partitions], batch: Batch) -> Partitions:
-        out = []
-        for index, (own, rows) in enumerate(zip(steps, parents[0], strict=True)):
-            for run in own:
-                rows = run(rows, index, batch)
-            out.append(rows)
-        return out
-
-    return stage

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from trident.errors import PlanError
 from trident.local.engine import LocalGroupEngine
 from trident.plan.describe import describe
-from trident.plan.nodes import NativeNode, SourceNode
+from trident.plan.nodes import NativeNode, SourceNode, StateNode
 from trident.plan.plan import BatchGroup, Plan
-from trident.plan_states import StateNode
 from trident.start import Engine
 from trident.states.state import State
 

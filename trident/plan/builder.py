@@ -18,7 +18,6 @@ from trident.plan.nodes import (
     StateDeclaration,
     StateQueryNode,
     StateUpdateNode,
-    StaticStateNode,
 )
 from trident.plan.plan import Plan, ancestors
 from trident.rows import operation_name
@@ -111,7 +110,7 @@ class Builder:
         return Plan(tuple(self.nodes))
 
     def _check_name(self, call: str, name: str) -> None:
-        for node in self._states():
+        for node in self.plan().states:
             if node.state.name == name:
                 what = f"{call}: at {node.origin} there is already a state"
                 advice = (
@@ -121,7 +120,7 @@ class Builder:
                 raise DuplicateNameError(what, name, (), advice)
 
     def _check_identity(self, call: str, name: str, identity: tuple[str, ...] | None) -> None:
-        for node in self._states():
+        for node in self.plan().states:
             if identity is not None and node.state.factory.identity == identity:
                 place = " · ".join(part for part in identity if part)
                 what = f"{call}: state {name!r} would be kept where {node.state.name!r} already is:"
@@ -129,9 +128,6 @@ class Builder:
                     "Give one of the two another prefix, or update one state from merge()d streams."
                 )
                 raise DuplicateNameError(what, place, (), advice)
-
-    def _states(self) -> list[StateUpdateNode | StaticStateNode]:
-        return [n for n in self.nodes if isinstance(n, StateUpdateNode | StaticStateNode)]
 
 
 def _factory(call: str, given: object) -> StateFactory:

@@ -7,6 +7,7 @@ than one step is spelled out here, so that engines know few kinds of node:
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, TypeVar, get_args
 
 from trident.annotations import known_type
@@ -44,9 +45,9 @@ from trident.plan.nodes import (
     PartitionNode,
     SourceNode,
     StateDeclaration,
+    StateNode,
     StateQueryNode,
     StateUpdateNode,
-    StaticStateNode,
 )
 from trident.plan.queries import check_queryable
 from trident.plan.validate import check_aggregate_shape, check_new_fields, check_selection
@@ -237,10 +238,11 @@ def _combined(
         aggregator=combiner,
         outputs=outputs,
     )
+    own = _copy(combiner)
     updater = (
-        CombinerAggStateUpdater(combiner)
+        CombinerAggStateUpdater(own)
         if group is None
-        else MapCombinerAggStateUpdater(combiner, group, outputs.names[0])
+        else MapCombinerAggStateUpdater(own, group, outputs.names[0])
     )
     return builder.add(
         StateUpdateNode,
@@ -251,6 +253,15 @@ def _combined(
         outputs=partial.fields,
         group=group,
     )
+
+
+def _copy(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
+    """A combiner for the update alone, as what one step prepares is no other's; the same one where
+    it can't be copied."""
+    try:
+        return deepcopy(combiner)
+    except Exception:
+        return combiner
 
 
 def _reduced(
@@ -310,7 +321,7 @@ def partition_persist(
 def state_query(
     builder: Builder,
     parent: Node,
-    state: StateUpdateNode | StaticStateNode,
+    state: StateNode,
     arguments: Arguments,
 ) -> StateQueryNode:
     """``stateQuery(state, [inputs,] function, outputs)``."""

@@ -516,11 +516,15 @@ class StaticStateNode(Node):
         return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
 
 
+StateNode = StateUpdateNode | StaticStateNode
+"""What declares a state."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class StateQueryNode(StepNode):
     """Appends what a query finds in a state for the input fields."""
 
-    state: StateUpdateNode | StaticStateNode
+    state: StateNode
     inputs: Fields
     function: QueryFunction[Any, Any]
     outputs: Fields

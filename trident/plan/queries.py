@@ -10,7 +10,7 @@ from trident.errors import FieldError, OperationTypeError
 from trident.fields import Fields
 from trident.operations import QueryFunction
 from trident.plan.conversions import conversion, new_name
-from trident.plan.nodes import DRPCNode, Node, StateQueryNode, StateUpdateNode, StaticStateNode
+from trident.plan.nodes import DRPCNode, Node, StateNode, StateQueryNode, StateUpdateNode
 from trident.plan.plan import ancestors
 from trident.rows import operation_name
 from trident.state_updaters import (
@@ -36,7 +36,7 @@ def check_queryable(
     function: QueryFunction[Any, Any],
     stream: Node,
     inputs: Fields,
-    state: StateUpdateNode | StaticStateNode,
+    state: StateNode,
 ) -> None:
     """Refuse a query that can't be answered: the state has to offer the method that the query
     calls, and the key as many fields as the state's, of the same types as far as they are known."""
@@ -87,8 +87,9 @@ def _check_key_types(call: str, stream: Node, inputs: Fields, state: str, key: F
 def _converted(stream: Node, inputs: Fields, name: str, field: str, wanted: str) -> str:
     """How to query with a key of the state's type."""
     made = new_name(stream.fields, field)
-    # The arguments of a query are text, never null.
-    nullable = not any(isinstance(before, DRPCNode) for before in ancestors(stream))
+    makers = [before for before in ancestors(stream) if name in before.facts.makes]
+    # The arguments of a query are text, never null; what steps make of them may be.
+    nullable = not all(isinstance(maker, DRPCNode) for maker in makers)
     call = conversion(stream.fields, name, made, wanted, nullable=nullable)
     if not call:
         return f"Convert it to {wanted} first, in each() or map()."

@@ -11,6 +11,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
+from trident.kernels.task import Task
 from trident.states.control import ControlRecord
 
 _MARK = "trident-sealed:"
@@ -68,3 +69,7 @@ class Attempt:
 
     record: ControlRecord
     seal: Seal = field(default_factory=Seal)
+
+    def task(self, partition: int = 0, partitions: int = 1) -> Task:
+        """One partition of a stage; by default the only one, as on the driver."""
+        return Task(self.record.token.txid, self.record, partition, partitions)

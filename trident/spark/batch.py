@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -10,29 +10,33 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from trident.batch.outcome import Outcome
+from trident.kernels.block import Block, joined
+from trident.kernels.conforming import checked, conform_step
+from trident.kernels.lookup import Lookup
+from trident.kernels.nodes import lookup_of, update_of
+from trident.kernels.step import Step
+from trident.kernels.task import Place
+from trident.kernels.update import Update
 from trident.plan.nodes import (
     AggregateNode,
     NewValuesNode,
     Node,
     PartitionNode,
+    StateNode,
     StateQueryNode,
     StateUpdateNode,
 )
 from trident.plan.types import field_type
-from trident.plan_states import StateNode
-from trident.rows import Row
 from trident.spark.attempt import Attempt
-from trident.spark.block import Block, block_of_table
+from trident.spark.block import block_of_table
 from trident.spark.compile import Compiler
-from trident.spark.conforming import checked, conform_step
 from trident.spark.flow import Flow, Input
 from trident.spark.group import GroupPlan, is_on_driver
-from trident.spark.kernels import array_of
+from trident.spark.kernels import array_of, chained
 from trident.spark.natives import combines_in_python, is_native
-from trident.spark.queries import Lookup, QueryStep, answered
+from trident.spark.queries import QueryStep, answered, view_of
 from trident.spark.schemas import Schemas, frame_of, quoted, selected
-from trident.spark.steps import Place, Step, Task
-from trident.spark.update import STATUS, Update, UpdateKernel, judged, whole
+from trident.spark.update import STATUS, UpdateKernel, judged, updated
 from trident.states.factory import MapStateFactory
 from trident.states.state import State
 from trident.states.values import StateType
@@ -72,7 +76,7 @@ class SparkBatch:
         self._record = attempt.record
         self._schemas = schemas
         self._states = states
-        self._task = Task(attempt.record, 0, 1)
+        self._task = attempt.task()
         self._small = small
         self._compiler = Compiler(
             group, attempt, inputs, schemas, small=small, special=self._special
@@ -108,38 +112,35 @@ class SparkBatch:
         assert isinstance(node, NewValuesNode)
         flow = self._update(node.parent)
         assert flow is not None
-        return flow
+        hinted = self._group.hint(node)
+        if hinted is None or hinted <= flow.partitions:
+            return flow
+        return replace(flow, frame=flow.frame.repartition(hinted), partitions=hinted)
 
     # Updates.
 
     def _update(self, node: StateUpdateNode) -> Flow | None:
         """Update a state, once; return the new values where anything takes them."""
         if node not in self._updated:
-            update = Update(
-                self._group.place(node),
-                node.updater,
-                node.parent.fields.select(node.inputs),
-                node.fields,
-                conform_step(node, self._group.place(node)),
-                self._group.kept_of(node),
-            )
+            place, kept = self._group.place(node), self._group.kept_of(node)
+            made = update_of(node, node.updater, place, kept)
             run = self._update_here if is_on_driver(node.state) else self._update_in_tasks
-            self._updated[node] = run(node, update)
+            self._updated[node] = run(node, made)
         return self._updated[node]
 
     def _update_here(self, node: StateUpdateNode, update: Update) -> Flow | None:
         flow, steps = self._before(node)
         block = block_of_table(flow.frame.toArrow())
         if steps:
-            block = whole(steps, iter([block]), self._task)
+            block = joined(chained(steps, iter([block]), self._task))
         state = self._states[node]
         state.beginCommit(self._record)
         self._begun.append(state)
-        rows = update.apply(state, block, self._task)
+        made = updated(update, state, block, self._task)
         if update.kept is None:
             return None
-        types = {name: field_type(node, name) for name in self._group.needed[node]}
-        return self._local(types, rows, update.place)
+        types = {name: field_type(node, name) for name in update.kept}
+        return self._local(types, made, update.place)
 
     def _update_in_tasks(self, node: StateUpdateNode, update: Update) -> Flow | None:
         flow, steps = self._before(node)
@@ -150,7 +151,7 @@ class SparkBatch:
             flow = self._compiler.gathered(flow)
         elif buckets is not None or not self._is_grouped(node, count, flow):
             flow = self._compiler.routed(flow, key, count, buckets)
-        names = () if update.kept is None else self._group.needed[node]
+        names = update.kept or ()
         types = {name: field_type(node, name) for name in names}
         schema = self._schemas.of({**types, STATUS: "string"})
         kernel = UpdateKernel(steps, update, node.state.factory, schema.arrow, self._attempt, count)
@@ -209,20 +210,13 @@ class SparkBatch:
     # Queries.
 
     def _query(self, node: StateQueryNode) -> Flow:
-        updated = isinstance(node.state, StateUpdateNode)
-        lookup = Lookup(
-            self._group.place(node),
-            node.function,
-            node.parent.fields.select(node.inputs),
-            node.outputs.names,
-            updated,
-        )
-        state = self._states[node.state]
+        place, state = self._group.place(node), self._states[node.state]
         if is_on_driver(node.state.state):
-            return self._joined(node, lookup, state)
-        needed = self._group.needed[node]
-        carried = tuple(name for name in needed if name in node.parent.fields)
-        step = QueryStep(lookup.place, lookup, node.state.state.factory, carried)
+            asks = lookup_of(node, node.function, place, node.inputs)
+            return self._joined(node, asks, state)
+        asks = lookup_of(node, node.function, place, self._group.needed[node])
+        updated = isinstance(node.state, StateUpdateNode)
+        step = QueryStep(place, node.function, asks, node.state.state.factory, updated)
         steady = updated and state.kind is StateType.OPAQUE
         flow = self._compiler.flow(node.parent).then(step, node, deterministic=steady)
         # What is read must be read before the update, which would otherwise come first.
@@ -235,31 +229,32 @@ class SparkBatch:
         if inputs:
             asked = block_of_table(selected(flow.frame, inputs).distinct().toArrow())
         else:
-            asked = Block({}, {}, 1)
+            asked = Block({}, 1)
+        view = view_of(state, self._task, updated=isinstance(node.state, StateUpdateNode))
         check = conform_step(node, lookup.place)
-        rows = answered(lookup, state, asked, check, self._task)
+        made = answered(lookup, view, asked, check, self._task)
         needed = self._group.needed[node]
-        outputs = tuple(name for name in lookup.outputs if name in needed)
-        positions = [lookup.outputs.index(name) + len(inputs) for name in outputs]
-        keys = {f"__trident_key{i}": kind for i, kind in enumerate(flow.typed(inputs).values())}
-        types = {**keys, **{name: field_type(node, name) for name in outputs}}
-        picked = [(*row[: len(inputs)], *(row[p] for p in positions)) for row in rows]
-        found = self._local(types, picked, lookup.place).frame
+        keys = {name: f"__trident_key{place}" for place, name in enumerate(inputs)}
+        outputs = [name for name in lookup.outputs if name in needed]
+        types = {keys[name]: kind for name, kind in flow.typed(inputs).items()}
+        types |= {name: field_type(node, name) for name in outputs}
+        renamed = made.renamed({**keys, **dict(zip(outputs, outputs, strict=True))})
+        found = self._local(types, renamed, lookup.place).frame
         condition = F.lit(True)
-        for name, key in zip(inputs, keys, strict=True):
+        for name, key in keys.items():
             condition &= flow.frame[quoted(name)].eqNullSafe(found[key])
         joined = flow.frame.join(found, condition, "inner")
         kinds = {name: flow.types.get(name, types.get(name)) for name in needed}
         return replace(flow, frame=selected(joined, needed), types=kinds)
 
-    def _local(self, types: Mapping[str, str], rows: Sequence[Row], place: Place) -> Flow:
-        """Rows of the driver as a flow."""
+    def _local(self, types: Mapping[str, str], block: Block, place: Place) -> Flow:
+        """Tuples of the driver as a flow."""
         schema = self._schemas.of(types)
-        names = tuple(types)
-        columns = zip(*rows, strict=True) if rows else ((),) * len(names)
         arrays = [
-            array_of(list(values), field, place, self._task)
-            for values, field in zip(columns, schema.arrow, strict=True)
+            array_of(block.values(field.name), field, place, self._task)
+            if field.name in types
+            else pa.nulls(block.length, field.type)
+            for field in schema.arrow
         ]
         table = pa.Table.from_arrays(arrays, schema=schema.arrow)
         frame = frame_of(self._session, table, schema.struct).coalesce(1)

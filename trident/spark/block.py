@@ -1,105 +1,95 @@
-"""The rows of a fused stage, held as columns between its steps."""
+"""Blocks at Spark's edge: made of Arrow, and turned back into it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-OUTPUT_ROWS = 131_072
-"""The most rows in a record batch that a stage hands back: one that explodes stays bounded."""
+from trident.kernels.block import NOTHING, Block
 
 _INPUT_ROWS = 8_192
 """The most rows that are worked on at once, so that a tenfold explosion stays small; with fewer,
 handing small record batches to Spark costs more than the steps do."""
 
 
-class Block:
-    """Some rows as columns; a column of the stage's input stays Arrow until a step reads it.
+class ArrowBlock(Block):
+    """A block whose columns from Spark stay Arrow until a step reads them.
 
     Parameters
     ----------
     arrow : mapping of str to pyarrow.Array
-        The columns that come from the input, one value for each of *its* rows.
-    lists : mapping of str to list
-        The columns that steps made.
+        The columns from Spark, one value for each of *its* rows.
     length : int
-        The number of rows.
+        The number of tuples.
+    columns : mapping of str to sequence
+        The columns that steps made.
     rows : numpy.ndarray or None
-        Which row of the input each row is; None for all of them in order.
+        Which of Spark's rows each tuple is; None for all of them in order.
     """
 
-    __slots__ = ("_arrow", "_lists", "_read", "_rows", "length")
+    __slots__ = ("_arrow", "_read", "_rows")
 
     def __init__(
         self,
         arrow: Mapping[str, pa.Array],
-        lists: Mapping[str, Sequence[Any]],
         length: int,
+        columns: Mapping[str, Sequence[Any]] | None = None,
         rows: Any = None,
     ) -> None:
-        self._arrow = arrow
-        self._lists = lists
+        super().__init__(columns or {}, length)
+        self._arrow = {name: arrow[name] for name in arrow if name not in self._columns}
         self._rows = rows
         self._read: dict[str, Sequence[Any]] = {}
-        self.length = length
-
-    def values(self, name: str) -> Sequence[Any]:
-        """A column as Python values."""
-        made = self._lists.get(name)
-        if made is not None:
-            return made
-        if name not in self._read:
-            self._read[name] = _python_values(self.input_array(name))
-        return self._read[name]
 
     @property
-    def made_names(self) -> tuple[str, ...]:
-        """The columns that steps made."""
-        return tuple(self._lists)
+    def names(self) -> tuple[str, ...]:
+        return (*self._arrow, *self._columns)
 
-    def input_array(self, name: str) -> pa.Array:
-        """A column of the input as Arrow."""
-        column = self._arrow[name]
-        return column if self._rows is None else column.take(pa.array(self._rows))
+    def values(self, name: str) -> Sequence[Any]:
+        if name not in self._arrow:
+            return super().values(name)
+        if name not in self._read:
+            self._read[name] = _python_values(self.arrow(name))
+        return self._read[name]
 
-    def input_column(self, name: str) -> pa.Array | None:
-        """A column as Arrow where it came as that; None where a step made it."""
-        return None if name in self._lists else self.input_array(name)
-
-    def array(self, name: str, kind: pa.DataType) -> pa.Array:
-        """A column as Arrow of a given type."""
-        if name in self._lists:
-            return pa.array(self._lists[name], kind)
-        column = self.input_array(name)
-        return column if column.type == kind else column.cast(kind)
-
-    def tuples(self, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """The rows of these columns only."""
-        if not names:
-            return repeat((), self.length)
-        return zip(*map(self.values, names), strict=True)
+    def arrow(self, name: str) -> pa.Array | None:
+        """A column as Arrow; None where a step made it."""
+        column = self._arrow.get(name)
+        return column if column is None or self._rows is None else column.take(pa.array(self._rows))
 
     def added(self, columns: Mapping[str, Sequence[Any]]) -> Block:
-        """The same rows with more columns."""
-        return Block(self._arrow, {**self._lists, **columns}, self.length, self._rows)
+        return ArrowBlock(self._arrow, self.length, {**self._columns, **columns}, self._rows)
+
+    def only(self, names: Sequence[str]) -> Block:
+        arrow = {name: self._arrow[name] for name in names if name in self._arrow}
+        made = {name: self._columns[name] for name in names if name in self._columns}
+        return ArrowBlock(arrow, self.length, made, self._rows)
 
     def repeated(self, counts: Sequence[int], carried: Sequence[str]) -> Block:
-        """Each row as often as its count says; only the `carried` columns."""
+        made = super().repeated(counts, [name for name in carried if name in self._columns])
+        arrow = {name: self._arrow[name] for name in carried if name in self._arrow}
+        if not arrow:
+            return made
         rows = np.arange(self.length) if self._rows is None else self._rows
-        lists = {
-            name: list(chain.from_iterable(map(repeat, self._lists[name], counts)))
-            for name in carried
-            if name in self._lists
-        }
-        return Block(self._arrow, lists, sum(counts), np.repeat(rows, counts))
+        columns = {name: made.values(name) for name in made.names}
+        return ArrowBlock(arrow, made.length, columns, np.repeat(rows, counts))
 
     def kept(self, mask: Sequence[bool], carried: Sequence[str]) -> Block:
-        """The rows whose mask is true; only the `carried` columns."""
-        return self.repeated(list(map(int, mask)), carried)
+        return self.only(carried) if all(mask) else self.repeated(list(map(int, mask)), carried)
+
+    def utf8(self, name: str) -> list[bytes] | None:
+        column = self.arrow(name)
+        if column is None or column.null_count or not _is_text(column.type):
+            return super().utf8(name)
+        encoded: list[bytes] = column.cast(pa.binary()).to_pylist()
+        return encoded
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _python_values(column: pa.Array) -> Any:
@@ -113,21 +103,12 @@ def _holds_a_map(kind: pa.DataType) -> bool:
     return pa.types.is_map(kind) or any(map(_holds_a_map, parts))
 
 
-def block_of(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Block:
-    """A block of rows that a step made.
-
-    Examples
-    --------
-    >>> block_of(["word", "n"], [("cat", 1), ("dog", 2)]).values("n")
-    (1, 2)
-    """
-    return Block({}, columns_of(names, rows), len(rows))
-
-
-def columns_of(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Sequence[Any]]:
-    """Rows turned into columns."""
-    columns = zip(*rows, strict=True) if rows else repeat(())
-    return dict(zip(names, columns, strict=False))
+def arrow_column(block: Block, name: str, kind: pa.DataType) -> pa.Array:
+    """A column as Arrow of a given type."""
+    column = block.arrow(name) if isinstance(block, ArrowBlock) else None
+    if column is None:
+        return pa.array(block.values(name), kind)
+    return column if column.type == kind else column.cast(kind)
 
 
 def blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
@@ -136,7 +117,12 @@ def blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
         for start in range(0, batch.num_rows, _INPUT_ROWS):
             part = batch.slice(start, _INPUT_ROWS)
             columns = dict(zip(part.schema.names, part.columns, strict=True))
-            yield Block(columns, {}, part.num_rows)
+            yield ArrowBlock(columns, part.num_rows)
+
+
+def block_of_batches(batches: Sequence[pa.RecordBatch]) -> Block:
+    """Record batches as one block."""
+    return block_of_table(pa.Table.from_batches(batches)) if batches else NOTHING
 
 
 def block_of_table(table: pa.Table) -> Block:
@@ -144,7 +130,7 @@ def block_of_table(table: pa.Table) -> Block:
     columns = {
         name: _array(column) for name, column in zip(table.schema.names, table.columns, strict=True)
     }
-    return Block(columns, {}, table.num_rows)
+    return ArrowBlock(columns, table.num_rows)
 
 
 def _array(column: pa.ChunkedArray) -> pa.Array:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import singledispatchmethod
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trident.errors import PlanError
-from trident.fields import Fields
-from trident.operations import CombinerAggregator, ReducerAggregator
+from trident.kernels.folds import CombineStep
+from trident.kernels.nodes import BlockNode, FoldNode, block_step, final_step, fold_step
+from trident.kernels.step import Step
+from trident.operations import CombinerAggregator
 from trident.plan.nodes import (
     AggregateNode,
     EachNode,
@@ -33,16 +34,13 @@ from trident.plan.nodes import (
     StateQueryNode,
     StateUpdateNode,
     StaticStateNode,
-    StepNode,
 )
 from trident.spark.attempt import Attempt
 from trident.spark.flow import Flow, Input
-from trident.spark.folds import AggregateStep, CombineStep, ReduceStep
 from trident.spark.group import GroupPlan
 from trident.spark.natives import combines_in_python, is_native, native_aggregate, native_step
 from trident.spark.routing import BUCKET, by_key
 from trident.spark.schemas import Schemas, quoted, selected
-from trident.spark.steps import EachStep, FilterStep, FlatMapStep, MapStep, PeekStep, Step
 
 _ELSEWHERE = (SourceNode, StateUpdateNode, StaticStateNode)
 """A source's tuples are given, states are updated by the batch."""
@@ -179,39 +177,12 @@ class Compiler:
     def _(self, node: ProjectNode) -> Flow:
         return self.flow(node.parent)
 
-    @_flow.register
-    def _(self, node: EachNode) -> Flow:
-        step = EachStep(
-            self.group.place(node),
-            node.function,
-            self._inputs(node, node.inputs),
-            self._carried(node, node.parent),
-            node.outputs.names,
+    @_flow.register(EachNode | FilterNode | MapNode | FlatMapNode | PeekNode)
+    def _(self, node: BlockNode) -> Flow:
+        step = block_step(
+            node, node.facts.operation, self.group.place(node), self.group.needed[node]
         )
-        return self._then(node, step)
-
-    @_flow.register
-    def _(self, node: FilterNode) -> Flow:
-        inputs, carried = self._inputs(node, node.inputs), self._carried(node, node.parent)
-        step = FilterStep(self.group.place(node), node.filter, inputs, carried)
-        return self._then(node, step)
-
-    @_flow.register
-    def _(self, node: MapNode) -> Flow:
-        names = node.fields.names
-        step = MapStep(self.group.place(node), node.function, node.parent.fields, (), names)
-        return self._then(node, step)
-
-    @_flow.register
-    def _(self, node: FlatMapNode) -> Flow:
-        names = node.fields.names
-        step = FlatMapStep(self.group.place(node), node.function, node.parent.fields, (), names)
-        return self._then(node, step)
-
-    @_flow.register
-    def _(self, node: PeekNode) -> Flow:
-        step = PeekStep(self.group.place(node), node.consumer, node.parent.fields, ())
-        return self._then(node, step)
+        return _then_on(self.flow(node.parent), node, step)
 
     @_flow.register
     def _(self, node: NativeNode) -> Flow:
@@ -261,7 +232,7 @@ class Compiler:
 
     @_flow.register
     def _(self, node: PartitionAggregateNode) -> Flow:
-        return self._aggregated(node, self.flow(node.parent))
+        return _then_on(self.flow(node.parent), node, self._fold(node))
 
     @_flow.register
     def _(self, node: AggregateNode) -> Flow:
@@ -273,23 +244,20 @@ class Compiler:
             flow = self._brought(partial.settled(names, self.attempt, self.schemas), node)
             return _then_on(flow, node, self.final_step(node))
         names = self.group.needed[node.parent]
-        return self._aggregated(node, self._brought(self.settled(node.parent, names), node))
+        flow = self._brought(self.settled(node.parent, names), node)
+        return _then_on(flow, node, self._fold(node))
 
     def partial(self, node: AggregateNode) -> Flow:
         """The aggregates of each partition that has tuples, for a combiner of the user's."""
-        step = _fold(node, self._inputs(node, node.inputs), self.group)
-        assert isinstance(step, CombineStep)
-        return _then_on(self.flow(node.parent), node, replace(step, zero=False))
+        return _then_on(self.flow(node.parent), node, self._fold(node, zero=False))
 
     def final_step(self, node: AggregateNode) -> CombineStep:
         """The step that combines the aggregates of several partitions."""
-        [output] = node.outputs.names
         assert isinstance(node.aggregator, CombinerAggregator)
-        group = node.group.names if node.group else ()
-        inputs = Fields(output)
-        return CombineStep(
-            self.group.place(node), node.aggregator, group, inputs, output, partial=True
-        )
+        return final_step(node, node.aggregator, self.group.place(node))
+
+    def _fold(self, node: FoldNode, *, zero: bool = True) -> Step:
+        return fold_step(node, node.aggregator, self.group.place(node), zero=zero)
 
     def gathered(self, flow: Flow) -> Flow:
         """The flow in one partition."""
@@ -324,19 +292,13 @@ class Compiler:
         count = self._count(node)
         if count < partitions:
             frame, partitions = frame.coalesce(count), count
-        return Flow(frame, dict.fromkeys(self._aggregate_names(node)), partitions)
+        flow = Flow(frame, dict.fromkeys(self._aggregate_names(node)), partitions)
+        # Catalyst leaves groups in the one partition that they come from.
+        wide = count > partitions and self.group.hint(node) and not self.group.only_updates(node)
+        return self._brought(flow, node) if wide else flow
 
-    def _aggregate_names(self, node: AggregateNode | PartitionAggregateNode) -> tuple[str, ...]:
+    def _aggregate_names(self, node: AggregateNode) -> tuple[str, ...]:
         return (*(node.group or ()), *node.outputs)
-
-    def _aggregated(self, node: AggregateNode | PartitionAggregateNode, flow: Flow) -> Flow:
-        return _then_on(flow, node, _fold(node, self._inputs(node, node.inputs), self.group))
-
-    def _then(self, node: StepNode, step: Step) -> Flow:
-        return _then_on(self.flow(node.parent), node, step)
-
-    def _inputs(self, node: Any, inputs: Fields) -> Fields:
-        return Fields.of(node.parent.fields.select(inputs))
 
     def _carried(self, node: Node, parent: Node) -> tuple[str, ...]:
         return tuple(name for name in self.group.needed[node] if name in parent.fields)
@@ -347,16 +309,6 @@ def _then_on(flow: Flow, node: Node, step: Step) -> Flow:
     operation = node.facts.operation
     assert operation is not None
     return flow.then(step, node, deterministic=operation.deterministic)
-
-
-def _fold(node: AggregateNode | PartitionAggregateNode, inputs: Fields, plan: GroupPlan) -> Step:
-    place, group = plan.place(node), node.group.names if node.group else ()
-    outputs = node.outputs.names
-    if isinstance(node.aggregator, CombinerAggregator):
-        return CombineStep(place, node.aggregator, group, inputs, outputs[0])
-    if isinstance(node.aggregator, ReducerAggregator):
-        return ReduceStep(place, node.aggregator, group, inputs, outputs[0])
-    return AggregateStep(place, node.aggregator, group, inputs, outputs)
 
 
 def _copied(flow: Flow, count: int) -> Flow:

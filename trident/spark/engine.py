@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from time import perf_counter
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from trident.batch.outcome import Outcome
-from trident.plan.nodes import Node, SourceNode
-from trident.plan_states import StateNode, close_states, counted
+from trident.kernels.block import block_of
+from trident.kernels.conforming import conform_step
+from trident.plan.nodes import Node, SourceNode, StateNode
+from trident.plan_states import close_states, counted
 from trident.rows import Row
 from trident.spark.attempt import Attempt
 from trident.spark.batch import SparkBatch
-from trident.spark.conforming import conform_step
 from trident.spark.failures import of_spark
 from trident.spark.flow import Input
 from trident.spark.group import GroupPlan
 from trident.spark.kernels import array_of
 from trident.spark.quiet import TASKS, Quiet
 from trident.spark.schemas import ROW, Schemas, frame_of
-from trident.spark.steps import Task
 from trident.states.control import ControlRecord
 from trident.states.state import State
 
@@ -115,17 +114,16 @@ class SparkGroupEngine:
         names = self._group.needed[source]
         types = {name: source.fields.types[name] or "string" for name in names}
         schema = self._schemas.of(types)
-        place, task = self._group.place(source), Task(record, 0, 1)
-        check = conform_step(source, place)
-        checked = rows if check is None else check.rows(source.fields, rows, task)
+        place, task = self._group.place(source), Attempt(record).task()
+        check, block = conform_step(source, place), block_of(source.fields.names, rows)
+        if check is not None:
+            block = check.apply(block, task)
         arrays = []
         for field in schema.arrow:
             if field.name == ROW:
                 arrays.append(pa.nulls(len(rows), field.type))
                 continue
-            position = source.fields.index(field.name)
-            values: list[Any] = [row[position] for row in checked]
-            arrays.append(array_of(values, field, place, task))
+            arrays.append(array_of(block.values(field.name), field, place, task))
         table = pa.Table.from_arrays(arrays, schema=schema.arrow)
         slices = self._session.conf.get("spark.sql.leafNodeDefaultParallelism", None)
         most = int(slices or self._session.sparkContext.defaultParallelism)

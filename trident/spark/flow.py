@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 
+from trident.kernels.conforming import checked
+from trident.kernels.step import Step
+from trident.kernels.task import Place
 from trident.plan.nodes import Node
 from trident.plan.types import field_type
 from trident.spark.attempt import Attempt
-from trident.spark.conforming import checked
 from trident.spark.kernels import Kernel
 from trident.spark.schemas import Schemas, selected
-from trident.spark.steps import Place, Step
 
 
 @dataclass(frozen=True)

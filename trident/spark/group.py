@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from trident.plan.describe import describe
+from trident.kernels.task import Place, place_of
 from trident.plan.nodes import (
     AggregateNode,
     HintNode,
@@ -24,7 +24,6 @@ from trident.plan.plan import BatchGroup, Plan, ancestors
 from trident.plan.rewrites.prune import needed_fields
 from trident.plan.stages import stages, unlabelled
 from trident.spark.natives import makes_rows
-from trident.spark.steps import Place
 
 _PLAIN = (StateUpdateNode, StaticStateNode, NewValuesNode, SourceNode)
 
@@ -52,7 +51,7 @@ class GroupPlan:
         self._hints = {
             node: stage.partitions for stage in stages(group.nodes) for node in stage.nodes
         }
-        self._places = {node: Place(describe(node), str(node.origin)) for node in group.nodes}
+        self._places = {node: place_of(node) for node in group.nodes}
         self.partitions = max([partitions, *(n or 1 for n in self._hints.values())])
 
     def place(self, node: Node) -> Place:
@@ -82,15 +81,15 @@ class GroupPlan:
         return True
 
     def is_routed_later(self, node: PartitionNode) -> bool:
-        """Whether only a state update follows, which brings keys where they belong itself."""
+        """Whether no more follows than an update that brings keys where they belong itself."""
+        return node.how in ("partitionBy", "global", "batchGlobal") and self.only_updates(node)
+
+    def only_updates(self, node: Node) -> bool:
+        """Whether a step's output goes to one state update, and nowhere else."""
         after = self.consumers(node)
         while len(after) == 1 and isinstance(after[0], HintNode | NameNode):
             after = self.consumers(after[0])
-        return (
-            node.how in ("partitionBy", "global", "batchGlobal")
-            and len(after) == 1
-            and isinstance(after[0], StateUpdateNode)
-        )
+        return len(after) == 1 and isinstance(after[0], StateUpdateNode)
 
     @cached_property
     def queries(self) -> tuple[StateQueryNode, ...]:
@@ -111,11 +110,11 @@ class GroupPlan:
             if not self.consumers(node) and not isinstance(unlabelled(node), _PLAIN)
         )
 
-    def kept_of(self, update: StateUpdateNode) -> tuple[int, ...] | None:
-        """Which of its new values anything takes, by position; None where nothing does."""
+    def kept_of(self, update: StateUpdateNode) -> tuple[str, ...] | None:
+        """Which of its new values anything takes; None where nothing does."""
         if not any(isinstance(node, NewValuesNode) for node in self.consumers(update)):
             return None
-        return tuple(update.fields.index(name) for name in self.needed[update])
+        return self.needed[update]
 
     def before_hints(self, update: StateUpdateNode) -> Node:
         """The step before an update that isn't a hint or a label."""

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
 
+from trident.kernels.block import Block
+from trident.kernels.step import Step
+from trident.kernels.task import Place, Task
+from trident.operations import Operation, TridentOperationContext
 from trident.spark.attempt import Attempt
-from trident.spark.block import OUTPUT_ROWS, Block, blocks
+from trident.spark.block import arrow_column, blocks
 from trident.spark.failures import raised_in_stage
 from trident.spark.schemas import ROW
-from trident.spark.steps import Place, Step, Task
 from trident.value_types import misfit
+
+OUTPUT_ROWS = 131_072
+"""The most rows in a record batch that a stage hands back: one that explodes stays bounded."""
 
 _UNFIT = (pa.ArrowException, TypeError, OverflowError, UnicodeEncodeError)
 _DECLARED = {
@@ -53,7 +60,7 @@ class Kernel:
         context = TaskContext.get()
         # Where streams are merged, Spark counts the partitions of each on from those before it.
         index = context.partitionId() % self.partitions if context else 0
-        task = Task(self.attempt.record, index, self.partitions)
+        task = self.attempt.task(index, self.partitions)
         try:
             for block in chained(self.steps, blocks(batches), task):
                 yield from record_batches(block, self.schema, dict(self.makers), task)
@@ -62,10 +69,30 @@ class Kernel:
 
 
 def chained(steps: Iterable[Step], given: Iterator[Block], task: Task) -> Iterator[Block]:
-    """The blocks of a partition after all steps."""
+    """The blocks of a partition after all steps, each with its operation prepared."""
     for step in steps:
-        given = step.run(given, task)
+        given = _run(step, given, task)
     return given
+
+
+def _run(step: Step, given: Iterator[Block], task: Task) -> Iterator[Block]:
+    with prepared(step.place, step.operation, task):
+        yield from step.run(given, task)
+
+
+@contextmanager
+def prepared(place: Place, operation: Operation | None, task: Task) -> Iterator[None]:
+    """Prepare an operation, and clean it up after the context."""
+    if operation is None:
+        yield
+        return
+    with task.at(place):
+        operation.prepare({}, TridentOperationContext(task.partition, task.partitions))
+    try:
+        yield
+    finally:
+        with task.at(place):
+            operation.cleanup()
 
 
 def record_batches(
@@ -85,7 +112,7 @@ def _array(block: Block, field: pa.Field, makers: dict[str, Place], task: Task) 
         return pa.nulls(block.length, field.type)
     if field.name in makers:
         return array_of(block.values(field.name), field, makers[field.name], task)
-    return block.array(field.name, field.type)
+    return arrow_column(block, field.name, field.type)
 
 
 def array_of(values: Sequence[Any], field: pa.Field, place: Place, task: Task) -> pa.Array:
@@ -101,7 +128,7 @@ def array_of(values: Sequence[Any], field: pa.Field, place: Place, task: Task) -
     except _UNFIT:
         wrong = next(value for value in values if not _fits(value, field.type))
         kind = _DECLARED.get(str(field.type), str(field.type))
-        with task.at(place, [field.name], [wrong], iter(())):
+        with task.at(place, [field.name], Block({field.name: [wrong]}, 1), iter(())):
             raise misfit(place.step, field.name, kind, wrong) from None
 
 

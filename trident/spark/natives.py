@@ -11,12 +11,12 @@ from pyspark.sql import functions as F
 from trident.builtin import Count, Max, Min, Sum
 from trident.errors import LongOverflowError
 from trident.failures import operation_error
+from trident.kernels.task import Place
 from trident.operations import CombinerAggregator, Operation
 from trident.plan.nodes import AggregateNode, NativeNode
 from trident.spark.attempt import Attempt
 from trident.spark.failures import marked
 from trident.spark.schemas import quoted, selected
-from trident.spark.steps import Place
 
 _GENERATOR = re.compile(r"Column<'(\w*explode\w*|inline\w*|stack|json_tuple)\(")
 

@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from trident.batch.runner import BatchRunner
+from trident.plan.nodes import StateNode
 from trident.plan.plan import BatchGroup, Plan
-from trident.plan_states import StateNode
 from trident.run import GroupRun
 from trident.spark.compile import check_steps
 from trident.spark.engine import SparkGroupEngine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from trident.fields import Fields
 from trident.plan.nodes import Node
@@ -24,10 +24,23 @@ def needed_fields(plan: Plan) -> Mapping[Node, Fields]:
     >>> [str(fields) for fields in needed_fields(topology.plan()).values()]
     ['text', 'word', 'word, count', '']
     """
-    needed: dict[Node, set[str]] = {node: set() for node in plan.nodes}
-    for query in plan.drpc.values():
-        needed[query.result].update(query.result.fields)
-    for node in reversed(plan.nodes):
+    return fields_needed(plan.nodes, [query.result for query in plan.drpc.values()])
+
+
+def fields_needed(nodes: Sequence[Node], whole: Iterable[Node] = ()) -> Mapping[Node, Fields]:
+    """The fields that each of some steps must deliver, given in order of creation.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+        The steps.
+    whole : iterable of Node
+        Those of which every field is needed.
+    """
+    needed: dict[Node, set[str]] = {node: set() for node in nodes}
+    for node in whole:
+        needed[node].update(node.fields)
+    for node in reversed(nodes):
         for position, parent in enumerate(node.parents):
             needed[parent].update(node.takes(position, needed[node]))
     return {

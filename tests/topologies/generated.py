@@ -1,0 +1,589 @@
+"""Topologies made at random, and what they come to, computed tuple by tuple and no other way.
+
+The model shares no code with the library: a stream is a list of tuples with plain values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.spark.files import Files
+from trident import (
+    Aggregator,
+    CombinerAggregator,
+    Count,
+    Equals,
+    Fields,
+    FilterNull,
+    FlatMapFunction,
+    Function,
+    MapGet,
+    Max,
+    Min,
+    Negate,
+    OpaqueMap,
+    ReducerAggregator,
+    Split,
+    Sum,
+    TridentCollector,
+    TridentTopology,
+)
+from trident.operations import Filter, MapFunction
+from trident.states.factory import MapStateFactory
+from trident.states.memory import MemoryMapState
+from trident.stream import Stream
+
+Row = tuple[Any, ...]
+Rows = list[Row]
+Schema = tuple[tuple[str, str], ...]
+"""Names and types."""
+
+SOURCE: Schema = (("s", "string"), ("n", "long"), ("x", "double"))
+KNOWN = [(None, 7), ("", 8), ("a", 9), (0, 10), (1, 11), (1.0, 12)]
+"""What the state holds that topologies only read."""
+
+
+@dataclass
+class World:
+    """One topology while it is built, and what the model keeps from batch to batch."""
+
+    topology: TridentTopology
+    folder: Path
+    states: dict[str, MapStateFactory] = field(default_factory=dict)
+    model: dict[str, dict[Row, Any]] = field(default_factory=dict)
+
+    def factory(self, name: str, *, in_tasks: bool) -> MapStateFactory:
+        """A state of that name: in memory, or one that tasks update."""
+        made: MapStateFactory = MemoryMapState.Factory()
+        if in_tasks:
+            folder = self.folder / f"state-{name}"
+            folder.mkdir()
+            made = OpaqueMap.factory(Files(str(folder)), name=name)
+        self.states[name] = made
+        return made
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a chain.
+
+    Parameters
+    ----------
+    text : str
+        What it is, for a failure.
+    schema : Schema
+        The fields after it.
+    build : callable
+        Adds it to a stream.
+    expect : callable
+        What it makes of a batch, in the model.
+    """
+
+    text: str
+    schema: Schema
+    build: Callable[[World, Stream], Stream]
+    expect: Callable[[World, Rows], Rows]
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+# Operations of a user.
+
+
+def stretched(n: int | None) -> list[int]:
+    return [] if n is None else [n, n + 1][: n % 3]
+
+
+def pairs(s: str | None, n: int | None) -> Iterator[tuple[str, int]]:
+    yield f"{s}", len(s or "")
+    if n:
+        yield "more", n
+
+
+def is_odd(n: int | None) -> bool:
+    return n is not None and n % 2 == 1
+
+
+def described(*values: Any) -> tuple[str, int]:
+    return "".join(map(repr, values)), len(values)
+
+
+def twice(*values: Any) -> list[tuple[str, int]]:
+    return [described(*values)] * 2
+
+
+def looked_at(*values: Any) -> None:
+    assert values
+
+
+class Letters(Function):
+    output_types = (str,)
+
+    def execute(self, tuple: Any, collector: TridentCollector) -> None:
+        for letter in (tuple[0] or "")[:2]:
+            collector.emit([letter])
+
+
+class Small(Filter):
+    def isKeep(self, tuple: Any) -> bool:
+        return bool((tuple[0] or 0) < 3)
+
+
+class Described(MapFunction):
+    output_types = (str, int)
+
+    def execute(self, tuple: Any) -> Sequence[Any]:
+        return described(*tuple)
+
+
+class Twice(FlatMapFunction):
+    output_types = (str, int)
+
+    def execute(self, tuple: Any) -> Iterable[Sequence[Any]]:
+        return twice(*tuple)
+
+
+class Widest(CombinerAggregator[int]):
+    """How many letters the longest text has."""
+
+    output_types = (int,)
+
+    def init(self, tuple: Any) -> int:
+        return len(str(tuple[0]))
+
+    def combine(self, a: int, b: int) -> int:
+        return max(a, b)
+
+    def zero(self) -> int:
+        return 0
+
+
+class Letterset(ReducerAggregator[str]):
+    """The letters that there are, in order."""
+
+    output_types = (str,)
+
+    def init(self) -> str:
+        return ""
+
+    def reduce(self, curr: str, tuple: Any) -> str:
+        return "".join(sorted({*curr, *str(tuple[0])}))
+
+
+class Tally(Aggregator[list[int]]):
+    """How many tuples there were and how many were null, and each null at once."""
+
+    output_types = (str, int)
+
+    def init(self, batchId: object, collector: TridentCollector) -> list[int]:
+        return [0, 0]
+
+    def aggregate(self, val: list[int], tuple: Any, collector: TridentCollector) -> None:
+        val[0] += 1
+        if tuple[0] is None:
+            val[1] += 1
+            collector.emit(("null", val[1]))
+
+    def complete(self, val: list[int], collector: TridentCollector) -> None:
+        collector.emit(("all", val[0]))
+
+
+# Aggregates in the model: what one group's values of a field come to.
+
+Fold = Callable[[list[Any]], list[Row]]
+
+
+def the_least(values: list[Any]) -> list[Row]:
+    return [(min((v for v in values if v is not None), default=None),)]
+
+
+def the_greatest(values: list[Any]) -> list[Row]:
+    return [(max((v for v in values if v is not None), default=None),)]
+
+
+def tally(values: list[Any]) -> list[Row]:
+    nulls = values.count(None)
+    return [*(("null", n + 1) for n in range(nulls)), ("all", len(values))]
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """An aggregator, what it takes and makes, and the model of it.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the aggregator.
+    fold : callable
+        What the values of a group come to.
+    makes : callable
+        From the type of the field to the types of the outputs.
+    merge : callable or None
+        For states: what the stored value and the batch's come to.
+    numbers : bool
+        Whether it takes numbers only.
+    """
+
+    make: Callable[[], Any]
+    fold: Fold
+    makes: Callable[[str], tuple[str, ...]]
+    merge: Callable[[Any, Any], Any] | None = None
+    numbers: bool = False
+
+
+def number(kind: str, value: Any) -> Any:
+    return float(value) if kind == "double" and value is not None else value
+
+
+AGGREGATES = (
+    Aggregate(Count, lambda values: [(len(values),)], lambda _: ("long",), lambda a, b: a + b),
+    Aggregate(
+        Sum,
+        lambda values: [(sum(v for v in values if v is not None),)],
+        lambda kind: (kind,),
+        lambda a, b: a + b,
+        numbers=True,
+    ),
+    Aggregate(
+        Min,
+        the_least,
+        lambda kind: (kind,),
+        lambda a, b: the_least([a, b])[0][0],
+    ),
+    Aggregate(
+        Max,
+        the_greatest,
+        lambda kind: (kind,),
+        lambda a, b: the_greatest([a, b])[0][0],
+    ),
+    Aggregate(
+        Widest,
+        lambda values: [(max((len(str(v)) for v in values), default=0),)],
+        lambda _: ("long",),
+        max,
+    ),
+    Aggregate(
+        Letterset,
+        lambda values: [("".join(sorted({letter for v in values for letter in str(v)})),)],
+        lambda _: ("string",),
+        lambda a, b: "".join(sorted({*a, *b})),
+    ),
+    Aggregate(Tally, tally, lambda _: ("string", "long")),
+)
+
+
+def grouped(rows: Rows, key: Sequence[int], value: int) -> dict[Row, list[Any]]:
+    found: dict[Row, list[Any]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[place] for place in key), []).append(row[value])
+    return found
+
+
+# Steps.
+
+
+class Chain:
+    """Draws steps one after the other; each knows the fields that those before it have made."""
+
+    def __init__(self, draw: st.DrawFn, label: str) -> None:
+        self._draw = draw
+        self._label = label
+        self._made = 0
+        self.steps: list[Step] = []
+        self.schema = SOURCE
+
+    def _new(self) -> str:
+        self._made += 1
+        return f"{self._label}{self._made}"
+
+    def _field(self, *kinds: str) -> tuple[str, int] | None:
+        """A field of one of some types, and its place."""
+        places = [n for n, (_, kind) in enumerate(self.schema) if not kinds or kind in kinds]
+        if not places:
+            return None
+        place = self._draw(st.sampled_from(places))
+        return self.schema[place][0], place
+
+    def _add(
+        self,
+        text: str,
+        schema: Schema,
+        build: Callable[[World, Stream], Stream],
+        expect: Callable[[World, Rows], Rows],
+    ) -> None:
+        self.steps.append(Step(text, schema, build, expect))
+        self.schema = schema
+
+    def each(self) -> None:
+        kind = self._draw(st.sampled_from(["split", "letters", "stretched", "pairs"]))
+        new, schema = self._new(), self.schema
+        text, long = self._field("string"), self._field("long")
+        if kind == "split" and text:
+            name, at = text
+            self._add(
+                f"each({name}, Split())",
+                (*schema, (new, "string")),
+                lambda w, s: s.each(name, Split(), new),
+                lambda w, rows: [(*r, word) for r in rows for word in (r[at] or "").split()],
+            )
+        if kind == "letters" and text:
+            name, at = text
+            self._add(
+                f"each({name}, Letters())",
+                (*schema, (new, "string")),
+                lambda w, s: s.each(name, Letters(), new),
+                lambda w, rows: [(*r, letter) for r in rows for letter in (r[at] or "")[:2]],
+            )
+        if kind == "stretched" and long:
+            name, at = long
+            self._add(
+                f"each({name}, stretched)",
+                (*schema, (new, "long")),
+                lambda w, s: s.each(name, stretched, new),
+                lambda w, rows: [(*r, made) for r in rows for made in stretched(r[at])],
+            )
+        if kind == "pairs" and text and long:
+            (a, at), (b, beside) = text, long
+            more = self._new()
+            self._add(
+                f"each({a}, {b}, pairs)",
+                (*schema, (new, "string"), (more, "long")),
+                lambda w, s: s.each([a, b], pairs, [new, more]),
+                lambda w, rows: [(*r, *made) for r in rows for made in pairs(r[at], r[beside])],
+            )
+
+    def filter(self) -> None:
+        kind = self._draw(st.sampled_from(["null", "negate", "equals", "odd", "small"]))
+        schema = self.schema
+        found = self._field("long") if kind in ("odd", "small") else self._field()
+        if found is None:
+            return
+        name, at = found
+        same = [n for n, (_, k) in enumerate(schema) if k == schema[at][1]]
+        other = self._draw(st.sampled_from(same))
+        keeps: dict[str, tuple[Any, Any, Callable[[Row], bool]]] = {
+            "null": ([name], FilterNull(), lambda r: r[at] is not None),
+            "negate": ([name], Negate(FilterNull()), lambda r: r[at] is None),
+            "odd": ([name], is_odd, lambda r: is_odd(r[at])),
+            "small": ([name], Small(), lambda r: (r[at] or 0) < 3),
+        }
+        if other != at:
+            keeps["equals"] = ([name, schema[other][0]], Equals(), lambda r: r[at] == r[other])
+        if kind not in keeps:
+            return
+        inputs, operation, keep = keeps[kind]
+        self._add(
+            f"filter({inputs}, {kind})",
+            schema,
+            lambda w, s: s.filter(inputs, operation),
+            lambda w, rows: list(filter(keep, rows)),
+        )
+
+    def replace(self) -> None:
+        """Map and flatMap, by a plain function and by an object."""
+        kind = self._draw(st.sampled_from([described, Described, twice, Twice]))
+        a, b = self._new(), self._new()
+        flat = kind in (twice, Twice)
+        operation = kind() if isinstance(kind, type) else kind
+        model = twice if flat else lambda *values: [described(*values)]
+        self._add(
+            f"map({kind.__name__})",
+            ((a, "string"), (b, "long")),
+            lambda w, s: (s.flatMap if flat else s.map)(operation, [a, b]),
+            lambda w, rows: [made for row in rows for made in model(*row)],
+        )
+
+    def look(self) -> None:
+        self._add(
+            "peek().name()",
+            self.schema,
+            lambda w, s: s.peek(looked_at).name("looked at"),
+            lambda w, rows: rows,
+        )
+
+    def project(self) -> None:
+        names = [name for name, _ in self.schema]
+        kept = self._draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+        places = [names.index(name) for name in kept]
+        self._add(
+            f"project({kept})",
+            tuple(self.schema[place] for place in places),
+            lambda w, s: s.project(kept),
+            lambda w, rows: [tuple(row[place] for place in places) for row in rows],
+        )
+
+    def move(self) -> None:
+        how = self._draw(st.sampled_from(["shuffle", "by", "global", "batchGlobal", "broadcast"]))
+        hint = self._draw(st.integers(1, 4))
+        found = self._field("string", "long")
+        if how == "by" and found is None:
+            return
+        name = found[0] if found else ""
+        moves: dict[str, Callable[[Stream], Stream]] = {
+            "shuffle": lambda s: s.shuffle().parallelismHint(hint),
+            "by": lambda s: s.partitionBy(name).parallelismHint(hint),
+            "global": lambda s: s.global_(),
+            "batchGlobal": lambda s: s.batchGlobal(),
+            "broadcast": lambda s: s.broadcast().parallelismHint(hint),
+        }
+        copies = hint if how == "broadcast" else 1
+        self._add(
+            f"{how}({name}).parallelismHint({hint})",
+            self.schema,
+            lambda w, s: moves[how](s),
+            lambda w, rows: rows * copies,
+        )
+
+    def aggregate(self) -> None:
+        """Of a batch, of its groups, or of one partition that holds all of it."""
+        found, by = self._aggregate(AGGREGATES), self._key()
+        if found is None:
+            return
+        aggregate, (name, at) = found
+        within = self._draw(st.booleans())
+        hint = self._draw(st.sampled_from([None, 1, 2, 4]))
+        outputs = [self._new() for _ in aggregate.makes("")]
+        kinds = aggregate.makes(self.schema[at][1])
+        keys = [self.schema[place][0] for place in by]
+
+        def build(w: World, s: Stream) -> Stream:
+            start = s.global_() if within else s
+            given: Any = start.groupBy(keys) if keys else start
+            call = given.partitionAggregate if within else given.aggregate
+            made: Stream = call(name, aggregate.make(), outputs)
+            if within:
+                made = made.toStream() if keys else made
+            return made.parallelismHint(hint) if hint and keys and not within else made
+
+        def expect(w: World, rows: Rows) -> Rows:
+            groups = grouped(rows, by, at)
+            if not by:
+                groups = groups or {(): []}
+            return [
+                (*key, *(number(kind, value) for kind, value in zip(kinds, made, strict=True)))
+                for key, values in groups.items()
+                for made in aggregate.fold(values)
+            ]
+
+        self._add(
+            f"{'partitionA' if within else 'a'}ggregate({keys}, {name}, {aggregate.make.__name__})",
+            (*(self.schema[place] for place in by), *zip(outputs, kinds, strict=True)),
+            build,
+            expect,
+        )
+
+    def persist(self) -> None:
+        """A state, of which the new values go on, or what it held before beside each tuple."""
+        found, by = self._aggregate([one for one in AGGREGATES if one.merge]), self._key()
+        if found is None or not by:
+            return
+        aggregate, (name, at) = found
+        assert aggregate.merge is not None
+        merge = aggregate.merge
+        asks, in_tasks = self._draw(st.booleans()), self._draw(st.booleans())
+        hint = self._draw(st.sampled_from([None, 1, 2, 4]))
+        new, known, schema = self._new(), self._new(), self.schema
+        [kind] = aggregate.makes(schema[at][1])
+        keys = [schema[place][0] for place in by]
+
+        def build(w: World, s: Stream) -> Stream:
+            factory = w.factory(new, in_tasks=in_tasks)
+            given = s.groupBy(keys)
+            state = given.persistentAggregate(factory, name, aggregate.make(), new, name=new)
+            if hint:
+                state = state.parallelismHint(hint)
+            return s.stateQuery(state, keys, MapGet(), known) if asks else state.newValuesStream()
+
+        def expect(w: World, rows: Rows) -> Rows:
+            stored = w.model.setdefault(new, {})
+            before = dict(stored)
+            fresh: Rows = []
+            for key, values in grouped(rows, by, at).items():
+                [(partial,)] = aggregate.fold(values)
+                old = stored.get(key)
+                value = number(kind, partial if old is None else merge(old, partial))
+                stored[key] = value
+                fresh.append((*key, value))
+            if not asks:
+                return fresh
+            return [(*row, before.get(tuple(row[place] for place in by))) for row in rows]
+
+        after = (*schema, (known, kind)) if asks else (*(schema[p] for p in by), (new, kind))
+        text = f"persistentAggregate({keys}, {name}, {aggregate.make.__name__}, tasks={in_tasks})"
+        self._add(f"{text}, {'queried' if asks else 'new values'}", after, build, expect)
+
+    def ask(self) -> None:
+        """A query of a state that is only read."""
+        found = self._field()
+        assert found is not None
+        (name, at), new = found, self._new()
+
+        def build(w: World, s: Stream) -> Stream:
+            factory = MemoryMapState.Factory()
+            state = factory.makeState()
+            state.beginCommit(1)
+            state.multiPut([(key,) for key, _ in KNOWN], [value for _, value in KNOWN])
+            state.commit(1)
+            static = w.topology.newStaticState(factory, name=f"static {new}")
+            return s.stateQuery(static, name, MapGet(), f"{new} long")
+
+        def known(value: Any) -> Any:
+            return next((found for key, found in KNOWN if repr(key) == repr(value)), None)
+
+        self._add(
+            f"stateQuery({name})",
+            (*self.schema, (new, "long")),
+            build,
+            lambda w, rows: [(*row, known(row[at])) for row in rows],
+        )
+
+    def merge(self) -> None:
+        found = self._field()
+        assert found is not None
+        (name, at), names = found, [self._new() for _ in self.schema]
+        self._add(
+            f"merge(s, s.filter({name}, FilterNull()))",
+            tuple((new, kind) for new, (_, kind) in zip(names, self.schema, strict=True)),
+            lambda w, s: w.topology.merge(Fields(*names), s, s.filter(name, FilterNull())),
+            lambda w, rows: rows + [row for row in rows if row[at] is not None],
+        )
+
+    def _key(self) -> list[int]:
+        places = range(len(self.schema))
+        return self._draw(st.lists(st.sampled_from(places), max_size=2, unique=True))
+
+    def _aggregate(self, those: Sequence[Aggregate]) -> tuple[Aggregate, tuple[str, int]] | None:
+        aggregate = self._draw(st.sampled_from(those))
+        found = self._field(*(("long", "double") if aggregate.numbers else ()))
+        return None if found is None else (aggregate, found)
+
+
+KINDS = (
+    *(Chain.each, Chain.filter, Chain.replace, Chain.look, Chain.project, Chain.move),
+    *(Chain.aggregate, Chain.persist, Chain.ask, Chain.merge),
+)
+
+
+@st.composite
+def chains(draw: st.DrawFn, label: str = "f") -> list[Step]:
+    """The steps of a topology with one stream; `label` begins the names of its fields."""
+    chain = Chain(draw, label)
+    for kind in draw(st.lists(st.sampled_from(KINDS), max_size=6)):
+        kind(chain)
+    return chain.steps
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
+    ["", "a", "a b", "b  a", "ä\u2003ö 🙂", "\0", "\0a b", " "]
+)
+NUMBERS = st.integers(-3, 5)
+ROWS = st.tuples(
+    st.none() | TEXTS, st.none() | NUMBERS, st.none() | st.sampled_from([0.0, 1.0, 0.5, -2.25])
+)
+BATCHES = st.lists(st.lists(ROWS, max_size=8), min_size=1, max_size=3)

@@ -1,0 +1,104 @@
+"""Any topology comes to what it says, on both engines: results, new values and states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.plan.node_classes import names, node_classes
+from tests.topologies.conftest import Engine, feed
+from tests.topologies.generated import BATCHES, SOURCE, Row, Rows, Step, World, chains
+from trident import Count, Split
+from trident.plan.nodes import NativeNode, Node
+from trident.spouts.feeder import FeederBatchSpout
+from trident.topology import TridentTopology
+
+SPARK_SECONDS = 60.0
+_SEEN: set[type[Node]] = set()
+
+
+def bag(rows: Sequence[Row]) -> list[str]:
+    """Tuples in an order of their own, told apart by type."""
+    return sorted(map(repr, rows))
+
+
+def play(spark: Any, streams: Sequence[Sequence[Step]], batches: Sequence[Rows]) -> None:
+    """Run chains of steps as one topology, and compare it with the model."""
+    with TemporaryDirectory() as name:
+        engine = Engine(spark, Path(name))
+        world = World(TridentTopology(), Path(name))
+        spout = FeederBatchSpout(", ".join(f"{field} {kind}" for field, kind in SOURCE))
+        source = world.topology.newStream("source", spout)
+        asked = world.topology.newDRPCStream("count").each("args", Split(), "word")
+        asked.groupBy("word").aggregate(Count(), "n")
+        captured = []
+        for number, steps in enumerate(streams):
+            stream = source
+            for step in steps:
+                stream = step.build(world, stream)
+            assert stream.getOutputFields().names == _fields_after(steps)
+            captured.append(engine.capture(stream, f"captured-{number}"))
+        _SEEN.update(type(node) for node in world.topology.plan().nodes)
+        with engine.start(world.topology) as run:
+            feed(run, spout, *batches)
+            answer = run.drpc.execute("count", "a b a")
+        assert sorted(eval(answer)) == [["a", 2], ["b", 1]]
+        for steps, found in zip(streams, captured, strict=True):
+            expected = []
+            for rows in batches:
+                for step in steps:
+                    rows = step.expect(world, rows)
+                expected.append(bag(rows))
+            assert [bag(rows) for rows in found.batches] == [rows for rows in expected if rows]
+        for state, factory in world.states.items():
+            _compare(factory.makeState(), world.model[state])
+
+
+def _fields_after(steps: Sequence[Step]) -> tuple[str, ...]:
+    return tuple(name for name, _ in (steps[-1].schema if steps else SOURCE))
+
+
+def _compare(state: Any, model: dict[Row, Any]) -> None:
+    found = state.multiGet(list(model))
+    assert dict(zip(map(repr, model), found, strict=True)) == {
+        repr(key): value for key, value in model.items()
+    }
+    state.close()
+
+
+def assert_every_node_was_there() -> None:
+    missing = node_classes() - _SEEN - {NativeNode}  # which no other engine than Spark runs
+    assert not missing, f"tests/topologies/generated.py: no topology has {names(missing)}"
+
+
+def test_the_local_engine_does_what_the_model_does() -> None:
+    _SEEN.clear()
+
+    @settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(chains(), BATCHES)
+    def check(steps: list[Step], batches: list[Rows]) -> None:
+        play(None, [steps], batches)
+
+    check()
+    assert_every_node_was_there()
+
+
+@pytest.mark.spark
+def test_spark_does_what_the_model_does(spark: Any) -> None:
+    _SEEN.clear()
+    until = monotonic() + SPARK_SECONDS
+
+    @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(chains("f"), chains("g"), chains("h"), BATCHES)
+    def check(*drawn: Any) -> None:
+        if monotonic() < until:
+            play(spark, drawn[:-1], drawn[-1])
+
+    check()
+    assert_every_node_was_there()

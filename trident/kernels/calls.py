@@ -1,0 +1,119 @@
+"""Calls of plain functions: one for each tuple, with the values of its fields."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, repeat, starmap
+from typing import Any
+
+from trident.callables import (
+    CallableConsumer,
+    CallableFilter,
+    CallableFlatMap,
+    CallableFunction,
+    CallableMap,
+    checked_bool,
+    checked_iterable,
+)
+from trident.kernels.block import Block, columns_of
+from trident.kernels.task import Place, Task
+from trident.operations import PlainFunction
+from trident.rows import checked_row, checked_rows, checked_values, operation_name
+
+_LISTS = frozenset({list, tuple})
+
+
+class Calls:
+    """A function over the tuples of a block. Results are checked as columns: by their types first.
+
+    Parameters
+    ----------
+    place : Place
+        The step, for errors.
+    names : sequence of str
+        The fields whose values are the arguments.
+    block : Block
+        The tuples.
+    task : Task
+        Where it runs.
+    """
+
+    def __init__(self, place: Place, names: Sequence[str], block: Block, task: Task) -> None:
+        self._place = place
+        self._names = names
+        self._block = block
+        self._task = task
+
+    def results(self, function: Callable[..., Any]) -> list[Any]:
+        """What the function returns for each tuple."""
+        pending, calls = self._begun(function)
+        with self._task.at(self._place, self._names, self._block, pending):
+            return list(calls)
+
+    def over(self, made: Sequence[Any], check: Callable[[Any], Any]) -> list[Any]:
+        """What a check gives for the result of each tuple."""
+        pending = iter(made)
+        with self._task.at(self._place, self._names, self._block, pending):
+            return list(map(check, pending))
+
+    def consumed(self, consumer: CallableConsumer) -> None:
+        """Show each tuple to a consumer."""
+        pending, calls = self._begun(consumer.function)
+        with self._task.at(self._place, self._names, self._block, pending):
+            deque(calls, maxlen=0)
+
+    def mask(self, filter: CallableFilter) -> list[bool]:
+        """Whether a filter keeps each tuple."""
+        kept = self.results(filter.function)
+        if set(map(type, kept)) <= {bool}:
+            return kept
+        return self.over(kept, lambda one: checked_bool(filter.label, one))
+
+    def mapped(self, function: CallableMap, outputs: Sequence[str]) -> dict[str, Sequence[Any]]:
+        """The new value of each tuple, as columns."""
+        name, width = operation_name(function), len(outputs)
+        made = self.results(function.function)
+        if width == 1 and not _holds_tuples(made):
+            return {outputs[0]: made}
+        if width == 1:
+            return {outputs[0]: self.over(made, lambda one: checked_values(name, [one])[0])}
+        return columns_of(outputs, self.over(made, lambda row: checked_row(name, row, width)))
+
+    def lists(self, function: PlainFunction | CallableFlatMap) -> list[Sequence[Any]]:
+        """The items that a function makes of each tuple."""
+        if isinstance(function, CallableFunction | CallableFlatMap):
+            name = operation_name(function)
+            made = self.results(function.function)
+            if set(map(type, made)) <= _LISTS:
+                return made
+            return self.over(made, lambda one: list(checked_iterable(name, one)))
+        made = self.results(function.expand)
+        return made if set(map(type, made)) <= _LISTS else self.over(made, list)
+
+    def flattened(
+        self, name: str, lists: Sequence[Sequence[Any]], outputs: Sequence[str]
+    ) -> dict[str, Sequence[Any]]:
+        """The items of all tuples one after the other, as columns; each is a value or a row."""
+        width = len(outputs)
+        if width == 1:
+            items = list(chain.from_iterable(lists))
+            if _holds_tuples(items):
+                checked = self.over(lists, lambda made: checked_values(name, list(made)))
+                items = list(chain.from_iterable(checked))
+            return {outputs[0]: items}
+        rows = self.over(lists, lambda made: checked_rows(name, made, width))
+        return columns_of(outputs, list(chain.from_iterable(rows)))
+
+    def _begun(self, function: Callable[..., Any]) -> tuple[Iterator[Any], Iterator[Any]]:
+        """How far the calls have come, and the calls."""
+        if not self._names:
+            nothing = repeat((), self._block.length)
+            return nothing, starmap(function, nothing)
+        first, *others = map(self._block.values, self._names)
+        pending = iter(first)
+        return pending, map(function, pending, *others)
+
+
+def _holds_tuples(values: Sequence[Any]) -> bool:
+    return any(issubclass(kind, tuple) for kind in set(map(type, values)))

@@ -1,0 +1,134 @@
+"""The library's own operations over whole columns.
+
+An operation has a column form only as the very class: a subclass may do something else. A form
+gives None where it can't tell what the operation would do with each tuple by itself, because of
+nulls, other types or large numbers; the tuples are then handed to the operation one by one, which
+also names the one that is wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import repeat
+from operator import eq, is_not, not_
+from typing import Any
+
+from trident.builtin import Count, Equals, FilterNull, Max, Min, Negate, Split, Sum
+from trident.kernels.block import Block
+
+_LONG_MAX = 2**63 - 1
+_NULL = type(None)
+
+Totals = dict[Hashable, Any]
+
+
+def items(function: object, block: Block, names: Sequence[str]) -> list[Any] | None:
+    """What a function makes of all tuples, one after the other."""
+    texts = _texts(function, block, names)
+    return None if texts is None else " ".join(filter(None, texts)).split()
+
+
+def lists(function: object, block: Block, names: Sequence[str]) -> list[Sequence[Any]] | None:
+    """What a function makes of each tuple."""
+    texts = _texts(function, block, names)
+    return None if texts is None else [text.split() if text else () for text in texts]
+
+
+def _texts(function: object, block: Block, names: Sequence[str]) -> Sequence[str | None] | None:
+    """What `Split` gets, where all of it is text or null."""
+    if type(function) is not Split or len(names) != 1:
+        return None
+    texts = block.values(names[0])
+    return texts if set(map(type, texts)) <= {str, _NULL} else None
+
+
+def mask(filter: object, block: Block, names: Sequence[str]) -> list[bool] | None:
+    """Whether a filter keeps each tuple."""
+    if type(filter) is Negate:
+        dropped = mask(filter.filter, block, names)
+        return None if dropped is None else list(map(not_, dropped))
+    columns = list(map(block.values, names))
+    if type(filter) is FilterNull:
+        columns = [column for column in columns if None in column]
+        if not columns:
+            return [True] * block.length
+        if len(columns) == 1:
+            return list(map(is_not, columns[0], repeat(None)))
+        return [None not in row for row in zip(*columns, strict=True)]
+    if type(filter) is Equals and len(columns) == 2:
+        a, b = columns
+        if set(map(type, a)) | set(map(type, b)) <= {str, int, bool, float, bytes, _NULL}:
+            return list(map(eq, a, b))
+    return None
+
+
+def no_totals(combiner: object) -> Totals:
+    """What `take_in` begins with."""
+    return Counter() if type(combiner) is Count else {}
+
+
+def take_in(
+    combiner: object,
+    totals: Totals,
+    keys: Sequence[Hashable],
+    block: Block,
+    names: Sequence[str],
+) -> bool:
+    """Take tuples into the aggregates of their groups; False, and none taken in, without a form."""
+    if isinstance(totals, Counter):
+        totals.update(keys)
+        return True
+    fold = _FOLDS.get(type(combiner))
+    # What was there already may be of another type, or make sums too large.
+    made = None if fold is None or totals else fold(keys, block.values(names[0]))
+    if made is None:
+        return False
+    totals.update(made)
+    return True
+
+
+def _sums(keys: Sequence[Hashable], values: Sequence[Any]) -> Totals | None:
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        # Then no sum of some of them has more than 64 bits.
+        if max(max(values), -min(values)) * len(values) > _LONG_MAX:
+            return None
+    elif kinds != {float}:
+        return None
+    found: Totals = {}
+    for key, value in zip(keys, values, strict=True):
+        found[key] = found[key] + value if key in found else value
+    return found
+
+
+def _least(keys: Sequence[Hashable], values: Sequence[Any]) -> Totals | None:
+    if not _are_ordered(values):
+        return None
+    found: Totals = {}
+    for key, value in zip(keys, values, strict=True):
+        if key not in found or value < found[key]:
+            found[key] = value
+    return found
+
+
+def _greatest(keys: Sequence[Hashable], values: Sequence[Any]) -> Totals | None:
+    if not _are_ordered(values):
+        return None
+    found: Totals = {}
+    for key, value in zip(keys, values, strict=True):
+        if key not in found or value > found[key]:
+            found[key] = value
+    return found
+
+
+def _are_ordered(values: Sequence[Any]) -> bool:
+    """Whether values are compared as they are, without null and NaN."""
+    return set(map(type, values)) in ({int}, {str}, {bytes})
+
+
+_FOLDS: Mapping[type, Callable[[Sequence[Hashable], Sequence[Any]], Totals | None]] = {
+    Sum: _sums,
+    Min: _least,
+    Max: _greatest,
+}

@@ -1,0 +1,64 @@
+"""The values that a step made against the types of its fields, right after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from trident.errors import EmittedValueError
+from trident.kernels.block import Block
+from trident.kernels.step import Step
+from trident.kernels.task import Place, Task
+from trident.plan.nodes import Node
+from trident.value_types import conformed, fits, python_type
+
+
+@dataclass(frozen=True)
+class ConformStep(Step):
+    """Checks the fields that the step before it made; converts what is the same in another form.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The fields that the step made.
+    kinds : tuple of (str, str)
+        Name and type of those that are checked.
+    """
+
+    names: tuple[str, ...]
+    kinds: tuple[tuple[str, str], ...]
+
+    def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
+        for block in blocks:
+            yield self.apply(block, task)
+
+    def apply(self, block: Block, task: Task) -> Block:
+        """The block with what had to be converted."""
+        found = {}
+        for name, kind in self.kinds:
+            values = block.values(name)
+            try:
+                right = conformed(self.place.step, name, kind, values)
+            except EmittedValueError:
+                pending = iter(values)
+                with task.at(self.place, self.names, block, pending):
+                    for value in pending:
+                        if not fits(kind, value):
+                            raise
+                raise
+            if right is not values:
+                found[name] = right
+        return block.added(found) if found else block
+
+
+def conform_step(node: Node, place: Place) -> ConformStep | None:
+    """What checks the fields that a step makes; None where no type of them is checked."""
+    made = node.facts.makes
+    kinds = tuple((name, kind) for name, kind in made.types.items() if kind and python_type(kind))
+    return ConformStep(place, None, made.names, kinds) if kinds else None
+
+
+def checked(step: Step, node: Node) -> tuple[Step, ...]:
+    """A step, and the check of what it makes."""
+    check = conform_step(node, step.place)
+    return (step,) if check is None else (step, check)

@@ -1,0 +1,71 @@
+"""Keys of groups, partitions and states: they compare in encoded form, as stores compare them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+from zlib import crc32
+
+from trident.kernels.block import Block, columns_of
+from trident.rows import Row
+from trident.states.keys import decode_key, encode_key, encode_keys
+
+# Values of these types are equal in Python exactly where their encoded forms are.
+_SAFE = frozenset({str, int, type(None)})
+
+
+def group_keys(block: Block, group: Sequence[str]) -> Sequence[Hashable]:
+    """The group of each tuple: the value of one field, the tuple of several, or the encoded key.
+
+    ``1``, ``True`` and ``1.0`` are three keys, ``0.0`` and ``-0.0`` are one. Encoding every key
+    would cost more than most aggregates, so that it is left out where the types allow.
+
+    Examples
+    --------
+    >>> group_keys(Block({"n": [1, True]}, 2), ["n"])
+    [1, b'\\x00[true]']
+    """
+    if len(group) == 1:
+        values = block.values(group[0])
+        if set(map(type, values)) <= _SAFE:
+            return values
+        return [value if type(value) in _SAFE else encode_key((value,)) for value in values]
+    keys = list(block.tuples(group))
+    if all(set(map(type, block.values(name))) <= _SAFE for name in group):
+        return keys
+    return [key if set(map(type, key)) <= _SAFE else encode_key(key) for key in keys]
+
+
+def key_fields(key: Hashable) -> Row:
+    """The fields of a group, from what `group_keys` calls it."""
+    if type(key) is bytes:
+        return decode_key(key)
+    return key if type(key) is tuple else (key,)
+
+
+def key_columns(group: Sequence[str], keys: Sequence[Hashable]) -> dict[str, Sequence[Any]]:
+    """The fields of several groups as columns."""
+    if len(group) == 1 and bytes not in set(map(type, keys)):
+        return {group[0]: keys}
+    return columns_of(group, list(map(key_fields, keys)))
+
+
+def encoded_keys(block: Block, group: Sequence[str]) -> list[bytes]:
+    """The encoded key of every tuple; a column of plain strings as a whole."""
+    if len(group) == 1:
+        encoded = block.utf8(group[0])
+        # A string that begins with U+0000 is encoded otherwise; there is hardly ever one.
+        if encoded is not None and b"\0" not in b"".join(encoded):
+            return encoded
+    return encode_keys(block.tuples(group))
+
+
+def bucket(key: Sequence[Any], count: int) -> int:
+    """The partition of a key, the same on every engine.
+
+    Examples
+    --------
+    >>> bucket(("dog",), 4) == crc32(b"dog") % 4
+    True
+    """
+    return crc32(encode_key(key)) % count

@@ -1,0 +1,67 @@
+"""What all steps within a partition share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trident.fields import Fields
+from trident.kernels.block import Block
+from trident.kernels.task import Place, Task
+from trident.operations import Operation
+from trident.tuples import tuple_type
+
+
+@dataclass(frozen=True)
+class Step(ABC):
+    """One step over the blocks of a partition. Pickles, to where it runs.
+
+    Whoever runs it has prepared its operation.
+
+    Parameters
+    ----------
+    place : Place
+        The step, for errors.
+    operation : Operation or None
+        What the user gave it to run.
+    """
+
+    place: Place
+    operation: Any
+
+    @abstractmethod
+    def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
+        """Turn the blocks of a partition into others; blocks without tuples change nothing."""
+
+
+@dataclass(frozen=True)
+class BlockStep(Step):
+    """A step that works on each block by itself.
+
+    Parameters
+    ----------
+    inputs : Fields
+        What it reads.
+    carried : tuple of str
+        The fields before it that a later step still needs.
+    """
+
+    inputs: Fields
+    carried: tuple[str, ...]
+
+    def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
+        for block in blocks:
+            if block.length:
+                yield self.apply(block, task)
+
+    @abstractmethod
+    def apply(self, block: Block, task: Task) -> Block:
+        """Turn one block into another."""
+
+
+def made_tuples(operation: Operation, inputs: Fields, block: Block) -> Sequence[Any]:
+    """The tuples of a block as an operation takes them: plain ones where it reads by position."""
+    rows = block.tuples(inputs.names)
+    return list(rows if operation.positional else map(tuple_type(inputs), rows))

@@ -1,0 +1,77 @@
+"""State updates: the updater, or for combiners the state's own bulk form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from trident.fields import Fields
+from trident.kernels.block import NOTHING, Block, block_of
+from trident.kernels.conforming import ConformStep
+from trident.kernels.keys import encoded_keys
+from trident.kernels.step import made_tuples
+from trident.kernels.task import Place, Task
+from trident.operations import StateUpdater
+from trident.rows import ListCollector, operation_name
+from trident.state_updaters import MapCombinerAggStateUpdater
+from trident.states.map_state import MapState
+from trident.states.state import State
+
+
+@dataclass(frozen=True)
+class Update:
+    """What an update does with the tuples of one partition.
+
+    Parameters
+    ----------
+    place : Place
+        The step, for errors.
+    operation : StateUpdater
+        Writes the tuples.
+    inputs : Fields
+        What it reads.
+    outputs : tuple of str
+        The new values.
+    check : ConformStep or None
+        Checks their types.
+    kept : tuple of str, or None
+        Which of them anything takes; None where nothing does: then none are made where the state
+        can do without.
+    """
+
+    place: Place
+    operation: StateUpdater[Any]
+    inputs: Fields
+    outputs: tuple[str, ...]
+    check: ConformStep | None
+    kept: tuple[str, ...] | None
+
+    def apply(self, state: State, block: Block, task: Task) -> Block:
+        """Hand tuples, one at least, to a begun state; return what is kept of the new values."""
+        updater = self.operation
+        with task.at(self.place):
+            if type(updater) is MapCombinerAggStateUpdater and isinstance(state, MapState):
+                made = self._combined(updater, state, block)
+            else:
+                made = self._updated(state, block)
+        if self.check is not None:
+            made = self.check.apply(made, task)
+        return NOTHING if self.kept is None else made.only(self.kept)
+
+    def _combined(
+        self, updater: MapCombinerAggStateUpdater, state: MapState, block: Block
+    ) -> Block:
+        group = updater.group.names
+        keys, partials = encoded_keys(block, group), block.values(updater.value)
+        if self.kept is None:
+            state.multiFold(keys, partials, updater.combiner)
+            return NOTHING
+        values = state.multiCombine(keys, partials, updater.combiner)
+        columns = dict(zip(self.outputs, [*map(block.values, group), values], strict=True))
+        return Block(columns, block.length)
+
+    def _updated(self, state: State, block: Block) -> Block:
+        collector = ListCollector(operation_name(self.operation), len(self.outputs))
+        tuples = made_tuples(self.operation, self.inputs, block)
+        self.operation.updateState(state, tuples, collector)
+        return block_of(self.outputs, collector.rows)

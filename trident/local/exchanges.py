@@ -1,0 +1,59 @@
+"""How tuples move between the partitions of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from zlib import crc32
+
+from trident.fields import Fields
+from trident.kernels.block import Block, joined
+from trident.kernels.keys import encoded_keys
+from trident.plan.nodes import PartitionNode
+
+Partitions = Sequence[Block]
+"""The tuples of a step, a block for each of its partitions."""
+
+Move = Callable[[Partitions], Partitions]
+
+
+def gathered(partitions: Partitions) -> Partitions:
+    """All tuples in one partition."""
+    return partitions if len(partitions) == 1 else [joined(partitions)]
+
+
+def dealt(block: Block, count: int) -> Partitions:
+    """The tuples one after the other to each partition."""
+    return [block] if count == 1 else [block.every(count, start) for start in range(count)]
+
+
+def merged(streams: Sequence[Partitions], count: int) -> Partitions:
+    """The partitions of several streams side by side; dealt anew where another count is due."""
+    partitions = [block for stream in streams for block in stream]
+    return partitions if len(partitions) == count else dealt(joined(partitions), count)
+
+
+def exchange(node: PartitionNode, count: int) -> Move:
+    """How a step moves tuples to its `count` partitions."""
+    if count == 1:
+        return gathered
+    if node.how == "broadcast":
+        return lambda partitions: [*gathered(partitions)] * count
+    if node.how == "shuffle" or node.by is None:
+        return lambda partitions: dealt(joined(partitions), count)
+    return by_key(node.by, count)
+
+
+def by_key(by: Fields | None, count: int) -> Move:
+    """How every tuple moves to the partition of its key; without a key, all to one."""
+    if by is None or count == 1:
+        return gathered
+    names = by.names
+
+    def move(partitions: Partitions) -> Partitions:
+        block = joined(partitions)
+        places = [crc32(key) % count for key in encoded_keys(block, names)]
+        return [
+            block.kept([place == index for place in places], block.names) for index in range(count)
+        ]
+
+    return move
