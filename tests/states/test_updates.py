@@ -463,6 +463,46 @@ def test_a_cache_over_a_store_without_the_fence_keeps_nothing(store: type[DictMa
     assert (cache.hits, cache.misses) == (0, 0)
 
 
+def test_a_cache_forgets_what_the_store_adds_to_and_what_it_removes() -> None:
+    state = OpaqueMap(CachedMap(AddingMap(), 9))
+    for txid, call in ((1, state.multiCombine), (2, state.multiFold), (3, state.multiCombine)):
+        state.beginCommit(txid)
+        found = call([b"a"], [10**txid], Count())
+        state.commit(txid)
+    assert found == [1110]
+    shared = FencedMap()
+    state = OpaqueMap(CachedMap(shared, 9))
+    put(state, 1, a=1)
+    put(state, 2, a=None)
+    put(state, 3, b=1)
+    shared.stored[b"a"] = b"[1,7,null]"
+    state.beginCommit(4)
+    assert get(state, "a") == [7]
+
+
+@pytest.mark.parametrize("max_put", [0, 1])
+def test_additions_and_removals_are_split_too(max_put: int) -> None:
+    sizes = []
+
+    class Sized(AddingMap):
+        def multiAddFenced(self, keys, amounts, token, record):  # type: ignore[no-untyped-def]
+            sizes.append(len(keys))
+            return super().multiAddFenced(keys, amounts, token, record)
+
+        def multiRemoveFenced(self, keys, fence):  # type: ignore[no-untyped-def]
+            sizes.append(len(keys))
+            return super().multiRemoveFenced(keys, fence)
+
+    state = OpaqueMap(MicroBatchMap(Sized(), max_put=max_put))
+    state.beginCommit(1)
+    state.multiFold([b"a", b"b"], [1, 2], Count())
+    state.commit(1)
+    put(state, 2, a=None, b=None)
+    put(state, 3, c=1)
+    assert sizes == ([1, 1, 1, 1] if max_put else [2, 2])
+    assert get(state, "a", "b", "c") == [None, None, 1]
+
+
 def test_a_layer_below_another_wrapper_is_refused() -> None:
     with pytest.raises(StateError, match="CachedMap lies below another wrapper of the map"):
         OpaqueMap(WrappedMap(CachedMap(FencedMap(), 9)))
