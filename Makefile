@@ -10,7 +10,7 @@ PYTEST_ARGS ?=
 BENCH  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help wordcount test pythons bench lint typecheck lock environment java servers clean
+.PHONY: help wordcount test pythons oldest bench lint typecheck lock environment java servers clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ test: $(STAMP) servers java ## run every test (PYTEST_ARGS="-k word" for some of
 
 pythons: $(STAMP) ## run the fast tests on Python 3.11, 3.12 and 3.13, where they are found
 	@setup/pythons $(ENV)/pythons $(PYTHON_IN_ENV)
+
+oldest: $(STAMP) servers ## run the tests of Redis with the oldest driver that is allowed
+	@setup/oldest $(ENV)/oldest $(PYTHON_IN_ENV)
 
 bench: $(STAMP) servers java ## measure, as ratios to the hand-written job of the same run (BENCH="sqlite drpc" for some)
 	@$(PYTHON_IN_ENV) -m tests.bench $(BENCH)

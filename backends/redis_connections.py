@@ -21,6 +21,7 @@ Address = tuple[str, int]
 Command = Sequence[bytes | str | int]
 Make = Callable[[], Command]
 
+
 @dataclass(frozen=True)
 class Pair:
     """Two commands with the same words, which are packed once: that is what takes time.
@@ -198,11 +199,14 @@ def _pool(address: Address, access: Access) -> ConnectionPool:
 
 def _log_in(patience: float, connection: Any) -> None:
     """Make a new connection usable, and patient from then on."""
-    connection.on_connect()
     hurry, connection.socket_timeout = connection.socket_timeout, patience
+    try:
+        connection.on_connect()  # notes the new time-out; the socket still has that of the login
+    finally:
+        connection.socket_timeout = hurry  # for when it connects again
+    # Not every version has a public way to the socket: pyproject.toml bounds them, and
+    # tests/backends/test_redis_connections.py runs on the oldest and on the newest.
     connection._sock.settimeout(patience)
-    connection._parser.on_connect(connection)  # which notes the time-out
-    connection.socket_timeout = hurry  # for when it connects again
 
 
 def _new_pool(address: Address, access: Access) -> ConnectionPool:

@@ -39,7 +39,7 @@ class CommittedReads(State):
 
     @property
     @abstractmethod
-    def kind(self) -> StateType:
+    def kind(self) -> StateType:  # type: ignore[override]
         """How values are kept."""
 
     @abstractmethod

@@ -17,6 +17,7 @@ import orjson
 from trident.states.backing_map import Ability, IBackingMap, abilities
 from trident.states.errors import (
     CorruptStateError,
+    GivenBackError,
     LineageError,
     LostStateError,
     LostWritesError,
@@ -32,6 +33,9 @@ Check = Callable[["ControlRecord | None"], None]
 """Raises where a control record, or its absence, can't be what the log left."""
 
 _FORMAT = 1
+GIVEN_BACK = "given-back-to-storm"
+"""The lineage of a state that Storm has again, and no topology may write."""
+
 BURNT = -1
 """The attempt number that no attempt has: a txid excepted with it has no committed attempt."""
 
@@ -188,10 +192,26 @@ class Control:
         return f"{self.name} in {self.where}" if self.where else self.name
 
     def read(self) -> ControlRecord | None:
-        """Return the record as the store holds it now, None where there is none."""
+        """Return the record as the store holds it now, None where there is none.
+
+        Raises
+        ------
+        GivenBackError
+            When the state was given back to Storm.
+        """
         return self._read()[1]
 
+    def last(self) -> ControlRecord | None:
+        """Return the record also where it says that the state was given back to Storm."""
+        return self._look()[1]
+
     def _read(self) -> tuple[bytes | None, ControlRecord | None]:
+        stored, found = self._look()
+        if found is not None and found.lineage == GIVEN_BACK:
+            raise GivenBackError(self.place)
+        return stored, found
+
+    def _look(self) -> tuple[bytes | None, ControlRecord | None]:
         data = self._backing.getControl()
         if data is None:
             return None, None
@@ -257,12 +277,21 @@ class Control:
         stored, found = self._read()
         if found is not None and not found.is_unused:
             raise LineageError(self.place, found.lineage, record.lineage)
-        self._create(record, stored)
+        self._tell(record, stored)
 
-    def _create(self, record: ControlRecord, stored: bytes | None) -> None:
-        if not self._backing.putControl(record.encode(), stored):
+    def _tell(self, record: ControlRecord, stored: bytes | None) -> None:
+        """Put a record that begins nothing, where `stored` is still there.
+
+        A store of several parts refuses it where one of them is further: where an earlier run
+        died in the middle of a begin, or another part has lost its end. The next begin, whose
+        token is above them all, brings them together.
+        """
+        if (
+            not self._backing.putControl(record.encode(), stored)
+            and self._backing.getControl() != stored
+        ):
             raise StateUnavailableError(
-                self.place, "its control record changed while the run started", "Start again."
+                self.place, "its control record changed while the run began", "Start again."
             )
 
     def replace(self, record: ControlRecord) -> None:
@@ -273,7 +302,7 @@ class Control:
         StaleBatchError
             When the record changed between the look and the step.
         """
-        stored, found = self._read()
+        stored, found = self._look()
         if not self._backing.putControl(record.encode(), stored):
             raise StaleBatchError(None, None if found is None else found.token)
 
@@ -415,10 +444,7 @@ class Control:
         check(found)
         if found is None or found.is_free_for(committed.lineage):
             self.check_vacant()
-            return self._create(committed.waiting(), stored)
+            return self._tell(committed.waiting(), stored)
         caught_up = replace(committed, token=found.token, ready=found.ready)
-        is_behind = found.lineage != committed.lineage or found.committed < committed.committed
-        if is_behind and not self._backing.putControl(caught_up.encode(), stored):
-            raise StateUnavailableError(
-                self.place, "its control record changed while the run began", "Start again."
-            )
+        if found.lineage != committed.lineage or found.committed < committed.committed:
+            self._tell(caught_up, stored)

@@ -31,10 +31,13 @@ class Claim:
         The last committed attempt that had begun the state; None where none has.
     adopted : frozenset of str
         Further lineages whose state this log has taken over.
+    accepted : bool
+        Whether `listed` is what the store held when the loss of all that came after was accepted.
     """
 
     listed: Token | None = None
     adopted: frozenset[str] = frozenset()
+    accepted: bool = False
 
 
 def judge(
@@ -100,13 +103,13 @@ def judge(
     if found.token == listed:
         # A record of an earlier version doesn't say whether it was ready.
         began_only = found.ready is False and found.committed < listed.txid
-        if began_only and own.is_committed(*listed):
+        if began_only and own.is_committed(*listed) and not claim.accepted:
             raise LostWritesError(name, listed, where)
-    elif found.lineage == own.lineage:
-        if found.token >= own.token:
-            raise StaleBatchError(own.token, found.token)
-        if _unknown_to(own, found):
-            raise CopiedLogError(name, found.token, own.committed, where)
+        return
+    if found.lineage == own.lineage and found.token >= own.token:
+        raise StaleBatchError(own.token, found.token)
+    if found.token >= own.token or _unknown_to(own, found):
+        raise CopiedLogError(name, found.token, own.committed, where)
 
 
 def _unknown_to(own: ControlRecord, found: ControlRecord) -> bool:

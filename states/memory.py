@@ -171,6 +171,11 @@ class MemoryStore:
         """What tells two states apart."""
         return "memory", self.id, self.prefix or ""
 
+    @property
+    def max_keys(self) -> int:
+        """How many keys it keeps; 0 for all."""
+        return self.size
+
     def named(self, prefix: str) -> MemoryStore:
         """Return this store with `prefix`, where it was left open."""
         return self if self.prefix is not None else replace(self, prefix=prefix)

@@ -56,7 +56,7 @@ class SnapshottableMap(CommittedReads, MapState, RemovableMapState, Snapshottabl
         self.removes = inner.removes
 
     @property
-    def kind(self) -> StateType:
+    def kind(self) -> StateType:  # type: ignore[override]
         """How values are kept."""
         return self.inner.kind
 

@@ -94,7 +94,8 @@ def may_spread(
     if not present <= {new, expected}:
         own = ControlRecord.decode(new)
         others = [ControlRecord.decode(record) for record in present]
-        if expected is None and any(other.lineage != own.lineage for other in others):
+        strangers = [other for other in others if other.lineage != own.lineage]
+        if expected is None and not all(other.is_unused for other in strangers):
             raise CorruptStateError(
                 f"the control record of {state}",
                 "its first part has none, and others belong to another checkpoint; the store was "

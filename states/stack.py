@@ -42,6 +42,13 @@ class Store(Protocol):
     map_type : type, optional
         The class of the map that it opens: what the map can't do is then an error where it is
         asked for, not when it is first opened.
+    max_keys : int, optional
+        How many keys it keeps before it forgets others; 0, or left out, for all.
+    buckets : int or None, optional
+        The number of parts that it is divided into, each of which one task updates.
+    snapshot_key : sequence, optional
+        Where the single value of an ungrouped aggregate is kept, if not where Storm keeps it by
+        default.
     check_place : callable, optional
         Raises UsageError where the state can't be had, as far as is known without connecting.
         Called on the driver, once a start, before anything is opened.
@@ -177,27 +184,39 @@ class MapStateFactory(StateFactory):
         return cls(store(**own), kind, **others)
 
     @property
-    def hosted(self) -> Literal["driver", "executor"]:
+    def hosted(self) -> Literal["driver", "executor"]:  # type: ignore[override]
         """Where updates run."""
         return self.store.hosted
 
     @property
-    def identity(self) -> tuple[str, str, str]:
+    def identity(self) -> tuple[str, str, str]:  # type: ignore[override]
         """What tells two states apart: (store, database, prefix)."""
         return self.store.identity
 
     @property
-    def buckets(self) -> int | None:
-        """Of how many parts the store is made, ``crc32(encoded key)`` modulo which tells a key's.
+    def label(self) -> str:
+        """The factory's class, and the store's."""
+        return f"{super().label} over {type(self.store).__name__}"
 
-        None where that is of no concern; the shuffle before an update keeps each part in one task.
-        """
+    @property
+    def buckets(self) -> int | None:  # type: ignore[override]
+        """The number of parts that the store is divided into, where it is."""
         return getattr(self.store, "buckets", None)
 
     @property
-    def map_type(self) -> type[IBackingMap] | None:
+    def map_type(self) -> type[IBackingMap] | None:  # type: ignore[override]
         """The class of the store's map, where the store tells it before it opens one."""
         return getattr(self.store, "map_type", None)
+
+    @property
+    def opens(self) -> Callable[[], IBackingMap]:
+        """What opens the store's map: the user's own callable, where there is one."""
+        return self.store.make if isinstance(self.store, OpenedStore) else self.store.open
+
+    @property
+    def max_keys(self) -> int:  # type: ignore[override]
+        """How many keys the store keeps, where it forgets others; 0 for all."""
+        return getattr(self.store, "max_keys", 0)
 
     def check_place(self) -> None:
         """Ask the store whether the state can be had; raises UsageError where it can't."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import StateError
 from trident.states.urls import StateURL
-from trident.states.values import Token
+from trident.states.values import StateType, Token
+
+if TYPE_CHECKING:
+    from trident.states.backing_map import IBackingMap
 
 Batch = int | Token | ControlRecord
 """What a state is begun with.
@@ -31,6 +34,9 @@ class State(ABC):
     control: Control | None = None
     """The state's control record; None where the state has none and so can't be exact."""
 
+    kind: StateType | None = None
+    """How the state keeps its values, as its factory says; see `StateFactory.kind`."""
+
     @abstractmethod
     def beginCommit(self, batch: Batch) -> None:
         """Begin the updates of one attempt of a batch; what was pending before is dropped."""
@@ -40,6 +46,13 @@ class State(ABC):
         """Write the updates since ``beginCommit(batch)``.
 
         The batch itself is committed by the topology's log; with an int, by this call.
+        """
+
+    def check_single(self) -> None:  # noqa: B027 - only maps over stores can look
+        """Raise StateError where Storm left entries, and no single value to go on from is among
+        them.
+
+        Asked where an aggregate without groups takes over what Storm wrote.
         """
 
     def close(self) -> None:  # noqa: B027 - most states have nothing to close
@@ -61,7 +74,67 @@ def _read_only() -> StateError:
 
 
 class StateFactory(ABC):
-    """Makes a state; must pickle, because tasks make their own."""
+    """Makes a state, and says of it what a topology asks before it is made.
+
+    Whoever writes a state of their own, a map or not, has to write :meth:`makeState` only. Each
+    other member has a default, which is right for a state of which nothing is known; an attribute
+    of the class, or of the object, replaces it. A factory whose state is hosted by executors must
+    pickle, as each task makes its own state.
+
+    Examples
+    --------
+    >>> class Alerts(State):
+    ...     def beginCommit(self, batch): ...
+    ...     def commit(self, batch): ...
+    >>> class AlertFactory(StateFactory):
+    ...     hosted = "driver"
+    ...     def makeState(self, conf=None, metrics=None, partitionIndex=0, numPartitions=1):
+    ...         return Alerts()
+    >>> factory = AlertFactory()
+    >>> factory.label, factory.hosted, factory.kind
+    ('AlertFactory', 'driver', None)
+    """
+
+    kind: StateType | None = None
+    """How the state keeps its values, which decides what a topology guarantees of it.
+
+    A state that is no map may say `StateType.OPAQUE` where what an attempt wrote no longer counts
+    when another attempt of its batch is committed, even one that writes nothing;
+    `StateType.TRANSACTIONAL` where a batch that is written again, with the same tuples, counts
+    once; and `StateType.NON_TRANSACTIONAL` where it counts twice. `State.kind` says the same. Only
+    opaque states allow ``on_failure="dead-letter"``. A checkpoint keeps the kind: a start with
+    another one is refused. None leaves the guarantee open.
+    """
+
+    hosted: Literal["driver", "executor"] = "executor"
+    """Which process of Spark's updates the state.
+
+    ``"executor"``: each task updates its partition through a state that it makes, so that what
+    they write must be in a store that all of them reach. ``"driver"``: one state in the driver's
+    process is updated by one thread, with the tuples of all partitions, and answers queries within
+    batches; the factory is sent nowhere. The local engine has one process, and makes one state
+    either way.
+    """
+
+    identity: tuple[str, ...] | None = None
+    """Where the state is kept: two states of a topology with one identity are refused.
+
+    For a map (store, database, prefix). None is like no other.
+    """
+
+    map_type: type[IBackingMap] | None = None
+    """The class of the backing map, which tells what the map can do; None where it is known only
+    when it is opened, and for a state without one."""
+
+    max_keys: int = 0
+    """How many keys the state keeps before it forgets others; 0 for all."""
+
+    buckets: int | None = None
+    """The number of parts that the store is divided into, each of which one task updates.
+
+    A key belongs to part ``crc32(encoded key) % buckets``. None for a store in which any task may
+    update any key.
+    """
 
     @abstractmethod
     def makeState(
@@ -71,7 +144,48 @@ class StateFactory(ABC):
         partitionIndex: int = 0,
         numPartitions: int = 1,
     ) -> State:
-        """Return the state of one partition; called once a partition and process."""
+        """Return the state of one partition, for the process that calls.
+
+        The driver calls it once a start, and each thread that asks queries once, as partition 0 of
+        1; a task of Spark's calls it with its own partition.
+
+        Parameters
+        ----------
+        conf : mapping, optional
+            What operations are prepared with.
+        metrics : object
+            Storm's; always None.
+        partitionIndex : int
+            Which partition of the update or query it is made for, from 0.
+        numPartitions : int
+            How many there are.
+        """
+
+    @property
+    def label(self) -> str:
+        """What ``explain()`` calls the factory."""
+        return type(self).__qualname__
+
+    @property
+    def opens(self) -> Callable[[], IBackingMap] | None:
+        """What opens the backing map; None for a state without one.
+
+        Where it is annotated with the map's class, ``explain()`` can tell what the map leaves open.
+        """
+        return None
+
+    def named(self, name: str) -> Self:
+        """Return the factory of the state called `name` in the topology: by default itself.
+
+        A map's factory takes the name for its prefix, where it was given none.
+        """
+        return self
+
+    def check_place(self) -> None:  # noqa: B027 - most states can't tell
+        """Raise UsageError where the state can't be had, as far as is known without connecting.
+
+        Called on the driver, once a start, before anything is opened.
+        """
 
 
 @dataclass(frozen=True)

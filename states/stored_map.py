@@ -92,7 +92,7 @@ class StoredMap(CommittedReads, MapState, RemovableMapState):
         return self._readers_store
 
     @property
-    def kind(self) -> StateType:
+    def kind(self) -> StateType:  # type: ignore[override]
         """How values are kept."""
         return self.rules.kind
 

@@ -7,8 +7,8 @@ from typing import Any, Literal, NoReturn
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
 from trident.states.columns import OpaqueEntries
-from trident.states.control import Control, ControlRecord
-from trident.states.errors import StaleBatchError, StateError
+from trident.states.control import GIVEN_BACK, Control, ControlRecord
+from trident.states.errors import NoStateError, StaleBatchError, StateError
 from trident.states.map_state import MapState
 from trident.states.resolution import Cut
 from trident.states.rules import Rules
@@ -17,9 +17,6 @@ from trident.states.snapshottable import SnapshottableMap
 from trident.states.state import Batch
 from trident.states.stored_map import StoredMap
 from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
-
-GIVEN_BACK = "given-back-to-storm"
-"""The lineage of a state that no topology may write any more."""
 
 _AT_ONCE = 10_000
 _NO_HORIZON = 2**63
@@ -84,7 +81,7 @@ def give_back(
             f"state {control.place} can't be given back: its store lists no entries, so those of "
             "failed attempts can't be found. Copy what you know the keys of, or count anew."
         )
-    record = _settled(stored_map, control.expect(), in_flight)
+    record = _settled(stored_map, control.last() or control.expect(), in_flight)
     if record is None:
         return 0
     control.replace(record)
@@ -171,6 +168,8 @@ def _rewrite(
 class StormControl(Control):
     """The control record that such a state has not: every entry counts, and no batch begins."""
 
+    _occupied = False
+
     def expect(self) -> None:
         """Return None: readers judge no entry.
 
@@ -178,6 +177,8 @@ class StormControl(Control):
         ------
         StateError
             When a topology has taken the state over: some entries may be of a batch under way.
+        NoStateError
+            When there is no entry, in a store that can tell; looked for until there is one.
         """
         found = self.read()
         if found is not None:
@@ -185,6 +186,13 @@ class StormControl(Control):
                 f"state {self.place} has been taken over from Storm: its lineage is "
                 f"{found.lineage}. Read it without written_by=storm."
             )
+        if not self._occupied and self.can_look:
+            if self.occupant() is None:
+                raise NoStateError(self.where, self._backing.prefix, self._backing.prefixes())
+            self._occupied = True
+
+    def check_begun(self) -> None:
+        self.expect()
 
     def begin(self, *_: Any, **__: Any) -> NoReturn:
         raise self._read_only()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from trident.states.errors import TridentError
 
 
+@dataclass(eq=False, repr=False)
 class UsageError(TridentError, ValueError):
     """A call is wrong, and had no effect.
 
@@ -29,26 +31,28 @@ class UsageError(TridentError, ValueError):
     "sqlite: unknown option 'cash'; there are: cache, mode. Did you mean 'cache'?"
     """
 
-    def __init__(
-        self, what: str, found: str = "", allowed: Sequence[str] = (), advice: str = ""
-    ) -> None:
-        super().__init__(what, masked(found), tuple(allowed), advice)
+    what: str
+    found: str = ""
+    allowed: Sequence[str] = ()
+    advice: str = ""
+
+    def __post_init__(self) -> None:
+        self.found, self.allowed = masked(self.found), tuple(self.allowed)
+        super().__post_init__()
 
     @property
     def nearest(self) -> str | None:
         """The allowed name that is most like the one found."""
-        _, found, allowed, _ = self.args
-        return next(iter(difflib.get_close_matches(found, allowed, n=1)), None)
+        return next(iter(difflib.get_close_matches(self.found, self.allowed, n=1)), None)
 
     def __str__(self) -> str:
-        what, found, allowed, advice = self.args
-        text = f"{what} {found!r}" if found else what
-        if allowed:
-            text += f"; there are: {', '.join(allowed)}"
+        text = f"{self.what} {self.found!r}" if self.found else self.what
+        if self.allowed:
+            text += f"; there are: {', '.join(self.allowed)}"
         text += "."
         if self.nearest:
             text += f" Did you mean {self.nearest!r}?"
-        return f"{text} {advice}" if advice else text
+        return f"{text} {self.advice}" if self.advice else text
 
 
 def masked(text: str) -> str:

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         TridentError,
     )
     from trident.fields import Fields
-    from trident.grouped import GroupedStream
     from trident.operations import (
         Aggregator,
         CombinerAggregator,
@@ -78,9 +77,8 @@ if TYPE_CHECKING:
     from trident.states.transactional import TransactionalMap
     from trident.states.updaters import ValueUpdater
     from trident.states.values import Token
-    from trident.stream import Stream
+    from trident.stream import GroupedStream, Stream, TridentState
     from trident.topology import TridentTopology
-    from trident.trident_state import TridentState
     from trident.tuples import TridentTuple
 
 _HOMES = {
@@ -93,7 +91,6 @@ _HOMES = {
     "callables": "native",
     "errors": "FailedException GuaranteeWarning OperationError PlanError TridentError",
     "fields": "Fields",
-    "grouped": "GroupedStream",
     "operations": (
         "Aggregator CombinerAggregator Consumer Filter FlatMapFunction Function MapFunction "
         "Operation PlainFunction QueryFunction ReducerAggregator StateUpdater TridentCollector "
@@ -114,9 +111,8 @@ _HOMES = {
     "states.transactional": "TransactionalMap",
     "states.updaters": "ValueUpdater",
     "states.values": "Token",
-    "stream": "Stream",
+    "stream": "GroupedStream Stream TridentState",
     "topology": "TridentTopology",
-    "trident_state": "TridentState",
     "tuples": "TridentTuple",
 }
 _PACKAGES = frozenset({"backends", "spark", "states"})

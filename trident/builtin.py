@@ -20,6 +20,7 @@ from trident.operations import (
 )
 from trident.rows import operation_name
 from trident.tuples import TridentTuple
+from trident.value_types import summed_decimal
 
 if TYPE_CHECKING:
     from trident.states.map_state import ITupleCollection, ReadOnlyMapState, ReadOnlySnapshottable
@@ -92,7 +93,7 @@ class Sum(CombinerAggregator[Any]):
     def infer_types(self, inputs: Fields) -> Sequence[str | None]:
         [(name, kind)] = inputs.types.items()
         if kind is None or kind.startswith("decimal"):
-            return [kind]
+            return [kind and summed_decimal(kind)]
         if kind not in _NUMERIC:
             advice = f"Field {name!r} is declared {kind}."
             raise OperationTypeError("Sum() adds numbers, not", kind, _NUMERIC, advice)

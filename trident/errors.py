@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from trident.failures import OperationError
 from trident.states.errors import (
     CopiedLogError,
     CorruptStateError,
     FailedException,
+    GivenBackError,
     LineageError,
     LongOverflowError,
     LostStateError,
@@ -30,6 +33,7 @@ __all__ = [
     "EmittedValueError",
     "FailedException",
     "FieldError",
+    "GivenBackError",
     "GuaranteeWarning",
     "LineageError",
     "LongOverflowError",
@@ -80,44 +84,30 @@ class DuplicateNameError(PlanError):
     """Two streams, two states, or two updaters of one state."""
 
 
+@dataclass(eq=False, repr=False)
 class EmittedValueError(TridentError):
-    """An operation returned or emitted something that does not fit its declared outputs.
+    """An operation returned or emitted something that does not fit its declared outputs."""
 
-    Parameters
-    ----------
-    operation : str
-        The operation.
-    problem : str
-        What it emitted, and what is allowed.
-    """
+    operation: str
+    """The operation."""
+    problem: str
+    """What it emitted, and what is allowed."""
 
-    def __init__(self, operation: str, problem: str) -> None:
-        super().__init__(operation, problem)
-
-    def __str__(self) -> str:
-        operation, problem = self.args
-        return f"{operation} {problem}"
+    template = "{operation} {problem}"
 
 
+@dataclass(eq=False, repr=False)
 class ValueTypeError(TridentError, TypeError):
-    """A value is not of the type that an operation or a typed access needs.
+    """A value is not of the type that an operation or a typed access needs."""
 
-    Parameters
-    ----------
-    what : str
-        Which operation or access.
-    allowed : str
-        The types it takes.
-    found : str
-        The value, as `described` tells it.
-    """
+    what: str
+    """Which operation or access."""
+    allowed: str
+    """The types it takes."""
+    found: str
+    """The value, as `described` tells it."""
 
-    def __init__(self, what: str, allowed: str, found: str) -> None:
-        super().__init__(what, allowed, found)
-
-    def __str__(self) -> str:
-        what, allowed, found = self.args
-        return f"{what} needs {allowed}, found {found}"
+    template = "{what} needs {allowed}, found {found}"
 
 
 def described(value: object) -> str:

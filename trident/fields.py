@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, repeat
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -129,6 +130,20 @@ class Fields:
         for name in chosen:
             self.index(name)
         return Fields.typed((name, self.types[name]) for name in chosen)
+
+    def with_types(self, known: Iterable[str | None]) -> Fields:
+        """These fields; those without a type get one of `known`, which goes by position.
+
+        Examples
+        --------
+        >>> Fields.of("a int, b, c").with_types(["long", "string"])
+        Fields('a int, b string, c')
+        """
+        types = chain(known, repeat(None))
+        return Fields.typed(
+            (name, declared or inferred)
+            for (name, declared), inferred in zip(self.types.items(), types, strict=False)
+        )
 
     def __add__(self, other: FieldsLike) -> Fields:
         more = Fields.of(other)

@@ -32,7 +32,7 @@ def interruptible() -> Iterator[None]:
 
 
 def interrupted() -> KeyboardInterrupt:
-    """The error to raise once all has stopped; a program that doesn't catch it ends in silence.
+    """The KeyboardInterrupt to raise once all has stopped; uncaught, it prints no traceback.
 
     It ends by SIGINT, as every program that Ctrl-C ended, which a shell shows as the status 130.
     Python does so for KeyboardInterrupt alone, not for a class below it.

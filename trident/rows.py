@@ -1,4 +1,4 @@
-"""Checks on what operations emit: the number of values is that of the output fields."""
+"""What operations emit, checked: each tuple has as many values as there are output fields."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def checked_row(operation: str, values: object, width: int) -> Row:
 
 
 def checked_values(operation: str, items: list[Any]) -> list[Any]:
-    """Plain results for one output field; ``(v,)`` is ``v``.
+    """What a plain callable made for one output field: values, where ``(v,)`` stands for ``v``.
 
-    It looks at each distinct type only, so that whole columns can be checked at once.
+    Only the distinct types are looked at, so that a whole column can be checked at once.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def checked_values(operation: str, items: list[Any]) -> list[Any]:
 
 
 def checked_rows(operation: str, items: Iterable[Any], width: int) -> list[Row]:
-    """Plain results as rows.
+    """What a plain callable made, as rows.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def retrieved(
 
 
 def operation_name(operation: object) -> str:
-    """How an operation is called in plans and errors: its ``label``, else its class.
+    """The name of an operation in plans and errors: its ``label``, else its class.
 
     Examples
     --------

@@ -24,9 +24,11 @@ _REMEMBERED = 100
 
 
 class GroupRun(ABC):
-    """One batch group of a run: what its clock implements and its user holds.
+    """A batch group of a run: the base class of the clocks, and what ``run.groups`` holds.
 
-    A clock calls :meth:`progressed` after each batch and :meth:`ended` once, from its own thread.
+    What makes the group's batches, its clock, derives from it: Structured Streaming, or our loop
+    over spouts. It calls :meth:`progressed` after each batch and :meth:`ended` once, from its own
+    thread.
     All other methods may be called from any thread.
 
     Parameters
@@ -77,6 +79,10 @@ class GroupRun(ABC):
         done = self._ended.wait(timeout)
         self._raise_failure()
         return done
+
+    @abstractmethod
+    def start(self) -> Self:
+        """Begin to make batches; called once, by `trident.start`."""
 
     @abstractmethod
     def request_stop(self) -> None:

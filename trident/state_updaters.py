@@ -1,13 +1,14 @@
-"""How aggregates reach a state: what ``persistentAggregate`` is made of.
+"""The updaters of ``persistentAggregate``: each adds the aggregates of a batch to a state.
 
-Engines may do the same in bulk (``multiCombine``, ``multiFold``); these are the definition.
+They define the result. An engine may call the state's bulk methods instead (``multiCombine``,
+``multiFold``), which give the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from trident.fields import Fields
 from trident.operations import (
@@ -15,15 +16,44 @@ from trident.operations import (
     ReducerAggregator,
     StateUpdater,
     TridentCollector,
+    TridentOperationContext,
 )
 from trident.states.keys import decode_key, encode_key
 from trident.states.map_state import MapState, Snapshottable
 from trident.states.updaters import CombinerValueUpdater, ReducerValueUpdater
 from trident.tuples import TridentTuple, tuple_type
 
+S = TypeVar("S")
+
 
 @dataclass(frozen=True)
-class MapCombinerAggStateUpdater(StateUpdater[MapState]):
+class _Combining(StateUpdater[S]):
+    """What a combiner is prepared with, and cleaned up by: the update that it is part of."""
+
+    combiner: CombinerAggregator[Any]
+
+    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
+        self.combiner.prepare(conf, context)
+
+    def cleanup(self) -> None:
+        self.combiner.cleanup()
+
+
+@dataclass(frozen=True)
+class _Reducing(StateUpdater[S]):
+    """The same of a reducer."""
+
+    reducer: ReducerAggregator[Any]
+
+    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
+        self.reducer.prepare(conf, context)
+
+    def cleanup(self) -> None:
+        self.reducer.cleanup()
+
+
+@dataclass(frozen=True)
+class MapCombinerAggStateUpdater(_Combining[MapState]):
     """Combines one partial aggregate per key with the stored one.
 
     Parameters
@@ -36,7 +66,6 @@ class MapCombinerAggStateUpdater(StateUpdater[MapState]):
         The last field, the partial aggregate.
     """
 
-    combiner: CombinerAggregator[Any]
     group: Fields
     value: str
     positional = True
@@ -51,7 +80,7 @@ class MapCombinerAggStateUpdater(StateUpdater[MapState]):
 
 
 @dataclass(frozen=True)
-class MapReducerAggStateUpdater(StateUpdater[MapState]):
+class MapReducerAggStateUpdater(_Reducing[MapState]):
     """Reduces all tuples of a key onto the stored value.
 
     Parameters
@@ -64,7 +93,6 @@ class MapReducerAggStateUpdater(StateUpdater[MapState]):
         What the reducer sees of each tuple.
     """
 
-    reducer: ReducerAggregator[Any]
     group: Fields
     inputs: Fields
 
@@ -83,7 +111,7 @@ class MapReducerAggStateUpdater(StateUpdater[MapState]):
 
 
 @dataclass(frozen=True)
-class CombinerAggStateUpdater(StateUpdater[Snapshottable]):
+class CombinerAggStateUpdater(_Combining[Snapshottable]):
     """Combines the batch's one aggregate with the stored one.
 
     Parameters
@@ -92,7 +120,6 @@ class CombinerAggStateUpdater(StateUpdater[Snapshottable]):
         Combines stored and partial value.
     """
 
-    combiner: CombinerAggregator[Any]
     positional = True
 
     def updateState(
@@ -103,7 +130,7 @@ class CombinerAggStateUpdater(StateUpdater[Snapshottable]):
 
 
 @dataclass(frozen=True)
-class ReducerAggStateUpdater(StateUpdater[Snapshottable]):
+class ReducerAggStateUpdater(_Reducing[Snapshottable]):
     """Reduces all tuples of the batch onto the stored value.
 
     Parameters
@@ -111,8 +138,6 @@ class ReducerAggStateUpdater(StateUpdater[Snapshottable]):
     reducer : ReducerAggregator
         Takes in the tuples.
     """
-
-    reducer: ReducerAggregator[Any]
 
     def updateState(
         self, state: Snapshottable, tuples: Sequence[TridentTuple], collector: TridentCollector

@@ -1,50 +1,165 @@
-"""A stream of tuples, and the steps that can follow it."""
+"""What a topology is declared with: streams, streams by group, and states.
+
+All three are immutable handles on a step of the plan: a call on one adds steps and gives another.
+What the arguments of a call become in the plan is in `trident.plan.lowering`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, overload
 
-from trident.arguments import (
-    as_consumer,
-    as_filter,
-    as_flat_map,
-    as_function,
-    as_map,
-    split_arguments,
-)
 from trident.callables import Native
-from trident.errors import PlanError
+from trident.errors import OperationTypeError, PlanError
 from trident.fields import Fields, FieldsLike
-from trident.grouped import GroupedStream
 from trident.operations import (
+    CombinerAggregator,
     Consumer,
     Filter,
     FlatMapFunction,
     Function,
     MapFunction,
+    QueryFunction,
+    ReducerAggregator,
+    StateUpdater,
 )
+from trident.plan import lowering
+from trident.plan.arguments import as_consumer
+from trident.plan.builder import Builder
 from trident.plan.nodes import (
     AnyAggregator,
-    EachNode,
-    FilterNode,
-    FlatMapNode,
     HintNode,
-    MapNode,
     NameNode,
-    NativeNode,
+    NewValuesNode,
     Node,
     PartitionNode,
     PeekNode,
     ProjectNode,
+    StateNode,
+    StaticStateNode,
 )
 from trident.plan.validate import check_keys, check_selection
-from trident.stateful import Stateful
+from trident.states.state import StateLike
 
 Plain = Callable[..., Any]
+StatefulAggregator = CombinerAggregator[Any] | ReducerAggregator[Any]
 
 
-class Stream(Stateful):
+class _Aggregates:
+    """The calls that a stream and its groups share: aggregates, of a batch and kept in a state."""
+
+    def __init__(self, builder: Builder, node: Node, group: Fields | None = None) -> None:
+        self._builder = builder
+        self._node = node
+        self._group = group
+
+    def getOutputFields(self) -> Fields:
+        """The fields of the stream's tuples, with their types where they are known."""
+        return self._node.fields
+
+    @overload
+    def aggregate(self, aggregator: AnyAggregator, outputs: FieldsLike, /) -> Stream: ...
+    @overload
+    def aggregate(
+        self, inputs: FieldsLike, aggregator: AnyAggregator, outputs: FieldsLike, /
+    ) -> Stream: ...
+    def aggregate(self, *arguments: Any) -> Stream:
+        """Aggregate each batch, or each group of it: ``aggregate([inputs,] aggregator, outputs)``.
+
+        Parameters
+        ----------
+        inputs : fields, optional
+            What the aggregator sees; without it an empty tuple.
+        aggregator : CombinerAggregator, ReducerAggregator or Aggregator
+            A combiner first combines within each partition, and only the result is moved.
+        outputs : fields
+            The output fields; one for a combiner or reducer.
+
+        Returns
+        -------
+        Stream
+            Of the group fields, if grouped, and the outputs. Of an empty batch, a grouped stream
+            gives nothing, another one a single tuple, the aggregate of nothing.
+
+        Examples
+        --------
+        >>> from trident import Count, FixedBatchSpout, Sum, TridentTopology
+        >>> spout = FixedBatchSpout("shop string, eur long", 9)
+        >>> sales = TridentTopology().newStream("sales", spout)
+        >>> sales.aggregate("eur", Sum(), "total").getOutputFields()
+        Fields('total long')
+        >>> sales.groupBy("shop").aggregate(Count(), "n").getOutputFields()
+        Fields('shop string, n long')
+        """
+        node = lowering.aggregate(self._builder, self._node, self._group, arguments)
+        return Stream(self._builder, node)
+
+    @overload
+    def persistentAggregate(
+        self,
+        state: StateLike,
+        aggregator: StatefulAggregator,
+        outputs: FieldsLike,
+        /,
+        *,
+        name: str | None = None,
+    ) -> TridentState: ...
+    @overload
+    def persistentAggregate(
+        self,
+        state: StateLike,
+        inputs: FieldsLike,
+        aggregator: StatefulAggregator,
+        outputs: FieldsLike,
+        /,
+        *,
+        name: str | None = None,
+    ) -> TridentState: ...
+    def persistentAggregate(
+        self, state: Any, /, *arguments: Any, name: str | None = None
+    ) -> TridentState:
+        """Keep an aggregate of all batches: ``persistentAggregate(state, [inputs,] aggregator,
+        outputs)``.
+
+        Parameters
+        ----------
+        state : StateFactory, its URL, or StateSpec
+            Makes the state: a map when grouped, which it keys by the group fields, else a single
+            value.
+        inputs : fields, optional
+            What the aggregator sees; without it an empty tuple.
+        aggregator : CombinerAggregator or ReducerAggregator
+            Aggregates onto what is stored.
+        outputs : fields
+            The one field of the new value.
+        name : str, optional
+            The state's name, unique in the topology; by default the output field.
+
+        Returns
+        -------
+        TridentState
+            To be queried; its new values are the group fields and the output. A batch without
+            tuples combines a combiner's zero with an ungrouped value, which exists from then on;
+            it reduces nothing onto any.
+
+        Examples
+        --------
+        >>> from trident import FixedBatchSpout, MemoryMapState, Sum, TridentTopology
+        >>> spout = FixedBatchSpout("shop string, eur long", 9)
+        >>> sales = TridentTopology().newStream("sales", spout)
+        >>> shops = sales.groupBy("shop").persistentAggregate(
+        ...     MemoryMapState.Factory(), "eur", Sum(), "turnover")
+        >>> shops.name, shops.newValuesStream().getOutputFields()
+        ('turnover', Fields('shop string, turnover long'))
+        """
+        check_not_updated("persistentAggregate", state)
+        node = lowering.persistent_aggregate(
+            self._builder, self._node, self._group, state, arguments, name
+        )
+        return TridentState(self._builder, node)
+
+
+class Stream(_Aggregates):
     """An immutable handle on a step; every call adds steps and gives a new handle.
 
     Fields are given as ``"a"``, ``"a, b long"``, ``["a", "b"]`` or `Fields`. Where an operation is
@@ -56,9 +171,6 @@ class Stream(Stateful):
 
     Every method raises `PlanError` when the call is wrong, naming what would be right.
     """
-
-    def _stream(self, node: Node) -> Stream:
-        return Stream(self._builder, node)
 
     def _step(self, kind: type[Node], **parts: Any) -> Stream:
         return Stream(self._builder, self._builder.add(kind, parent=self._node, **parts))
@@ -98,13 +210,7 @@ class Stream(Stateful):
         >>> stream.each("sentence", str.split, "word string").getOutputFields()
         Fields('sentence string, word string')
         """
-        inputs, operation, outputs = split_arguments("each", arguments, most=2)
-        if outputs is None:
-            return self._filter("each", inputs, operation)
-        function = as_function("each", operation, self._select("each", inputs))
-        if isinstance(function, Native):
-            return self._step(NativeNode, expression=function, inputs=inputs, outputs=outputs)
-        return self._step(EachNode, inputs=inputs or Fields(), function=function, outputs=outputs)
+        return Stream(self._builder, lowering.each(self._builder, self._node, arguments))
 
     @overload
     def filter(self, filter: Filter | Native | Plain, /) -> Stream: ...
@@ -115,19 +221,7 @@ class Stream(Stateful):
 
         A plain callable returns a bool.
         """
-        inputs, operation, _ = split_arguments("filter", arguments, most=1)
-        return self._filter("filter", inputs, operation)
-
-    def _filter(self, call: str, inputs: Fields | None, operation: object) -> Stream:
-        seen = self._node.fields if inputs is None else self._select(call, inputs)
-        filter = as_filter(call, operation, seen)
-        if isinstance(filter, Native):
-            return self._step(NativeNode, expression=filter, inputs=inputs, outputs=Fields())
-        return self._step(FilterNode, inputs=seen, filter=filter)
-
-    def _select(self, call: str, inputs: Fields | None) -> Fields:
-        check_selection(call, inputs or Fields(), self._node.fields)
-        return inputs or Fields()
+        return Stream(self._builder, lowering.keep(self._builder, self._node, arguments))
 
     def map(self, function: MapFunction | Plain, outputs: FieldsLike | None = None) -> Stream:
         """Replace each tuple by one other; the function sees all fields.
@@ -147,10 +241,8 @@ class Stream(Stateful):
         Fields('length long')
         """
         fields = None if outputs is None else Fields.of(outputs)
-        before = self._node.fields
-        width = len(before if fields is None else fields)
-        made = as_map("map", function, before, width)
-        return self._step(MapNode, function=made, outputs=fields)
+        node = lowering.map_each(self._builder, self._node, function, fields)
+        return Stream(self._builder, node)
 
     def flatMap(
         self, function: FlatMapFunction | Plain, outputs: FieldsLike | None = None
@@ -175,10 +267,8 @@ class Stream(Stateful):
         Fields('id long, word string')
         """
         fields = None if outputs is None else Fields.of(outputs)
-        before = self._node.fields
-        width = len(before if fields is None else fields)
-        made = as_flat_map("flatMap", function, before, width)
-        return self._step(FlatMapNode, function=made, outputs=fields)
+        node = lowering.flat_map(self._builder, self._node, function, fields)
+        return Stream(self._builder, node)
 
     def peek(self, consumer: Consumer | Plain) -> Stream:
         """Show every tuple, all its fields, to a consumer, where and as often as it is made."""
@@ -244,10 +334,225 @@ class Stream(Stateful):
         """Aggregate each partition by itself, also one without tuples, and in a batch without any:
         ``partitionAggregate([inputs,] aggregator, outputs)``; only the outputs remain.
         """
-        return self._stream(self._partition_aggregate(arguments))
+        node = lowering.partition_aggregate(self._builder, self._node, None, arguments)
+        return Stream(self._builder, node)
+
+    @overload
+    def stateQuery(
+        self, state: TridentState, function: QueryFunction[Any, Any], outputs: FieldsLike, /
+    ) -> Stream: ...
+    @overload
+    def stateQuery(
+        self,
+        state: TridentState,
+        inputs: FieldsLike,
+        function: QueryFunction[Any, Any],
+        outputs: FieldsLike,
+        /,
+    ) -> Stream: ...
+    def stateQuery(self, state: TridentState, /, *arguments: Any) -> Stream:
+        """Append what a state holds: ``stateQuery(state, [inputs,] function, outputs)``.
+
+        Inside a batch an opaque state is read as of the batch before; a DRPC query reads
+        committed batches only.
+
+        Parameters
+        ----------
+        state : TridentState
+            What ``persistentAggregate``, ``partitionPersist`` or ``newStaticState`` gave.
+        inputs : fields, optional
+            What the query sees, for `MapGet` the key; without it an empty tuple.
+        function : QueryFunction
+            Looks up all tuples of a partition at once.
+        outputs : fields
+            The fields it appends.
+
+        Raises
+        ------
+        PlanError
+            For a field that isn't there or isn't new, a query that the state can't answer, and a
+            key of another type than the state's, as far as both are known: such a key is never
+            found. The message has the conversion to write.
+
+        Examples
+        --------
+        >>> from trident import MapGet, MemoryMapState, TridentTopology
+        >>> topology = TridentTopology()
+        >>> known = topology.newStaticState(MemoryMapState.Factory("known"), name="known")
+        >>> asked = topology.newDRPCStream("ask").stateQuery(known, "args", MapGet(), "found long")
+        >>> asked.getOutputFields()
+        Fields('args string, found long')
+        """
+        if not isinstance(state, TridentState) or state._builder is not self._builder:
+            what = "stateQuery: a state of this topology is due, found"
+            advice = "Pass what persistentAggregate() or newStaticState(factory) gave."
+            raise OperationTypeError(what, type(state).__name__, (), advice)
+        node = lowering.state_query(self._builder, self._node, state._node, arguments)
+        return Stream(self._builder, node)
+
+    @overload
+    def partitionPersist(
+        self,
+        state: StateLike,
+        updater: StateUpdater[Any],
+        outputs: FieldsLike = ...,
+        /,
+        *,
+        name: str | None = None,
+    ) -> TridentState: ...
+    @overload
+    def partitionPersist(
+        self,
+        state: StateLike,
+        inputs: FieldsLike,
+        updater: StateUpdater[Any],
+        outputs: FieldsLike = ...,
+        /,
+        *,
+        name: str | None = None,
+    ) -> TridentState: ...
+    def partitionPersist(
+        self, state: Any, /, *arguments: Any, name: str | None = None
+    ) -> TridentState:
+        """Write tuples to a state: ``partitionPersist(state, [inputs,] updater [, outputs])``.
+
+        It runs in one partition, unless ``partitionBy`` or ``groupBy`` stands directly before it
+        and says which tuples belong to one key.
+
+        Parameters
+        ----------
+        state : StateFactory, its URL, or StateSpec
+            Makes the state.
+        inputs : fields, optional
+            What the updater sees; without it empty tuples.
+        updater : StateUpdater
+            Writes all tuples of a batch and partition at once.
+        outputs : fields, optional
+            What it emits, for ``newValuesStream``.
+        name : str, optional
+            The state's name, unique in the topology; by default the outputs, else ``"state"``.
+        """
+        check_not_updated("partitionPersist", state)
+        node = lowering.partition_persist(self._builder, self._node, state, arguments, name)
+        return TridentState(self._builder, node)
 
 
 setattr(Stream, "global", Stream.global_)
+
+
+class GroupedStream(_Aggregates):
+    """What ``groupBy`` gives; nothing is moved before an aggregate, a state or a query needs it.
+
+    Two keys are one group when they are equal in encoded form: ``1``, ``True`` and ``1.0``
+    differ, ``-0.0`` is ``0.0``, and null is a key like any other.
+    """
+
+    _group: Fields
+
+    def getGroupFields(self) -> Fields:
+        """The fields that make a group."""
+        return self._node.fields.select(self._group)
+
+    def toStream(self) -> Stream:
+        """The stream without its groups."""
+        return Stream(self._builder, self._node)
+
+    def name(self, label: str) -> GroupedStream:
+        """Label the steps up to here in plans and progress."""
+        return self.toStream().name(label).groupBy(self._group)
+
+    def each(self, *arguments: Any) -> GroupedStream:
+        """``Stream.each``, still grouped."""
+        return self.toStream().each(*arguments).groupBy(self._group)
+
+    def partitionAggregate(self, *arguments: Any) -> GroupedStream:
+        """Aggregate each group within each partition: ``partitionAggregate([inputs,] aggregator,
+        outputs)``; the group fields and the outputs, still grouped."""
+        node = lowering.partition_aggregate(self._builder, self._node, self._group, arguments)
+        return GroupedStream(self._builder, node, self._group)
+
+    def stateQuery(self, state: Any, /, *arguments: Any) -> Stream:
+        """``Stream.stateQuery``, with the tuples of a group in one partition."""
+        with self._builder.together():
+            return self._moved().stateQuery(state, *arguments)
+
+    def partitionPersist(
+        self, state: Any, /, *arguments: Any, name: str | None = None
+    ) -> TridentState:
+        """``Stream.partitionPersist``, with the tuples of a group in one partition."""
+        with self._builder.together():
+            return self._moved().partitionPersist(state, *arguments, name=name)
+
+    def _moved(self) -> Stream:
+        return self.toStream().partitionBy(self._group)
+
+
+class TridentState:
+    """A handle on a state, made by the call that declares the state.
+
+    Attributes
+    ----------
+    name : str
+        The state's name, unique in the topology.
+    """
+
+    def __init__(self, builder: Builder, node: StateNode) -> None:
+        self._builder = builder
+        self._node = node
+
+    @property
+    def name(self) -> str:
+        return self._node.state.name
+
+    def newValuesStream(self) -> Stream:
+        """What the updater emits, as a stream: the group fields and the new values.
+
+        Raises
+        ------
+        PlanError
+            For a static state, which is never updated, and where the updater has no outputs.
+
+        Examples
+        --------
+        >>> from trident import Count, FixedBatchSpout, MemoryMapState, TridentTopology
+        >>> topology = TridentTopology()
+        >>> words = topology.newStream("words", FixedBatchSpout("word string", 3, ["cat"]))
+        >>> counts = words.groupBy("word").persistentAggregate(
+        ...     MemoryMapState.Factory(), Count(), "count")
+        >>> counts.newValuesStream().getOutputFields()
+        Fields('word string, count long')
+        """
+        if isinstance(self._node, StaticStateNode):
+            advice = "Only a state that this topology updates has new values."
+            raise PlanError("newValuesStream: nothing updates the state", self.name, (), advice)
+        if not self._node.fields:
+            advice = "Name the fields it emits as the last argument of partitionPersist()."
+            raise PlanError(
+                "newValuesStream: the updater has no output fields for", self.name, (), advice
+            )
+        return Stream(self._builder, self._builder.add(NewValuesNode, parent=self._node))
+
+    def parallelismHint(self, parallelism: int) -> TridentState:
+        """Update the state in this many partitions.
+
+        Raises
+        ------
+        PlanError
+            When it is no whole number from 1, or the state is static.
+        """
+        if isinstance(self._node, StaticStateNode):
+            advice = "Hint the stream that queries it."
+            raise PlanError("parallelismHint: nothing updates the state", self.name, (), advice)
+        self._builder.add(HintNode, parent=self._node, parallelism=parallelism)
+        return self
+
+
+def check_not_updated(call: str, state: object) -> None:
+    """A state is declared by the one call that updates it."""
+    if isinstance(state, TridentState):
+        what = f"{call}: a StateFactory, its URL or a StateSpec is due, found"
+        advice = "A state has one update; merge() the streams first and persist once."
+        raise OperationTypeError(what, "a state that is updated already", (), advice)
 
 
 def _together(given: tuple[FieldsLike, ...]) -> Fields:

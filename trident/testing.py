@@ -1,4 +1,4 @@
-"""What users test their topologies with: runs that are killed, held or failed where they say.
+"""For tests of topologies: kills, holds or fails a run when a batch reaches a given point.
 
 The points are those of :data:`POINTS`; a batch passes them in this order, in the thread that runs
 it, on the driver.

@@ -6,33 +6,28 @@ import logging
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
-from trident.annotations import known_type
 from trident.errors import OperationTypeError, PlanError, TridentError
 from trident.failures import without_frames
 from trident.fields import Fields
+from trident.plan import lowering
 from trident.plan.builder import Builder
 from trident.plan.explain import explain
-from trident.plan.guarantee import STRENGTH
 from trident.plan.mermaid import to_mermaid
-from trident.plan.nodes import DRPCNode, MergeNode, OutputMode, SourceNode, StaticStateNode
+from trident.plan.nodes import DRPCNode, Kind, MergeNode, OutputMode, StaticStateNode
 from trident.plan.plan import Plan
-from trident.plan.start import check_start
-from trident.spouts.interfaces import IBatchSpout, ITridentSpout
+from trident.plan.start import check_start, warn
+from trident.start_options import OnFailure, StartOptions, Trigger
 from trident.states.state import StateLike
-from trident.stream import Stream
-from trident.trident_state import TridentState
-from trident.trigger import Trigger
+from trident.stream import Stream, TridentState, check_not_updated
 
 if TYPE_CHECKING:
     from trident.batch.adoption import Adopt
-    from trident.batch.failures import OnFailure
     from trident.run import Run
+    from trident.start import Engine
 
 _logger = logging.getLogger("trident")
-
-Kind = Literal["opaque", "transactional", "non-transactional"]
 
 
 class TridentTopology:
@@ -95,9 +90,9 @@ class TridentTopology:
             For an id in use, a source that is none, a batch DataFrame, an unknown kind or output
             mode, the output mode of a spout.
         """
-        stream_id = self._builder.check_stream_id("newStream", id)
-        parts = source_parts(source, kind, outputMode)
-        return Stream(self._builder, self._builder.add(SourceNode, stream_id=stream_id, **parts))
+        return Stream(
+            self._builder, lowering.new_stream(self._builder, id, source, kind, outputMode)
+        )
 
     def newDRPCStream(self, function: str) -> Stream:
         """Begin a query: ``run.drpc.execute(function, args)`` gives it one tuple, ``args``.
@@ -124,6 +119,7 @@ class TridentTopology:
             Its name, unique in the topology and the default prefix in the store; by default
             ``"state"``.
         """
+        check_not_updated("newStaticState", state)
         declaration = self._builder.state("newStaticState", state, name, ())
         return TridentState(self._builder, self._builder.add(StaticStateNode, state=declaration))
 
@@ -238,66 +234,38 @@ class TridentTopology:
                 "with a checkpoint and states of its own."
             )
             raise PlanError("start: this topology runs already", "", (), advice)
-        plan = self.plan()
-        check_start(
-            *(plan, spark, checkpoint, trigger, retries, on_failure, patience, adopt, accept_loss)
+        options = StartOptions(
+            checkpoint=checkpoint,
+            trigger=trigger,
+            retries=retries,
+            on_failure=on_failure,
+            patience=patience,
+            adopt=adopt,
+            accept_loss=accept_loss,
         )
-        options: dict[str, Any] = {
-            "checkpoint": checkpoint,
-            "trigger": trigger,
-            "retries": retries,
-            "on_failure": on_failure,
-            "patience": patience,
-            "adopt": adopt,
-            "accept_loss": accept_loss,
-        }
+        plan = self.plan()
+        check_start(plan, options)
         try:
-            if spark is None:
-                from trident.local.start import start as start_local
+            from trident.start import start  # what declares a topology needs no engine
 
-                self._run = start_local(plan, **options)
-            else:
-                from trident.spark.start import start as start_on_spark  # pyspark is optional
-
-                self._run = start_on_spark(plan, spark, **options)
+            engine = _engine(plan, spark)
+            warn(plan, options)
+            self._run = start(plan, engine, options)
         except TridentError as error:
             _logger.debug("the topology does not start", exc_info=True)
             raise without_frames(error) from error.__cause__
         return self._run
 
 
-def source_parts(source: Any, kind: str | None, output_mode: str | None) -> dict[str, Any]:
-    """Fields, kind, clock and output mode of what a stream is made of."""
-    if kind is not None and kind not in STRENGTH:
-        raise PlanError("newStream: no kind of source is", str(kind), STRENGTH)
-    modes = get_args(OutputMode)
-    if output_mode is not None and output_mode not in modes:
-        raise PlanError("newStream: no output mode is", str(output_mode), modes)
-    if isinstance(source, IBatchSpout | ITridentSpout):
-        if output_mode is not None:
-            advice = "Leave it out: it says which rows of an aggregating DataFrame are a batch."
-            raise PlanError("newStream: a spout has no output mode, found", output_mode, (), advice)
-        declared = Fields.of(source.getOutputFields())
-        _check_no_stronger(source, kind)
-        parts = {"kind": kind or source.kind, "clock": "spout"}
-    elif hasattr(source, "isStreaming") and hasattr(source, "schema"):
-        if not source.isStreaming:
-            advice = "Make it with spark.readStream, or feed its rows to a FixedBatchSpout."
-            raise OperationTypeError("newStream: the DataFrame isn't a stream", "", (), advice)
-        columns = source.schema.fields
-        declared = Fields.typed((c.name, known_type(c.dataType.simpleString())) for c in columns)
-        mode = output_mode or "append"
-        parts = {"kind": kind or "opaque", "clock": "dataframe", "output_mode": mode}
-    else:
-        what = "newStream: a streaming DataFrame or a spout is due, found"
-        found = f"the class {source.__name__}" if isinstance(source, type) else repr(source)[:60]
-        advice = "Use spark.readStream…load(), FixedBatchSpout(…) or FeederBatchSpout(…)."
-        raise OperationTypeError(what, found, (), advice)
-    return {"source": source, "declared": declared, **parts}
+def _engine(plan: Plan, spark: Any) -> Engine[Any]:
+    """What runs the plan: Spark with a session, else this process."""
+    if spark is None:
+        from trident.local.start import LocalEngine
 
+        return LocalEngine(plan)
+    if not hasattr(spark, "createDataFrame"):
+        advice = "Write start(spark, checkpoint=…), or start(checkpoint=…) to run without Spark."
+        raise OperationTypeError("start: no SparkSession is", repr(spark), (), advice)
+    from trident.spark.start import SparkEngine  # pyspark is optional
 
-def _check_no_stronger(spout: IBatchSpout | ITridentSpout, kind: str | None) -> None:
-    if kind is not None and STRENGTH.index(kind) > STRENGTH.index(spout.kind):
-        what = f"newStream: {type(spout).__name__} is {spout.kind}, it can't be declared"
-        advice = "If it does replay so, set the attribute kind of its class."
-        raise PlanError(what, kind, (), advice)
+    return SparkEngine(plan, spark)

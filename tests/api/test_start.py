@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,14 @@ from trident.backends import sqlite
 from trident.builtin import Count, MapGet, TupleCollectionGet
 from trident.callables import native
 from trident.errors import GuaranteeWarning, LostStateError, OperationTypeError, PlanError
+from trident.log.checkpoint import Checkpoint
 from trident.log.errors import CheckpointError
 from trident.spouts.feeder import FeederBatchSpout
+from trident.start import Engine, start
+from trident.start_options import StartOptions
 from trident.states.memory import MemoryMapState
 from trident.states.opaque import OpaqueMap
-from trident.states.state import StateFactory
+from trident.states.state import State, StateFactory
 from trident.topology import TridentTopology
 
 
@@ -191,3 +195,45 @@ def test_memory_with_a_checkpoint_warns_and_its_loss_names_it(tmp_path: Path) ->
 
 def test_memory_without_a_checkpoint_does_not_warn() -> None:
     counted_in_memory(FeederBatchSpout("word string"), MemoryMapState.Factory()).start().stop()
+
+
+def test_a_run_of_spouts_without_a_checkpoint_makes_no_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda **_: pytest.fail("made a folder"))
+    counted_in_memory(FeederBatchSpout("word string"), MemoryMapState.Factory()).start().stop()
+
+
+class Log(State):
+    """Knows whether it was closed."""
+
+    closed = False
+
+    def beginCommit(self, batch: Any) -> None: ...
+
+    def commit(self, batch: Any) -> None: ...
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Broken(Engine[Any]):
+    """Can't run any group."""
+
+    def open(self, group: Any, states: Any) -> Any:
+        [self.made] = states.values()
+        raise OSError("broken")
+
+
+def test_a_start_that_fails_closes_the_states_and_releases_the_checkpoint(tmp_path: Path) -> None:
+    class Logs(StateFactory):
+        def makeState(self, *partition: Any) -> Log:
+            return Log()
+
+    topology = TridentTopology()
+    sentences(topology).partitionPersist(Logs(), "id", Write(), name="log")
+    engine = Broken()
+    with pytest.raises(OSError, match="broken"):
+        start(topology.plan(), engine, StartOptions(checkpoint=tmp_path))
+    assert engine.made.closed
+    Checkpoint(tmp_path).release()

@@ -14,9 +14,8 @@ from trident.builtin import Count, MapGet
 from trident.errors import PlanError, StateURLError
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states import MapStateFactory, StateFactory, StateSpec, StateURL
-from trident.stream import Stream
+from trident.stream import Stream, TridentState
 from trident.topology import TridentTopology
-from trident.trident_state import TridentState
 
 Given = str | StateURL | StateSpec
 Place = Callable[[TridentTopology, Stream, Given], TridentState]

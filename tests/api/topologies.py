@@ -13,9 +13,8 @@ from trident.spouts.fixed import FixedBatchSpout
 from trident.states.backing_map import IBackingMap
 from trident.states.memory import MemoryMapState
 from trident.states.state import State, StateFactory
-from trident.stream import Stream
+from trident.stream import Stream, TridentState
 from trident.topology import TridentTopology
-from trident.trident_state import TridentState
 
 SENTENCES = "id long, sentence string"
 

@@ -15,12 +15,16 @@ class Replies:
     ----------
     reply : bytes
         What is sent.
+    pause : float
+        Seconds until it is.
     """
 
     host = "127.0.0.1"
 
-    def __init__(self, reply: bytes) -> None:
+    def __init__(self, reply: bytes, pause: float = 0.0) -> None:
         self._reply = reply
+        self._pause = pause
+        self._ended = threading.Event()
         self._listener = socket.create_server((self.host, 0))
         self.port: int = self._listener.getsockname()[1]
         self._thread = threading.Thread(target=self._serve)
@@ -39,6 +43,7 @@ class Replies:
                     elif b"QUIT" in data:
                         return
                     else:
+                        self._ended.wait(self._pause)
                         connection.sendall(self._reply)
                         break
 
@@ -52,6 +57,7 @@ class Replies:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._ended.set()
         with socket.create_connection((self.host, self.port)) as last:
             last.sendall(b"QUIT")
         self._thread.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +20,8 @@ from tests.servers.process import wait_until
 from tests.servers.promised import Served
 from tests.servers.redis import RedisReplica, RedisServer
 from trident.backends import redis_connections
+from trident.backends.redis_access import Access
+from trident.backends.redis_connections import connected
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory
 from trident.states.errors import NoStateError, StateUnavailableError
@@ -129,6 +132,13 @@ class TestUnreachable:
         assert "192.0.2.1:" in problem(opened(url))
         assert time.monotonic() - start < 3
 
+    def test_a_server_that_does_not_answer_the_login_is_known_within_3_seconds(self) -> None:
+        start = time.monotonic()
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            text = problem(opened(f"redis://127.0.0.1:{silent.getsockname()[1]}", "&timeout=30"))
+        assert "no answer in time" in text
+        assert time.monotonic() - start < 3
+
     def test_an_unknown_host(self) -> None:
         assert "redis at nowhere.invalid:6379" in problem(opened("redis://nowhere.invalid"))
 
@@ -187,6 +197,24 @@ class TestTroubled:
         server.resume()
         committed(counts, record(2, 1), dog=1)
         assert found(counts, "dog") == [2]
+
+    def test_an_answer_may_take_longer_than_the_login(self) -> None:
+        access = Access(connect=0.1, timeout=10.0)
+        hurry = access.arguments()["socket_timeout"]
+        with Replies(b"+PONG\r\n", pause=1.4 * hurry) as server:
+            address = (server.host, server.port)
+            with connected(address, access) as wire:
+                assert wire.ask(["PING"]) == [b"PONG"]
+
+    def test_a_connection_that_is_used_again_is_as_patient(self, server: RedisServer) -> None:
+        access = Access(connect=0.1, timeout=10.0)
+        hurry = access.arguments()["socket_timeout"]
+        address = (server.host, server.port)
+        with connected(address, access) as wire:
+            [first] = wire.ask(["CLIENT", "ID"])
+        with connected(address, access) as wire:
+            assert wire.ask(["CLIENT", "ID"]) == [first]
+            assert wire.ask(["BLPOP", "nothing", f"{1.4 * hurry:g}"]) == [None]
 
     def test_a_connection_cut_in_the_middle_of_an_answer(self) -> None:
         with (

@@ -19,7 +19,8 @@ from trident.backends.urls import state_from_url
 from trident.log.errors import AdoptionError
 from trident.states import (
     ControlRecord,
-    LineageError,
+    CorruptStateError,
+    GivenBackError,
     MapStateFactory,
     NoStateError,
     OpaqueMap,
@@ -93,6 +94,24 @@ class TestBeforeATakeOver:
         count(url, "dog", tmp_path, adopt={"base": 9})
         assert seen(url, "dog", "cat") == [2, 5]
 
+    @pytest.mark.filterwarnings("ignore::trident.errors.GuaranteeWarning")
+    def test_a_kind_that_is_not_storms_may_be_corrected(
+        self, server: RedisServer, client: Redis, tmp_path: Path
+    ) -> None:
+        client.mset(STORMS["transactional"])
+        with pytest.raises(CorruptStateError, match="another kind of map"):
+            count(f"{server.url}?prefix=", "dog", tmp_path, adopt={"base": 9})
+        url = f"{server.url}?prefix=&mode=transactional"
+        count(url, "dog", tmp_path)
+        assert seen(url, "dog", "cat") == [2, 5]
+
+    def test_where_nothing_is_a_reader_is_told_so(
+        self, server: RedisServer, client: Redis
+    ) -> None:
+        client.hset("storm", mapping=STORMS["opaque"])
+        with pytest.raises(NoStateError, match="no state with the prefix 'storm'"):
+            seen(f"{server.url}?prefix=storm&written_by=storm", "dog")
+
     @MODES
     def test_it_is_read_when_asked_for_by_name(
         self, server: RedisServer, client: Redis, mode: str
@@ -121,13 +140,17 @@ class TestBeforeATakeOver:
                 count(url, "dog", tmp_path / str(adopt), adopt=adopt)
         assert sorted(client.keys()) == [b"cat", b"dog"]
 
+    @pytest.mark.parametrize("mode", ["opaque", "transactional", "nontransactional"])
     def test_what_was_taken_over_is_not_read_as_storms(
-        self, server: RedisServer, client: Redis, tmp_path: Path
+        self, server: RedisServer, client: Redis, tmp_path: Path, mode: str
     ) -> None:
         client.mset(STORMS["opaque"])
         count(f"{server.url}?prefix=", "dog", tmp_path, adopt={"base": 9})
-        with pytest.raises(StateError, match="taken over from Storm.*without written_by=storm"):
-            seen(f"{server.url}?prefix=&written_by=storm", "dog")
+        state = state_from_url(f"{server.url}?prefix=&written_by=storm&mode={mode}").makeState()
+        for _ in range(2):
+            with pytest.raises(StateError, match="taken over from Storm.*without written_by=storm"):
+                state.multiGet([("dog",)])
+        state.close()
 
 
 class TestASingleValue:
@@ -301,8 +324,24 @@ class TestGivingBack:
         with pytest.raises(StaleBatchError):
             late.commit(record(20, t18=2))
         control, own = counts.makeMap().control, record(20, 2)
-        with pytest.raises(LineageError, match="given-back-to-storm"):
+        with pytest.raises(GivenBackError):
             control.begin(own, following(control, own, Token(19, 0)))
+
+    @pytest.mark.parametrize(
+        "adopt", [None, {"base": 40}, {"lineage": "given-back-to-storm", "in_flight": "burn"}]
+    )
+    def test_it_is_nobody_s_until_its_control_record_is_deleted(
+        self, server: RedisServer, counts: MapStateFactory, tmp_path: Path, adopt: Any
+    ) -> None:
+        give_back(counts.makeState(), 17, in_flight="burn")
+        url = f"{server.url}?prefix=storm&layout=hash"
+        for use in (
+            lambda: seen(url, "dog"),
+            lambda: seen(f"{url}&written_by=storm", "dog"),
+            lambda: count(url, "dog", tmp_path, adopt=adopt),
+        ):
+            with pytest.raises(GivenBackError, match=r"given back to Storm.* Delete"):
+                use()
 
     def test_storm_goes_on_and_we_after_it(
         self, server: RedisServer, counts: MapStateFactory, client: Redis, tmp_path: Path

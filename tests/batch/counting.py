@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
+from trident.batch.failures import FailurePolicy
 from trident.batch.outcome import Outcome
 from trident.batch.runner import BatchRunner
 from trident.batch.states import BatchState
@@ -94,7 +95,13 @@ def seen_elsewhere(state: OpaqueMap) -> OpaqueMap:
     return OpaqueMap(state.backing)
 
 
-def make_runner(log: Log, *states: StoredMap, **options: Any) -> BatchRunner:
+def make_runner(
+    log: Log,
+    *states: StoredMap,
+    source: str = "the source",
+    stopping: threading.Event | None = None,
+    **policy: Any,
+) -> BatchRunner:
     """A runner that is not open yet, whose states are called count, count2 …"""
     names = ["count", *(f"count{index}" for index in range(2, len(states) + 1))]
     return BatchRunner(
@@ -104,7 +111,9 @@ def make_runner(log: Log, *states: StoredMap, **options: Any) -> BatchRunner:
             for name, state in zip(names, states, strict=False)
         },
         group="words",
-        **{"backoff": 0.0, **options},
+        source=source,
+        policy=FailurePolicy(**{"backoff": 0.0, **policy}),
+        stopping=stopping,
     )
 
 

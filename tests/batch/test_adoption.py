@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -23,7 +24,13 @@ from trident.log.checkpoint import Checkpoint
 from trident.log.errors import AdoptionError, CheckpointInUseError, TakenOverError
 from trident.log.log import Log, MemoryLog
 from trident.states.control import ControlRecord
-from trident.states.errors import LineageError, LostStateError, StateError, UnownedStateError
+from trident.states.errors import (
+    CopiedLogError,
+    LineageError,
+    LostStateError,
+    StateError,
+    UnownedStateError,
+)
 from trident.states.memory import MemoryMap
 from trident.states.nontransactional import NonTransactionalMap
 from trident.states.opaque import OpaqueMap
@@ -68,6 +75,24 @@ def old_checkpoint(path: Path, state: OpaqueMap, engine: CountingEngine) -> None
     with pytest.raises(ZeroDivisionError):
         runner.run(Words(engine, "a c", interrupt=crash))
     checkpoint.release()
+
+
+@pytest.mark.parametrize("more", ["x", "x x x"], ids=["one batch", "three batches"])
+def test_a_checkpoint_older_than_its_state_is_not_taken_over(
+    tmp_path: Path, state: OpaqueMap, engine: CountingEngine, more: str
+) -> None:
+    checkpoint = Checkpoint(tmp_path / "original")
+    runner = open_runner(checkpoint.log("words"), state)
+    runner.run(Words(engine, "x"))
+    shutil.copytree(tmp_path / "original", tmp_path / "backup")
+    for word in more.split():
+        runner.run(Words(engine, word))
+    checkpoint.release()
+    before = state.control.read()
+    with pytest.raises(CopiedLogError, match="restored from an older backup than the store"):
+        open_runner(MemoryLog("new"), state, adopt=tmp_path / "backup")
+    assert state.control.read() == before
+    open_runner(Checkpoint(tmp_path / "original").log("words"), state)
 
 
 def test_a_new_log_continues_where_the_old_one_was(

@@ -171,14 +171,9 @@ def test_dead_letters_are_refused_where_partial_writes_would_stay(kind: Any) -> 
 
 def test_dead_letters_are_refused_for_a_state_that_is_no_map() -> None:
     states = {"sink": BatchState(None, None)}
+    policy = FailurePolicy(on_failure="dead-letter")
     with pytest.raises(FailurePolicyError, match="sink is no opaque map"):
-        BatchRunner(MemoryLog("log"), states, group="words", on_failure="dead-letter")
-
-
-@pytest.mark.parametrize("options", [{"retries": -1}, {"on_failure": "ignore"}, {"patience": -0.1}])
-def test_a_policy_that_is_none_is_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(FailurePolicyError):
-        make_runner(MemoryLog("log"), memory_state(), **options)
+        BatchRunner(MemoryLog("log"), states, group="words", policy=policy)
 
 
 def test_a_transactional_map_counts_an_identical_replay_once() -> None:

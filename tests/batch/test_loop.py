@@ -12,7 +12,7 @@ import pytest
 from tests.batch.counting import CountingEngine, counts, make_runner, memory_state
 from trident.batch.errors import BatchFailedError
 from trident.batch.loop import SpoutLoop
-from trident.errors import EmittedValueError, PlanError
+from trident.errors import EmittedValueError
 from trident.fields import Fields
 from trident.log.errors import LogConflictError, TakenOverError
 from trident.log.log import Log, MemoryLog
@@ -258,12 +258,6 @@ def test_the_trigger_spaces_batches_but_all_available_does_not_wait_for_it(
     loop.processAllAvailable()
     assert counts(state, "a") == [3]
     loop.stop()
-
-
-@pytest.mark.parametrize("trigger", ["once", -1, True, float("inf"), float("nan")])
-def test_a_trigger_that_is_none_is_refused(start: Start, trigger: Any) -> None:
-    with pytest.raises(PlanError, match="trigger="):
-        start(fixed("a"), trigger=trigger)
 
 
 class Pulled(IBatchSpout):

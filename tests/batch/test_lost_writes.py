@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.batch.counting import CountingEngine, Words, counts, open_runner
+from tests.batch.counting import CountingEngine, Words, counts, memory_state, open_runner
 from trident.batch.points import POINTS, Watcher, watching
 from trident.batch.runner import BatchRunner
+from trident.batch.states import GroupStates
 from trident.errors import CopiedLogError, LostStateError, LostWritesError, RewoundStateError
 from trident.log.entry import LogEntry
 from trident.log.log import Log, MemoryLog
@@ -186,6 +187,40 @@ def test_an_emptied_store_may_be_accepted_too() -> None:
     life = continued({}, moments()[-1].entry)
     start(life, count=5).run(Words(CountingEngine(life.state), "a"))
     assert life.counted() == [1, None]
+
+
+@pytest.mark.parametrize(("held", "later"), [(4, 1), (2, None)])
+def test_a_loss_after_an_accepted_one_is_an_error(held: int, later: int | None) -> None:
+    """Also while no batch has begun the state since then."""
+    life = new_life()
+    kept: dict[int | None, dict[bytes, tuple[bytes, int]]] = {None: {}}
+    runner = start(life)
+    for txid, words in enumerate(BATCHES, start=1):
+        runner.run(Words(CountingEngine(life.state), words))
+        kept[txid] = dict(life.server.entries)
+    life.server.entries = dict(kept[held])
+    start(life, count=5).run(Words(CountingEngine(life.state), ""))
+    life.server.entries = dict(kept[later])
+    accepting = f"accept_loss={{'count': {held}}}"
+    with pytest.raises((RewoundStateError, LostStateError), match=accepting):
+        start(life)
+    start(life, count=held)
+
+
+def test_an_acceptance_survives_a_driver_that_dies_before_the_store_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log, whole, without_record = MemoryLog("log"), memory_state(), memory_state()
+    open_runner(log, whole).run(Words(CountingEngine(whole), "a"))
+    for key, entry in whole.backing.entries():
+        without_record.backing.multiPut([key], [entry])
+    with monkeypatch.context() as patched:
+        patched.setattr(GroupStates, "own", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            open_runner(log, without_record, accept_loss={"count": 1})
+    runner = open_runner(log, without_record)
+    runner.run(Words(CountingEngine(without_record), "a"))
+    assert counts(without_record, "a") == [2]
 
 
 # Two copies of a log.

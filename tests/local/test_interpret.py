@@ -301,6 +301,6 @@ def test_hints_count_from_one_exchange_to_the_next() -> None:
     state.parallelismHint(2)
     counts = partition_counts(topology.plan().groups[0].nodes)
     by_step = {type(node).__name__ + str(node.id): count for node, count in counts.items()}
-    assert list(by_step.values())[:5] == [4, 4, 1, 4, 3]
+    assert list(by_step.values())[:5] == [4, 4, 1, 5, 3]
     assert by_step[f"NameNode{gathered._node.id - 1}"] == 1
     assert counts[state._node] == 2

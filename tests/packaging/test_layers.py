@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -140,3 +140,37 @@ def test_imports_inside_functions_and_branches_are_seen(tmp_path: Path) -> None:
         ("redis", False),
         ("happybase", False),
     ]
+
+
+def test_no_module_of_the_library_imports_itself_by_a_circle() -> None:
+    """Neither when it is imported, nor late within a function, nor for type checkers only."""
+    modules = {_module_of(path): path for path in sources("trident")}
+    imports = {module: set(_imported(path, modules)) for module, path in modules.items()}
+    while free := _outside_circles(imports):
+        imports = {
+            module: found - free for module, found in imports.items() if module not in free
+        }
+    assert not imports, f"these import each other: {imports}"
+
+
+def _outside_circles(imports: Mapping[str, set[str]]) -> set[str]:
+    """The modules that import none of these, or that none of these imports."""
+    imported = {found for each in imports.values() for found in each}
+    return {module for module, found in imports.items() if not found or module not in imported}
+
+
+def _module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _imported(path: Path, modules: Mapping[str, Path]) -> Iterator[str]:
+    """What a file imports anywhere; a package's own file, which loads names late, is left out."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and path.name != "__init__.py":
+            for name in node.names:
+                full = f"{node.module}.{name.name}"
+                found = full if full in modules else str(node.module)
+                if found in modules and modules[found].name != "__init__.py":
+                    yield found
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name in modules)

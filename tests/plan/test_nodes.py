@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -11,8 +11,10 @@ import pytest
 from tests.api.topologies import sentences
 from tests.plan.declared import DECLARED
 from tests.plan.node_classes import names, node_classes
+from trident.callables import Native
 from trident.errors import FieldError, PlanError
 from trident.fields import Fields
+from trident.operations import Operation
 from trident.plan.nodes import Facts, Node, StepNode
 from trident.topology import TridentTopology
 
@@ -53,6 +55,32 @@ def test_every_kind_of_step_is_explained_and_drawn() -> None:
     shown = {type(node) for declare in DECLARED for node in declare().plan().nodes}
     missing = node_classes() - shown
     assert not missing, f"tests/plan/declared.py: declare a topology with {names(missing)}"
+
+
+@pytest.mark.parametrize("kind", sorted(node_classes(), key=lambda kind: kind.__name__))
+def test_every_kind_of_step_says_itself_what_it_reads_makes_and_runs(kind: type[Node]) -> None:
+    assert "facts" in vars(kind), f"trident/plan/nodes.py: {kind.__name__} says what another does"
+
+
+@pytest.mark.parametrize("declare", DECLARED)
+def test_a_step_says_every_operation_that_it_was_given(declare: Any) -> None:
+    for node in declare().plan().nodes:
+        given = [getattr(node, each.name) for each in fields(node)]
+        operations = [each for each in given if isinstance(each, Operation | Native)]
+        said = [] if node.facts.operation is None else [node.facts.operation]
+        assert operations == said, f"{node}: its facts leave out what it runs"
+
+
+@pytest.mark.parametrize("declare", DECLARED)
+def test_a_step_says_every_field_that_it_was_told_to_read(declare: Any) -> None:
+    for node in declare().plan().nodes:
+        told = {
+            name
+            for each in fields(node)
+            if each.name in ("inputs", "group", "by")
+            for name in getattr(node, each.name) or ()
+        }
+        assert told <= set(node.facts.reads), f"{node}: its facts leave out what it reads"
 
 
 def test_a_step_that_does_not_say_what_it_reads_and_makes_cannot_be_made() -> None:

@@ -15,9 +15,8 @@ from trident.fields import Fields
 from trident.spouts.feeder import FeederBatchSpout
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.memory import MemoryMapState
-from trident.stream import Stream
+from trident.stream import Stream, TridentState
 from trident.topology import TridentTopology
-from trident.trident_state import TridentState
 
 
 def stream(topology: TridentTopology, fields: str, *rows: Any, id: str = "s") -> Stream:
@@ -188,3 +187,15 @@ def test_where_a_type_is_not_known_nothing_is_refused() -> None:
         MemoryMapState.Factory(), Count(), "n", name="numbers"
     )
     query.stateQuery(numbers, "args", ByText(), "numbers")
+
+
+def test_a_key_that_a_query_has_found_is_converted_where_it_is_not_null() -> None:
+    topology = TridentTopology()
+    ids = (
+        stream(topology, "name string, id string", id="a")
+        .groupBy("name")
+        .persistentAggregate(MemoryMapState.Factory(), "id", Longest(), "id")
+    )
+    state = counts(stream(topology, "number long", id="b"), "number")
+    found = topology.newDRPCStream("count").stateQuery(ids, "args", MapGet(), "id string")
+    assert "lambda v: [None if v is None else int(v)]" in refused(found, state, "id")

@@ -5,7 +5,7 @@ Found by the random search, then cut down to the actions it takes; see ``World``
 
 from __future__ import annotations
 
-from trident.states.testing.model import Setup, Trace
+from tests.protocol.model import Setup, Trace
 
 COUNTEREXAMPLES: dict[str, Trace] = {
     "exclusive": Trace(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 
+from tests.packaging.test_layers import identify, imports_of, sources
 from tests.protocol.counterexamples import COUNTEREXAMPLES
-from trident.states.testing.model import (
+from tests.protocol.model import (
     Ability,
     Found,
     Harm,
@@ -108,3 +110,9 @@ def test_a_trace_is_written_in_words() -> None:
     trace = Trace.of(Setup("none"), 1, ["start", "D1", "D1", "kill:D1"])
     assert trace.actions == "start D1*2 kill:D1"
     assert trace.words() == ["start", "D1", "D1", "kill:D1"]
+
+
+@pytest.mark.parametrize("path", sources("tests/protocol/model"), ids=identify)
+def test_the_model_shares_no_code_with_the_library(path: Path) -> None:
+    for found in imports_of(path):
+        assert found.is_standard or found.is_from("tests.protocol.model"), found

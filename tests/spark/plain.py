@@ -33,13 +33,14 @@ def main(folder: Path, pythons: dict[str, str]) -> None:
 
     def count(name: str, source: Any, field: str) -> None:
         part(name)
+        place = folder / name.replace("/", "_")
         topology = TridentTopology()
         words = topology.newStream("lines", source).each(field, inverse, "word string")
         words.groupBy("word").persistentAggregate(
-            sqlite.opaque(folder / f"{name}.db"), Count(), "count"
+            sqlite.opaque(place.with_suffix(".db")), Count(), "count"
         )
         try:
-            with topology.start(spark, folder / name, trigger="available") as run:
+            with topology.start(spark, place, trigger="available") as run:
                 run.awaitTermination(100)
         except Exception:
             traceback.print_exc()  # as Python itself would

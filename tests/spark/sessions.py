@@ -24,7 +24,7 @@ def main(way: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     if way == "stopped":
         spark.stop()
-        assert list(scratch().iterdir()) == []
+        assert [path.name for path in scratch().iterdir()] == [".trident-scratch"]
 
 
 if __name__ == "__main__":

@@ -9,12 +9,18 @@ import pickle
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import pytest
-from pyspark.errors import NumberFormatException, PythonException, SparkRuntimeException
+from pyspark.errors import (
+    AnalysisException,
+    NumberFormatException,
+    PythonException,
+    SparkRuntimeException,
+)
 from pyspark.sql import SparkSession
 
+from tests.api.test_errors import samples
 from tests.spark.test_tasks import in_files
 from tests.topologies.conftest import feed
 from trident import FeederBatchSpout, StateUpdater, TridentCollector, TridentTopology, native
@@ -187,22 +193,9 @@ OURS = [
 ]
 
 
-def sample(kind: Any) -> Any:
-    """A value of a type that a constructor is annotated with."""
-    if kind in (str, int, bool):
-        return kind(3)
-    if kind is Token:
-        return Token(3, 1)
-    return ("a", "b") if get_args(kind) == (str,) else sample(get_args(kind)[0])
-
-
 @pytest.mark.parametrize("known", OURS)
 def test_every_error_of_ours_crosses_as_itself(known: type[TridentError]) -> None:
-    values = ["text"]
-    if known.__init__ is not Exception.__init__:
-        kinds = get_type_hints(known.__init__)
-        values = [sample(kind) for name, kind in kinds.items() if name != "return"]
-    error = known(*values)
+    error = known(*samples(known).values())
     again = error_of(json.loads(json.dumps(form_of(error))))
     assert type(again) is known
     assert again.args == error.args
@@ -273,3 +266,11 @@ def test_a_field_named_like_a_column_of_the_engine_is_refused(spark: SparkSessio
     topology.newStream("lines", FeederBatchSpout(f"{STATUS} string")).peek(print)
     with pytest.raises(FieldError, match="Names that begin with __trident are taken"):
         topology.start(spark)
+
+
+def test_what_spark_says_of_a_plan_is_no_error_of_a_stage() -> None:
+    seal = Seal()
+    text = f"[UNRESOLVED_COLUMN] `x`; 'Project [raise_error({seal.sealed(form_of(TRUE))})]"
+    found = of_spark(AnalysisException(text, "UNRESOLVED_COLUMN"), seal)
+    assert isinstance(found, SparkFailure)
+    assert found.args[0] == "UNRESOLVED_COLUMN"

@@ -26,7 +26,7 @@ from trident import (
 from trident.errors import FieldError, OperationTypeError
 from trident.spark import local_session
 from trident.spark.errors import SparkFailure, SparkSessionError
-from trident.spark.start import start
+from trident.spark.start import SparkEngine
 from trident.spouts.feeder import FeedError
 
 
@@ -44,15 +44,17 @@ def test_what_the_jvm_prints_is_in_a_file(spark: SparkSession) -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_a_session_leaves_nothing_on_disk_though_killed(tmp_path: Path) -> None:
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    folder = tmp_path / "a folder"  # of which Spark's options are no two words
+    folder.mkdir()
+    environment = {**os.environ, "TMPDIR": str(folder)}
     for way, code in {"killed": -signal.SIGKILL, "stopped": 0}.items():
         program = [sys.executable, "-m", "tests.spark.sessions", way]
         ended = subprocess.run(
             program, env=environment, timeout=100, capture_output=True, text=True
         )
         assert ended.returncode == code, ended.stderr
-        assert Path(ended.stdout.strip()).parent == tmp_path
-    assert list(tmp_path.iterdir()) == []  # the second took along what the first had to leave
+        assert Path(ended.stdout.strip()).parent == folder
+    assert list(folder.iterdir()) == []  # the second took along what the first had to leave
 
 
 def test_the_users_settings_are_left_alone(spark: SparkSession, tmp_path: Path) -> None:
@@ -101,7 +103,7 @@ def test_an_operation_that_cannot_be_sent_is_named_at_start(spark: SparkSession)
 def test_spark_connect_is_refused_by_name() -> None:
     session: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(SparkSessionError, match="Spark Connect"):
-        start(TridentTopology().plan(), session)
+        SparkEngine(TridentTopology().plan(), session)
 
 
 def test_a_type_that_spark_needs_and_nobody_tells_is_an_error_at_start(

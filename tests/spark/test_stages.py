@@ -19,6 +19,7 @@ from trident.kernels.steps import EachStep, FilterStep
 from trident.kernels.task import Place
 from trident.spark.attempt import Attempt, Seal
 from trident.spark.block import block_of_table
+from trident.spark.errors import SparkFailure
 from trident.spark.failures import StageFailure, of_spark, raised_in_stage
 from trident.spark.kernels import OUTPUT_ROWS, Kernel
 from trident.spark.schemas import ROW
@@ -163,3 +164,59 @@ def test_keys_are_encoded_as_a_column_as_one_by_one(keys: list[str | None]) -> N
 
 def test_no_keys_of_an_empty_block() -> None:
     assert encoded_keys(NOTHING, ("key",)) == []
+
+
+def test_an_error_whose_text_is_long_or_no_unicode_crosses_the_jvm() -> None:
+    seal = Seal()
+    raised = raised_in_stage(ValueError("\ud800" * 100_000), seal)
+    readable, sealed = str(raised).encode().splitlines()  # as Spark's worker writes it
+    assert len(readable) <= 1_000
+    assert "\ud800" in str(of_spark(raised, seal))
+    assert sealed
+
+
+class Thrown:
+    """What the JVM threw, as Py4J shows it."""
+
+    def __init__(self, *classes: str, cause: Thrown | None = None) -> None:
+        self._classes = classes
+        self._cause = cause
+
+    def getClass(self) -> Thrown:
+        return self
+
+    def getName(self) -> str:
+        return self._classes[0]
+
+    def getSuperclass(self) -> Thrown | None:
+        return Thrown(*self._classes[1:]) if self._classes[1:] else None
+
+    def getCause(self) -> Thrown | None:
+        return self._cause
+
+
+class OfJVM(Exception):
+    """An error that PySpark has no class for."""
+
+    def __init__(self, java_exception: Thrown) -> None:
+        super().__init__("An error occurred while calling o7.save.")
+        self.java_exception = java_exception
+
+
+LOST = Thrown("org.apache.spark.SparkException", "java.lang.Exception")
+REFUSED = Thrown("java.lang.UnsupportedOperationException", "java.lang.RuntimeException")
+
+
+@pytest.mark.parametrize(
+    ("thrown", "expected"),
+    [
+        (LOST, FailedException),
+        (Thrown("java.io.EOFException", "java.io.IOException"), FailedException),
+        (Thrown("java.lang.RuntimeException", cause=LOST), FailedException),
+        (REFUSED, SparkFailure),
+    ],
+)
+def test_an_error_of_the_jvm_fails_the_attempt_only_where_it_may_pass(
+    thrown: Thrown, expected: type[Exception]
+) -> None:
+    assert type(of_spark(OfJVM(thrown))) is expected

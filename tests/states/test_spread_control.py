@@ -21,6 +21,7 @@ READY = record(5).confirmed().encode()
 ANNOUNCED = record(5).confirmed().announced().encode()
 NEXT = record(6).encode()
 FOREIGN = record(9, lineage="other").encode()
+WAITING = record(1, lineage="other").waiting().encode()
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,7 @@ def test_a_part_without_a_record_has_lost_it() -> None:
         pytest.param([READY, ANNOUNCED, READY], ANNOUNCED, READY, id="announcement that goes on"),
         pytest.param([READY, ANNOUNCED, READY], NEXT, READY, id="begin after half of one"),
         pytest.param([FOREIGN] * 3, record(10).encode(), FOREIGN, id="another log takes over"),
+        pytest.param([None, WAITING, None], BEGUN, None, id="creation after another that stopped"),
     ],
 )
 def test_a_record_may_be_put(

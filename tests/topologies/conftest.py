@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests.spark.files import Files
 from tests.topologies.capture import Captured, captured_in
 from trident.errors import GuaranteeWarning
 from trident.run import Run
 from trident.spouts.feeder import FeederBatchSpout
+from trident.states.memory import MemoryMapState
+from trident.states.opaque import OpaqueMap
 from trident.states.stack import MapStateFactory
 from trident.stream import Stream
 from trident.topology import TridentTopology
@@ -81,3 +84,13 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     """Either engine; Spark's session is the one that all tests share."""
     spark = request.getfixturevalue("spark") if request.param == "spark" else None
     return Engine(spark, tmp_path)
+
+
+@pytest.fixture(params=["driver", "tasks"])
+def kept(request: pytest.FixtureRequest, engine: Engine) -> MapStateFactory:
+    """A map that Spark updates on the driver, and one that its tasks update."""
+    if request.param == "driver":
+        return MemoryMapState.Factory()
+    folder = engine.folder / "kept"
+    folder.mkdir()
+    return OpaqueMap.factory(Files(str(folder)), name="kept")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +129,72 @@ def test_the_next_step_is_handed_the_float_that_is_declared(engine: Engine) -> N
     captured = engine.capture(stream.each("x", lambda x: [repr(x)], "text string").project("text"))
     engine.play(topology, spout, [(1,)])
     assert captured.tuples == [("1.0",)]
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+class Name(str):
+    """Text of a library's own class."""
+
+
+class Raw(bytes):
+    """Bytes likewise."""
+
+
+def typed(engine: Engine, kind: str, value: Any) -> list[Any]:
+    """What a step that makes the value hands on to the next, as that sees it."""
+    topology = TridentTopology()
+    spout = FeederBatchSpout("n long")
+    stream = topology.newStream("s", spout).each("n", lambda n: [value], f"made {kind}")
+    shown = stream.each("made", lambda made: [f"{type(made).__name__} {made!s}"], "shown string")
+    captured = engine.capture(shown.project("shown, made"))
+    with engine.start(topology) as run:
+        feed(run, spout, [(1,)])
+    return list(captured.tuples[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        ("string", Colour.RED, "red"),
+        ("string", Name("cat"), "cat"),
+        ("varchar(9)", "cat", "cat"),
+        ("char(3)", Name("cat"), "cat"),
+        ("binary", Raw(b"cat"), b"cat"),
+        ("date", date(2026, 1, 2), date(2026, 1, 2)),
+        ("decimal(10,2)", 3, Decimal("3.00")),
+        ("decimal(10,2)", Decimal("1.5"), Decimal("1.50")),
+        ("decimal(10,2)", Decimal("-0"), Decimal("0.00")),
+    ],
+)
+def test_the_next_step_is_handed_a_plain_value_of_the_type(
+    engine: Engine, kind: str, value: Any, expected: Any
+) -> None:
+    shown, made = typed(engine, kind, value)
+    assert shown == f"{type(expected).__name__} {expected!s}"
+    assert (type(made), str(made)) == (type(expected), str(expected))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("date", "2026-01-02"),
+        ("date", datetime(2026, 1, 2)),
+        ("timestamp", date(2026, 1, 2)),
+        ("timestamp_ntz", 0),
+        ("decimal(10,2)", 1.5),
+        ("decimal(10,2)", Decimal("1.555")),
+        ("decimal(4,2)", Decimal(100)),
+        ("decimal(4,2)", True),
+        ("varchar(9)", 1),
+        ("char(9)", b"cat"),
+    ],
+)
+def test_a_value_that_is_none_of_the_type_is_refused_by_its_declared_name(
+    engine: Engine, kind: str, value: Any
+) -> None:
+    with pytest.raises(OperationError) as caught:
+        typed(engine, kind, value)
+    assert f"for the field 'made', which is declared {kind}: emit that type" in caught.value.error

@@ -201,3 +201,16 @@ def test_a_query_whose_tuples_are_all_dropped_counts_none(engine: Engine) -> Non
     asked.filter("word", str.isdigit).aggregate(Count(), "count")
     with engine.start(topology) as run:
         assert run.drpc.execute("words", "the cow") == "[[0]]"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("condition", ["false", "c is null"])
+def test_a_filter_that_spark_knows_to_keep_nothing_leaves_a_partition(
+    spark: Any, tmp_path: Any, condition: str
+) -> None:
+    def step(stream: Stream) -> Stream:
+        counted = stream.aggregate(Count(), "c").filter(native(condition))
+        return counted.aggregate("c", Spread(), "spread")
+
+    found = carried(Engine(spark, tmp_path), "n long", step, [(1,)], [])
+    assert found == [[([],)], [([],)]]

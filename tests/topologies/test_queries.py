@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tests.topologies.conftest import Engine, feed
 from tests.topologies.test_word_count import WordCount, batch
 from trident.builtin import Count, FilterNull, MapGet, SnapshotGet, Split, TupleCollectionGet
 from trident.errors import PlanError
-from trident.operations import Aggregator, TridentCollector
+from trident.operations import Aggregator, QueryFunction, TridentCollector
 from trident.spouts.feeder import FeederBatchSpout
 from trident.states.memory import MemoryMapState
 from trident.states.stack import MapStateFactory
@@ -229,3 +230,37 @@ def test_each_of_two_states_may_be_asked_for_the_others_new_values(
     engine.play(topology, spout, [("a",), ("a",)], [("a",)])
     for captured in found:
         assert captured.batches == [[("a", 2, None)], [("a", 3, 2)]]
+
+
+def test_what_is_found_counts_though_no_field_of_it_is_needed(engine: Engine) -> None:
+    topology = TridentTopology()
+    spout = FeederBatchSpout("word string")
+    words = topology.newStream("words", spout)
+    total = words.persistentAggregate(MemoryMapState.Factory(), Count(), "total")
+    asked = words.stateQuery(total, SnapshotGet(), "seen").aggregate(Count(), "asked")
+    captured = engine.capture(asked)
+    engine.play(topology, spout, [("a",), ("b",)], [("a",)])
+    assert captured.batches == [[(2,)], [(1,)]]
+
+
+class Least(QueryFunction[Any, str]):
+    """Finds the least of the tuples it is asked for, of which there has to be one."""
+
+    output_types = (str,)
+
+    def batchRetrieve(self, state: Any, tuples: Sequence[TridentTuple]) -> list[str]:
+        return [min(row[0] for row in tuples)] * len(tuples)
+
+    def execute(self, tuple: TridentTuple, result: str, collector: TridentCollector) -> None:
+        collector.emit([result])
+
+
+def test_a_state_is_not_asked_for_nothing(engine: Engine, kept: MapStateFactory) -> None:
+    topology = TridentTopology()
+    spout = FeederBatchSpout("word string")
+    words = topology.newStream("words", spout)
+    known = words.groupBy("word").persistentAggregate(kept, Count(), "count")
+    asked = words.filter("word", str.isdigit).stateQuery(known, "word", Least(), "least")
+    captured = engine.capture(asked)
+    engine.play(topology, spout, [("1",)], [("a",)], [])
+    assert captured.batches == [[("1", "1")]]

@@ -13,7 +13,13 @@ from tests.topologies.conftest import Engine, contents, feed
 from tests.topologies.test_aggregates import Longest
 from trident.builtin import Count, MapGet, SnapshotGet, Split, Sum
 from trident.errors import FailedException, OperationError, StateUnavailableError
-from trident.operations import Filter, StateUpdater, TridentCollector
+from trident.operations import (
+    CombinerAggregator,
+    Filter,
+    ReducerAggregator,
+    StateUpdater,
+    TridentCollector,
+)
 from trident.spouts.feeder import FeederBatchSpout
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.map_state import MapState
@@ -311,3 +317,69 @@ def test_a_restart_goes_on_where_the_last_run_stopped(engine: Engine) -> None:
             assert run.awaitTermination(120)
         expected: Any = Counter(word for (text,) in sentences[:until] for word in text.split())
         assert contents(counts) == {(word,): count for word, count in expected.items()}
+
+
+def test_new_values_of_which_no_field_is_needed_still_count(
+    engine: Engine, kept: MapStateFactory
+) -> None:
+    topology = TridentTopology()
+    spout = FeederBatchSpout("word string")
+    counts = topology.newStream("words", spout).groupBy("word")
+    changed = counts.persistentAggregate(kept, Count(), "count").newValuesStream()
+    captured = engine.capture(changed.aggregate(Count(), "changed"))
+    engine.play(topology, spout, [("a",), ("b",), ("a",)], [("a",)], [])
+    assert captured.batches == [[(2,)], [(1,)], [(0,)]]
+
+
+class Weighted(CombinerAggregator[int]):
+    """Adds a weight, which it has only while it is prepared, for each tuple."""
+
+    output_types = (int,)
+
+    def prepare(self, conf: Any, context: Any) -> None:
+        self.weight = 10
+
+    def cleanup(self) -> None:
+        del self.weight
+
+    def init(self, tuple: TridentTuple) -> int:
+        return self.weight
+
+    def combine(self, a: int, b: int) -> int:
+        assert self.weight
+        return a + b
+
+    def zero(self) -> int:
+        return 0
+
+
+class Weighing(ReducerAggregator[int]):
+    """The same as a reducer."""
+
+    output_types = (int,)
+    prepare, cleanup = Weighted.prepare, Weighted.cleanup
+
+    def init(self) -> int:
+        return 0
+
+    def reduce(self, curr: int, tuple: TridentTuple) -> int:
+        return curr + self.weight
+
+
+@pytest.mark.parametrize("aggregator", [Weighted, Weighing])
+@pytest.mark.parametrize("hint", [None, 2])
+def test_an_aggregator_is_prepared_where_it_updates_a_state(
+    engine: Engine, kept: MapStateFactory, aggregator: Any, hint: int | None
+) -> None:
+    topology = TridentTopology()
+    spout = FeederBatchSpout("word string")
+    words = topology.newStream("words", spout)
+    weights = words.groupBy("word").persistentAggregate(kept, "word", aggregator(), "weight")
+    if hint:
+        weights.parallelismHint(hint)
+    single = words.persistentAggregate(MemoryMapState.Factory(), "word", aggregator(), "sum")
+    each = engine.capture(weights.newValuesStream(), "each")
+    total = engine.capture(single.newValuesStream(), "total")
+    engine.play(topology, spout, [("a",), ("b",), ("a",)], [("a",)])
+    assert each.batches == [[("a", 20), ("b", 10)], [("a", 30)]]
+    assert total.batches == [[(30,)], [(40,)]]

@@ -13,8 +13,8 @@ from tests.topologies.conftest import Engine, contents, feed
 from trident.builtin import Count, FilterNull, MapGet, Split, Sum
 from trident.spouts.feeder import FeederBatchSpout
 from trident.states.memory import MemoryMapState
+from trident.stream import TridentState
 from trident.topology import TridentTopology
-from trident.trident_state import TridentState
 
 
 class WordCount:

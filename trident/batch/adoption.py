@@ -165,6 +165,7 @@ def _from_log(log: Log, group: str, path: str | os.PathLike[str]) -> LogEntry:
         base=last.committed,
         states=last.states,
         kinds=last.kinds,
+        accepted=last.accepted,
         metadata=last.metadata,
         planned=last.planned,
         exceptions=last.exceptions,

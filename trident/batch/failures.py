@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 from trident.batch.errors import FailurePolicyError
 from trident.batch.outcome import Outcome
 from trident.batch.states import GroupStates
 from trident.batch.work import BatchWork
+from trident.start_options import OnFailure
 from trident.states.control import ControlRecord
 from trident.states.values import Token
-
-OnFailure = Literal["stop", "dead-letter"]
 
 _LONGEST_PAUSE = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class FailurePolicy:
-    """How a run deals with failed batches.
+    """How a run deals with failed batches; `StartOptions` sees to it that it can be followed.
 
     Parameters
     ----------
@@ -35,11 +34,6 @@ class FailurePolicy:
         How many seconds a batch waits for a store, or the log's disk, that is away. That is no
         failure of the batch: `retries` and `on_failure` have no part in it.
 
-    Raises
-    ------
-    FailurePolicyError
-        When it can't be followed.
-
     Examples
     --------
     >>> [FailurePolicy().pause(failures) for failures in (1, 2, 3, 20)]
@@ -50,16 +44,6 @@ class FailurePolicy:
     on_failure: OnFailure = "stop"
     backoff: float = 0.1
     patience: float = 600.0
-
-    def __post_init__(self) -> None:
-        if self.retries < 0:
-            raise FailurePolicyError(f"retries is {self.retries}", "Give 0 or more.")
-        if self.on_failure not in get_args(OnFailure):
-            raise FailurePolicyError(
-                f"on_failure is {self.on_failure!r}", "Allowed are 'stop' and 'dead-letter'."
-            )
-        if not self.patience >= 0:  # nor is what is no number
-            raise FailurePolicyError(f"patience is {self.patience}", "Give 0 seconds or more.")
 
     def check(self, states: GroupStates) -> None:
         """Raise FailurePolicyError where `states` don't allow it."""
@@ -74,6 +58,9 @@ class FailurePolicy:
         """Return how many seconds to wait after the last of `failures`."""
         doublings = min(failures - 1, 1000)  # more would overflow a float
         return min(_LONGEST_PAUSE, self.backoff * 2.0**doublings)
+
+
+DEFAULT_POLICY = FailurePolicy()
 
 
 class DroppedWork(BatchWork):

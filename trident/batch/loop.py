@@ -15,7 +15,7 @@ from trident.batch.spout_work import SpoutWork
 from trident.batch.work import GroupEngine
 from trident.run import GroupRun
 from trident.spouts.sources import Source, Spout, open_source
-from trident.trigger import Trigger, check_trigger
+from trident.start_options import Trigger
 
 _SHORTEST_POLL = 0.001
 _LONGEST_POLL = 0.25
@@ -33,8 +33,7 @@ class SpoutLoop(GroupRun):
     runner : BatchRunner
         The group's runner, opened.
     trigger : float, "available" or None
-        Seconds from one batch's start to the next one's at least; or all there is, then end; or
-        as fast as batches are ready.
+        When batches begin; see `StartOptions`.
     conf : mapping, optional
         What the spouts are opened with.
 
@@ -74,7 +73,6 @@ class SpoutLoop(GroupRun):
         conf: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(runner.group)
-        check_trigger(trigger)
         self._spouts = spouts
         self._engine = engine
         self._runner = runner
@@ -90,7 +88,6 @@ class SpoutLoop(GroupRun):
         )
 
     def start(self) -> Self:
-        """Begin; once."""
         self._thread.start()
         return self
 

@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 
 from trident.batch.adoption import Adopt
 from trident.batch.errors import BatchFailedError, BatchInterruptedError
-from trident.batch.failures import DroppedWork, FailurePolicy, OnFailure
+from trident.batch.failures import DEFAULT_POLICY, DroppedWork, FailurePolicy
 from trident.batch.opening import Clock, opening_entry
 from trident.batch.outage import Outage
 from trident.batch.outcome import Outcome
 from trident.batch.points import reached
 from trident.batch.progress import BatchProgress
 from trident.batch.states import BatchState, GroupStates
-from trident.batch.steps import Steps
+from trident.batch.stopwatch import Stopwatch
 from trident.batch.work import BatchWork
 from trident.log.entry import LogEntry, check_metadata
 from trident.log.errors import (
@@ -58,22 +58,15 @@ class BatchRunner:
         The group's id.
     source : str
         How errors name the log of what makes the batches.
-    retries : int
-        How often a failed batch is tried again before ``on_failure`` decides.
-    on_failure : str
-        ``"stop"`` keeps the batch for the next start; ``"dead-letter"`` commits it without
-        updating any state and goes on, for opaque maps only.
-    backoff : float
-        Seconds before the first retry; doubled for each further one, 10 at most.
-    patience : float
-        How many seconds a batch waits for a store, or the log's disk, that is away.
+    policy : FailurePolicy
+        What becomes of a failed batch, and how long one waits for a store that is away.
     stopping : threading.Event
         Set by who stops the run: ends every wait.
 
     Raises
     ------
     FailurePolicyError
-        When `retries`, `on_failure` or `patience` can't be, or not with these states.
+        When `policy` can't be followed with these states.
 
     Notes
     -----
@@ -99,10 +92,7 @@ class BatchRunner:
         *,
         group: str,
         source: str = "the source",
-        retries: int = 3,
-        on_failure: OnFailure = "stop",
-        backoff: float = 0.1,
-        patience: float = 600.0,
+        policy: FailurePolicy = DEFAULT_POLICY,
         stopping: threading.Event | None = None,
     ) -> None:
         self.group = group
@@ -111,7 +101,7 @@ class BatchRunner:
         self._writer = LogWriter(log)
         self._states = GroupStates(states)
         self._source = source
-        self._policy = FailurePolicy(retries, on_failure, backoff, patience)
+        self._policy = policy
         self._policy.check(self._states)
         self._failed = False
 
@@ -151,7 +141,7 @@ class BatchRunner:
         StateUnavailableError, LogUnavailableError
             When a store or the log's disk is away.
         """
-        opened = opening_entry(
+        entry = opening_entry(
             self._log,
             self.group,
             self._states,
@@ -160,12 +150,12 @@ class BatchRunner:
             clock=clock,
             adopt=adopt,
         )
-        first = self._states.accept(opened, accept_loss)
+        first = self._states.accept(entry, accept_loss)
         self._writer.begin(first)
         is_new = first.number == 1 or first.committed == first.base > 0
         if is_new and not first.adopted:
             self._states.own(first, self._states.controls)
-        self._states.own(first, opened.states.keys() - first.states.keys())
+        self._states.own(first, [name for name, held in first.accepted.items() if held is None])
         try:
             self._states.catch_up(first)
         except StaleBatchError:
@@ -269,7 +259,7 @@ class BatchRunner:
         dead_letter = None
         outage = self._outage(token.txid)
         while True:
-            steps = Steps()
+            watch = Stopwatch()
             try:
                 if failed:
                     # Attempts and what their sources emit are not spent on a store that is away.
@@ -277,7 +267,7 @@ class BatchRunner:
                     self._patiently(token.txid, self._writer.next_attempt)
                     failed = False
                     token = self._entry.begun
-                ready, outcome = self._attempt(work, token, steps, digest, query_id)
+                ready, outcome = self._attempt(work, token, watch, digest, query_id)
                 break
             except StaleBatchError:
                 following = Token(token.txid, token.attempt + 1)
@@ -307,14 +297,14 @@ class BatchRunner:
                         raise BatchInterruptedError(self.group, token.txid) from failure
         outage.over()
         reached("after commit", token)
-        steps.done("commit")
+        watch.done("commit")
         if ready is not None:
             reached("before announce", token)
             self._announce(token.txid, lambda: self._states.announce(ready))
             reached("after announce", token)
-            steps.done("announce")
+            watch.done("announce")
         work.committed(token)
-        steps.done("acknowledge")
+        watch.done("acknowledge")
         return BatchProgress(
             self.group,
             token.txid,
@@ -323,7 +313,7 @@ class BatchRunner:
             keys_read=outcome.read,
             keys_written=outcome.written,
             cache_hits=outcome.cache_hits,
-            seconds={**steps.seconds, **outcome.seconds},
+            seconds={**watch.seconds, **outcome.seconds},
             dead_letter=dead_letter,
         )
 
@@ -331,7 +321,7 @@ class BatchRunner:
         self,
         work: BatchWork,
         token: Token,
-        steps: Steps,
+        watch: Stopwatch,
         digest: str | None,
         query_id: str | None,
     ) -> tuple[ControlRecord | None, Outcome]:
@@ -340,32 +330,34 @@ class BatchRunner:
             planned = work.plan(token.txid, entry.metadata)
             if planned is not None:
                 entry = self._append(planned=check_metadata(planned))
-            steps.done("plan")
+            watch.done("plan")
         planned = entry.planned or {}
         to_run = work.emit(token, {**entry.metadata, **planned})
-        steps.done("emit")
+        watch.done("emit")
         ready = None
         outcome = Outcome()
         if to_run:
             reached("before begin", token)
             begun = self._states.begin(entry)
             reached("after begin", token)
-            steps.done("begin")
+            watch.done("begin")
             reached("before write", token)
             outcome = work.run(begun)
             reached("after write", token)
-            steps.done("run")
+            watch.done("run")
             reached("before ready", token)
             ready = self._states.ready(begun)
             reached("after ready", token)
-            steps.done("ready")
+            watch.done("ready")
         reached("before commit", token)
         txid, attempt = token
+        begun_states = self._states.controls if to_run else {}
         self._append(
             query_id=query_id,
-            states={**entry.states, **dict.fromkeys(self._states.controls, token)}
-            if to_run
-            else entry.states,
+            states={**entry.states, **dict.fromkeys(begun_states, token)},
+            accepted={
+                name: held for name, held in entry.accepted.items() if name not in begun_states
+            },
             metadata={**entry.metadata, **planned, **check_metadata(work.emitted_metadata)},
             planned=None,
             begun=Token(txid + 1, 0),

@@ -108,7 +108,7 @@ class GroupStates:
             check()
 
     def accept(self, entry: LogEntry, losses: Mapping[str, int]) -> LogEntry:
-        """Return `entry` without what it says of states whose loss of a batch is accepted.
+        """Return `entry`, in which what states hold now is enough where their loss is accepted.
 
         Parameters
         ----------
@@ -118,17 +118,25 @@ class GroupStates:
             Of each state the batch whose loss is accepted. Where nothing is lost, or a later
             batch is, the log goes on to say what it knows.
         """
-        accepted = set()
+        accepted = dict(entry.accepted)
         for name, control in self.controls.items():
-            listed = entry.states.get(name)
-            if listed is not None and losses.get(name) == listed.txid:
-                try:
-                    self._judge(entry, name, control.read())
-                except (LostStateError, RewoundStateError, LostWritesError) as lost:
+            listed = self._claim(entry, name).listed
+            if listed is None or name not in losses:
+                continue
+            found = control.read()
+            try:
+                self._judge(entry, name, found)
+            except (LostStateError, RewoundStateError, LostWritesError) as lost:
+                if losses[name] == listed.txid:
                     _logger.warning("accepted: %s", lost)
-                    accepted.add(name)
+                    accepted[name] = None if found is None or found.is_unused else found.token
+                else:
+                    _logger.warning(
+                        "accept_loss= names batch %d of the state %r; the loss is of batch %d",
+                        *(losses[name], name, listed.txid),
+                    )
         states = {name: token for name, token in entry.states.items() if name not in accepted}
-        return replace(entry, states=states)
+        return replace(entry, states=states, accepted=accepted)
 
     def catch_up(self, entry: LogEntry) -> None:
         """Tell every state what `entry` knows to be committed; one without a record gets it.
@@ -164,9 +172,16 @@ class GroupStates:
         return entry.reserved
 
     def _judge(self, entry: LogEntry, name: str, found: ControlRecord | None) -> None:
-        claim = Claim(entry.states.get(name), frozenset(entry.adopted))
         control = self.controls[name]
+        claim = self._claim(entry, name)
         judge(found, entry.reserved, claim, name, control.where, control.lasts)
+
+    @staticmethod
+    def _claim(entry: LogEntry, name: str) -> Claim:
+        adopted = frozenset(entry.adopted)
+        if name in entry.accepted:
+            return Claim(entry.accepted[name], adopted, accepted=True)
+        return Claim(entry.states.get(name), adopted)
 
     def ready(self, record: ControlRecord) -> ControlRecord:
         """Confirm that every state holds what `record` wrote; return what is to be announced."""

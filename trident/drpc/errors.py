@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from trident.states.errors import TridentError
 
@@ -12,15 +13,9 @@ class DRPCError(TridentError):
     """The root of what ``execute`` raises."""
 
 
+@dataclass(eq=False, repr=False)
 class UnknownFunctionError(DRPCError):
     """The topology has no query of that name.
-
-    Parameters
-    ----------
-    function : str
-        What was asked for.
-    known : sequence of str
-        What there is.
 
     Examples
     --------
@@ -31,19 +26,22 @@ class UnknownFunctionError(DRPCError):
     Did you mean 'words'?
     """
 
-    def __init__(self, function: str, known: Sequence[str]) -> None:
-        super().__init__(function, tuple(known))
+    function: str
+    """What was asked for."""
+    known: Sequence[str]
+    """What there is."""
+
+    def __post_init__(self) -> None:
+        self.known = tuple(self.known)
+        super().__post_init__()
 
     def __str__(self) -> str:
-        function, known = self.args
-        if not known:
-            return (
-                f"no DRPC function {function!r}: the topology has none. "
-                "Declare one with newDRPCStream()."
-            )
-        nearest = difflib.get_close_matches(str(function), known, n=1)
+        text = f"no DRPC function {self.function!r}"
+        if not self.known:
+            return f"{text}: the topology has none. Declare one with newDRPCStream()."
+        nearest = difflib.get_close_matches(str(self.function), self.known, n=1)
         hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
-        return f"no DRPC function {function!r}; there are: {', '.join(known)}.{hint}"
+        return f"{text}; there are: {', '.join(self.known)}.{hint}"
 
 
 class DRPCExecutionError(DRPCError):
@@ -57,6 +55,7 @@ class DRPCExecutionError(DRPCError):
         What it failed with.
     """
 
+    # No dataclass: `args` is also what an exception calls all that it was given.
     def __init__(self, function: str, args: str, cause: str) -> None:
         super().__init__(function, args, cause)
 
@@ -65,17 +64,11 @@ class DRPCExecutionError(DRPCError):
         return f"{function}({args!r:.200}) failed: {cause}"
 
 
+@dataclass(eq=False, repr=False)
 class DRPCClosedError(DRPCError):
-    """The run has been stopped, and its queries with it.
+    """The run has been stopped, and its queries with it."""
 
-    Parameters
-    ----------
-    function : str
-        What was asked for.
-    """
+    function: str
+    """What was asked for."""
 
-    def __init__(self, function: str) -> None:
-        super().__init__(function)
-
-    def __str__(self) -> str:
-        return f"{self.args[0]!r} can't be answered any more: the run has been stopped"
+    template = "{function!r} can't be answered any more: the run has been stopped"

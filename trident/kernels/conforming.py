@@ -10,7 +10,7 @@ from trident.kernels.block import Block
 from trident.kernels.step import Step
 from trident.kernels.task import Place, Task
 from trident.plan.nodes import Node
-from trident.value_types import PYTHON_TYPES, conformed, fits
+from trident.value_types import conformed, fits, python_type
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,9 @@ class ConformStep(Step):
 
 
 def conform_step(node: Node, place: Place) -> ConformStep | None:
-    """What checks the fields that a step makes; None where no type of them is checked."""
+    """The check of the fields that a step makes; None where none has a type that is checked."""
     made = node.facts.makes
-    kinds = tuple(
-        (name, kind) for name, kind in made.types.items() if kind and kind in PYTHON_TYPES
-    )
+    kinds = tuple((name, kind) for name, kind in made.types.items() if kind and python_type(kind))
     return ConformStep(place, None, made.names, kinds) if kinds else None
 
 

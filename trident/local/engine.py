@@ -7,11 +7,11 @@ from time import perf_counter
 from typing import Any
 
 from trident.batch.outcome import Outcome
-from trident.groups import StateNode, as_before, close_states, counted
 from trident.local.batch import Batch
 from trident.local.interpret import Program
-from trident.plan.nodes import Node, StateUpdateNode
+from trident.plan.nodes import Node, StateNode, StateUpdateNode
 from trident.plan.plan import BatchGroup
+from trident.plan_states import as_before, close_states, counted
 from trident.rows import Row
 from trident.states.control import ControlRecord
 from trident.states.state import State
@@ -20,8 +20,7 @@ from trident.states.state import State
 class LocalGroupEngine:
     """Runs the batches of a group in the process and thread that calls it.
 
-    All updates of a batch are written after its last step, so that a step that fails has written
-    nothing.
+    A batch's updates are written after its last step: where a step fails, nothing was written.
 
     Parameters
     ----------

@@ -27,11 +27,9 @@ def dealt(block: Block, count: int) -> Partitions:
 
 
 def merged(streams: Sequence[Partitions], count: int) -> Partitions:
-    """The tuples that several streams have in each partition."""
-    return [
-        joined([stream[index] for stream in streams if index < len(stream)])
-        for index in range(count)
-    ]
+    """The partitions of all streams, or all their tuples dealt to another number of them."""
+    partitions = [block for stream in streams for block in stream]
+    return partitions if len(partitions) == count else dealt(joined(partitions), count)
 
 
 def exchange(node: PartitionNode, count: int) -> Move:

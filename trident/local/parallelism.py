@@ -11,7 +11,7 @@ from trident.plan.stages import stages
 def partition_counts(nodes: Sequence[Node]) -> Mapping[Node, int]:
     """The number of partitions of each step: one, unless a hint or a state asks for more.
 
-    Without a hint, a merge has as many as the streams that it merges.
+    Without a hint, a merge has those of all its streams, and one where each of them has one.
 
     Parameters
     ----------
@@ -22,6 +22,8 @@ def partition_counts(nodes: Sequence[Node]) -> Mapping[Node, int]:
     for stage in stages(nodes):
         first = stage.nodes[0]
         merged = first.parents if isinstance(first, MergeNode) else ()
-        count = stage.partitions or max((counts[parent] for parent in merged), default=1)
+        own = [counts[parent] for parent in merged]
+        together = sum(own) if any(count > 1 for count in own) else 1
+        count = stage.partitions or together
         counts.update(dict.fromkeys(stage.nodes, count))
     return counts

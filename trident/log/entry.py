@@ -45,6 +45,9 @@ class LogEntry:
         For each state the last committed attempt that had begun it.
     kinds : mapping of str to str
         How each state keeps its values, as far as it tells.
+    accepted : mapping of str to Token or None
+        For each state whose loss of writes was accepted, what it then held (None: nothing), until
+        a batch that begins it commits; `states` leaves it out.
     metadata : mapping of str to object
         What each stream's spout said with the last commit.
     planned : mapping of str to object, or None
@@ -77,6 +80,7 @@ class LogEntry:
     reads: Mapping[str, str] = field(default_factory=dict)
     states: Mapping[str, Token] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
+    accepted: Mapping[str, Token | None] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     planned: Mapping[str, Any] | None = None
     exceptions: Mapping[int, int] = field(default_factory=dict)
@@ -115,6 +119,10 @@ class LogEntry:
                 raise CorruptLogError(path, f"format {found}, this version reads {FORMAT}")
             body["begun"] = Token(*body["begun"])
             body["states"] = {name: Token(*token) for name, token in body["states"].items()}
+            body["accepted"] = {
+                name: None if token is None else Token(*token)
+                for name, token in body.get("accepted", {}).items()
+            }
             body["exceptions"] = dict(body["exceptions"])
             body["adopted"] = tuple(body["adopted"])
             if body["successor"] is not None:

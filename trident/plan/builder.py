@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from trident.errors import DuplicateNameError, OperationTypeError, PlanError, described
 from trident.operations import Operation
+from trident.plan.call_site import caller
 from trident.plan.nodes import (
     DRPCNode,
     NativeNode,
@@ -17,9 +18,7 @@ from trident.plan.nodes import (
     StateDeclaration,
     StateQueryNode,
     StateUpdateNode,
-    StaticStateNode,
 )
-from trident.plan.origin import caller
 from trident.plan.plan import Plan, ancestors
 from trident.rows import operation_name
 from trident.states.state import StateFactory, StateSpec
@@ -31,12 +30,15 @@ N = TypeVar("N", bound=Node)
 
 @dataclass
 class Builder:
-    """The only thing of a topology that changes: the list of its nodes, which only grows."""
+    """The nodes of a topology while it is declared: a list to which each call appends.
+
+    It is all of a topology that changes; the nodes, and the handles on them, are immutable.
+    """
 
     nodes: list[Node] = field(default_factory=list)
 
     def add(self, kind: type[N], /, **parts: Any) -> N:
-        """Make and keep a node; nothing is kept when it is wrong.
+        """Make a node and append it; a node that is wrong is not appended.
 
         Raises
         ------
@@ -51,7 +53,7 @@ class Builder:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Keep all nodes that are added within, or none when one of them is wrong."""
+        """Append all nodes that are added within, or none when one of them is wrong."""
         before = len(self.nodes)
         try:
             yield
@@ -77,10 +79,8 @@ class Builder:
         name = name or spec.name or "_".join(outputs) or "state"
         _check_partitions(call, spec.requiredNumPartitions)
         self._check_name(call, name)
-        factory = _factory(call, spec.stateFactory)
-        named = getattr(factory, "named", None)
-        factory = named(name) if callable(named) else factory
-        self._check_identity(call, name, identity_of(factory))
+        factory = _factory(call, spec.stateFactory).named(name)
+        self._check_identity(call, name, factory.identity)
         return StateDeclaration(name, factory, spec.requiredNumPartitions)
 
     def check_stream_id(self, call: str, stream_id: object) -> str:
@@ -110,7 +110,7 @@ class Builder:
         return Plan(tuple(self.nodes))
 
     def _check_name(self, call: str, name: str) -> None:
-        for node in self._states():
+        for node in self.plan().states:
             if node.state.name == name:
                 what = f"{call}: at {node.origin} there is already a state"
                 advice = (
@@ -120,23 +120,14 @@ class Builder:
                 raise DuplicateNameError(what, name, (), advice)
 
     def _check_identity(self, call: str, name: str, identity: tuple[str, ...] | None) -> None:
-        for node in self._states():
-            if identity is not None and identity_of(node.state.factory) == identity:
+        for node in self.plan().states:
+            if identity is not None and node.state.factory.identity == identity:
                 place = " · ".join(part for part in identity if part)
                 what = f"{call}: state {name!r} would be kept where {node.state.name!r} already is:"
                 advice = (
                     "Give one of the two another prefix, or update one state from merge()d streams."
                 )
                 raise DuplicateNameError(what, place, (), advice)
-
-    def _states(self) -> list[StateUpdateNode | StaticStateNode]:
-        return [n for n in self.nodes if isinstance(n, StateUpdateNode | StaticStateNode)]
-
-
-def identity_of(factory: StateFactory) -> tuple[str, ...] | None:
-    """(store, database, prefix) where a factory tells; two states must differ in it."""
-    identity = getattr(factory, "identity", None)
-    return tuple(identity) if identity is not None else None
 
 
 def _factory(call: str, given: object) -> StateFactory:
@@ -148,9 +139,6 @@ def _factory(call: str, given: object) -> StateFactory:
     if isinstance(given, type):
         advice = "Pass an instance of it, such as MemoryMapState.Factory() or opaque(path)."
         raise OperationTypeError(what, f"the class {given.__qualname__}", (), advice)
-    if type(given).__name__ == "TridentState":
-        advice = "A state has one update; merge() the streams first and persist once."
-        raise OperationTypeError(what, "a state that is updated already", (), advice)
     advice = (
         'Use MemoryMapState.Factory(), a URL such as "sqlite:counts.db", or a backend such as '
         "trident.backends.sqlite.opaque(…)."
@@ -176,7 +164,8 @@ def _check_partitions(call: str, required: object) -> None:
 
 
 def _check_roots(node: Node) -> None:
-    """A query is answered in one process and by itself: no other source, no state, no Spark."""
+    """Refuse what a query can't have: it is answered in one process, for one request, so that it
+    joins no other stream, updates no state and uses no Spark."""
     roots = [root for root in ancestors(node) if not root.parents]
     queries = [root for root in roots if isinstance(root, DRPCNode)]
     call = node.origin.call
@@ -194,14 +183,14 @@ def _check_roots(node: Node) -> None:
 
 
 def _check_shared_batches(plan: Plan, node: Node) -> None:
-    """A step may join only streams whose batches one clock, and one query of Spark's, can make."""
+    """Refuse a step that joins streams which can't share batches."""
     if len(node.parents) > 1 or isinstance(node, StateQueryNode):
         _check_clocks(plan, node)
         _check_output_modes(plan, node)
 
 
 def _check_clocks(plan: Plan, node: Node) -> None:
-    """Streaming DataFrames and spouts make their batches apart."""
+    """Streams that share batches have one clock: Spark's, or our loop over spouts."""
     for group in plan.groups:
         frames = [s.stream_id for s in group.sources if s.clock == "dataframe"]
         spouts = [s.stream_id for s in group.sources if s.clock == "spout"]
@@ -215,7 +204,7 @@ def _check_clocks(plan: Plan, node: Node) -> None:
 
 
 def _check_output_modes(plan: Plan, node: Node) -> None:
-    """Streaming DataFrames that share batches are one query of Spark's, which has one mode."""
+    """Streaming DataFrames that share batches are one streaming query, which has one mode."""
     for group in plan.groups:
         if len({source.output_mode for source in group.sources}) > 1:
             modes = ", ".join(f"{each.stream_id}: {each.output_mode}" for each in group.sources)

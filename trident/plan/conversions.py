@@ -1,4 +1,4 @@
-"""What to write so that a field becomes of another type, for the advice in errors."""
+"""The call that converts a field to another type, as errors advise it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a step is called in explanations, progress and errors: as the call that declared it."""
+"""A step in one line, for explanations, progress and errors: as the call that declared it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def describe(node: Node) -> str:
     --------
     >>> from trident.fields import Fields
     >>> from trident.plan.nodes import HintNode, DRPCNode
-    >>> from trident.plan.origin import Origin
-    >>> origin = Origin("app.py", 3, "newDRPCStream")
+    >>> from trident.plan.call_site import CallSite
+    >>> origin = CallSite("app.py", 3, "newDRPCStream")
     >>> describe(DRPCNode(id=1, origin=origin, function="words"))
     'newDRPCStream("words")'
     """

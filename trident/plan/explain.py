@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from trident.plan.describe import describe
-from trident.plan.guarantee import guarantee, kept_as
+from trident.plan.guarantee import guarantee
 from trident.plan.nodes import (
     AggregateNode,
     Node,
@@ -50,12 +50,11 @@ def explain(plan: Plan) -> str:
 
 def state_line(state: StateDeclaration) -> str:
     """What is known of a state: its factory, how it keeps values and where it is hosted."""
-    kind, hosted = kept_as(state), getattr(state.factory, "hosted", None)
-    store = getattr(state.factory, "store", None)
+    factory = state.factory
     parts = [
-        type(state.factory).__qualname__ + (f" over {type(store).__name__}" if store else ""),
-        f"{kind.value} map" if kind else "kind not known",
-        "hosted by the driver" if hosted == "driver" else "hosted by executors",
+        factory.label,
+        f"{factory.kind.value} map" if factory.kind else "kind not known",
+        "hosted by the driver" if factory.hosted == "driver" else "hosted by executors",
     ]
     return f'state "{state.name}": {", ".join(parts)}'
 
@@ -129,15 +128,15 @@ def _notes(plan: Plan, node: Node, in_batch: bool) -> Iterator[str]:
 
 
 def _reads(node: StateQueryNode, in_batch: bool) -> str:
-    declaration = node.state.state
+    factory = node.state.state.factory
     if isinstance(node.state, StaticStateNode):
         return "reads what is there"
-    opaque = kept_as(declaration) is StateType.OPAQUE
+    opaque = factory.kind is StateType.OPAQUE
     if not in_batch:
         return "reads committed batches only" if opaque else "may read a batch before it commits"
     when = "as of the batch before" if opaque else "before this batch's update"
-    driver = getattr(declaration.factory, "hosted", None) == "driver"
-    return f"reads {when}" + (", looked up on the driver: a job of its own" if driver else "")
+    driver = ", looked up on the driver: a job of its own" if factory.hosted == "driver" else ""
+    return f"reads {when}{driver}"
 
 
 def _note(text: str) -> str:

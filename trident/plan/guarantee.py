@@ -1,4 +1,4 @@
-"""What a state is worth: how its stream replays a batch, against how its map keeps values."""
+"""What is guaranteed of a state, by how its stream replays a batch and how its map keeps values."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from trident.plan.nodes import (
     Kind,
     Node,
     SourceNode,
-    StateDeclaration,
     StateQueryNode,
     StateUpdateNode,
     StaticStateNode,
 )
 from trident.plan.plan import Plan, ancestors
 from trident.states.backing_map import Ability, IBackingMap, abilities_of
+from trident.states.state import StateFactory
 from trident.states.values import StateType
 
 Level = Literal["exactly once", "at least once", "at most once", "best effort", "not known"]
@@ -80,12 +80,12 @@ class Guarantee:
 
     @property
     def exact(self) -> bool:
-        """Whether nothing is missing, as far as is known."""
+        """Whether the state is exact, as far as that is known."""
         return self.level in ("exactly once", "not known")
 
 
 def guarantee(plan: Plan, update: StateUpdateNode) -> Guarantee:
-    """The guarantee of one state, from the table above.
+    """The guarantee of one state, by the table above and by what its store leaves open.
 
     Parameters
     ----------
@@ -95,29 +95,20 @@ def guarantee(plan: Plan, update: StateUpdateNode) -> Guarantee:
         The step that updates the state.
     """
     stream, lowered = stream_kind(update)
-    kept = kept_as(update.state)
+    factory = update.state.factory
+    kept = factory.kind
     if kept is None:
-        maker = type(update.state.factory).__qualname__
-        return Guarantee("not known", f"{maker} doesn't tell how it keeps values (its kind)")
+        why = f"{factory.label} doesn't tell how it keeps values (its kind)"
+        return Guarantee("not known", why)
     level, problem = _TABLE[stream, kept]
     source = f"{stream} stream{f' ({lowered})' if lowered else ''}"
-    if bound := getattr(getattr(update.state.factory, "store", None), "size", 0):
-        why = f"{source}, {kept.value} map; it keeps {bound:,} keys and forgets the others"
+    if factory.max_keys:
+        keeps = f"it keeps {factory.max_keys:,} keys and forgets the others"
+        why = f"{source}, {kept.value} map; {keeps}"
         return Guarantee("best effort", why, "Exact would be a map without a bound.")
-    problem = problem or _left_open(update.state)
+    problem = problem or _left_open(factory)
     why = f"{source}, {kept.value} map" + (f"; {problem}" if problem else "")
     return Guarantee(level, why, None if level == "exactly once" else _advice(stream, kept))
-
-
-def kept_as(state: StateDeclaration) -> StateType | None:
-    """How a state keeps its values; None where its factory doesn't tell."""
-    kind = getattr(state.factory, "kind", None)
-    return kind if isinstance(kind, StateType) else None
-
-
-def map_type(state: StateDeclaration) -> type[IBackingMap] | None:
-    """The class of a state's backing map; None where only opened it is known."""
-    return getattr(state.factory, "map_type", None)
 
 
 def stream_kind(update: StateUpdateNode) -> tuple[Kind, str]:
@@ -142,23 +133,23 @@ def _varies(node: Node) -> str:
         return f"{describe(node)} is not deterministic"
     if isinstance(node, StateQueryNode):
         static = isinstance(node.state, StaticStateNode)
-        if static or kept_as(node.state.state) is not StateType.OPAQUE:
+        if static or node.state.state.factory.kind is not StateType.OPAQUE:
             how = "static" if static else "not opaque"
             return f"{describe(node)} reads a state that is {how}"
-    if isinstance(node, StateUpdateNode) and kept_as(node.state) in _NOT_REPEATED:
+    if isinstance(node, StateUpdateNode) and node.state.factory.kind in _NOT_REPEATED:
         return f"{describe(node)} gives new values that a replay changes"
     return ""
 
 
-def _left_open(state: StateDeclaration) -> str:
-    """What a store without any condition on its writes can't rule out; that it isn't known."""
-    store = getattr(state.factory, "store", None)
-    make = getattr(store, "make", None) or getattr(store, "open", None)
-    if make is None:
+def _left_open(factory: StateFactory) -> str:
+    """What can still go wrong where a store takes every write, or it isn't known whether it does;
+    empty where nothing can."""
+    opens = factory.opens
+    if opens is None:
         return ""
-    made = map_type(state) or _annotated(make)
+    made = factory.map_type or _annotated(opens)
     if made is None:
-        name = callable_name(make.func if isinstance(make, partial) else make)
+        name = callable_name(opens.func if isinstance(opens, partial) else opens)
         return (
             f"whether the map that {name} makes can refuse a late write is not known (annotate "
             "what it returns); if not, a task must end before its retry writes"
@@ -169,7 +160,8 @@ def _left_open(state: StateDeclaration) -> str:
 
 
 def _annotated(make: Callable[..., Any]) -> type[IBackingMap] | None:
-    """The class of map that a function says it returns, where it says more than `IBackingMap`."""
+    """The class of map that a function is annotated to return, if that is more than the interface
+    `IBackingMap`."""
     made = return_annotation(make.func if isinstance(make, partial) else make)
     if isinstance(made, type) and issubclass(made, IBackingMap) and made is not IBackingMap:
         return made

@@ -29,8 +29,7 @@ from trident.operations import (
     ReducerAggregator,
     StateUpdater,
 )
-from trident.plan.origin import Origin
-from trident.plan.types import typed_outputs
+from trident.plan.call_site import CallSite
 from trident.plan.validate import (
     check_aggregate_shape,
     check_keys,
@@ -82,12 +81,12 @@ class Node(ABC):
     ----------
     id : int
         Its place in the order of creation, unique in a topology.
-    origin : Origin
+    origin : CallSite
         The user's line that declared it.
     """
 
     id: int
-    origin: Origin
+    origin: CallSite
 
     def __post_init__(self) -> None:
         self.check()
@@ -110,17 +109,17 @@ class Node(ABC):
     @property  # that a cached_property is abstract would go unnoticed
     @abstractmethod
     def facts(self) -> Facts:
-        """What rewrites and engines go by."""
+        """What rewrites and engines need to know of the step; see `Facts`."""
 
     def takes(self, position: int, wanted: Iterable[str]) -> Iterable[str]:
-        """The fields it takes from one of its parents, for these output fields of its own.
+        """The fields of a parent that the step needs to deliver some of its own.
 
         Parameters
         ----------
         position : int
             Which parent, from 0.
         wanted : iterable of str
-            The output fields that later steps take.
+            The output fields that it has to deliver, as later steps take them.
         """
         facts = self.facts
         return (*facts.reads, *(name for name in wanted if name not in facts.makes))
@@ -162,7 +161,7 @@ class StateDeclaration:
     factory : StateFactory
         Makes the state; the name is already filled in as its prefix where it had none.
     required_partitions : int or None
-        The number of partitions it insists on.
+        The number of partitions that its `StateSpec` requires.
     """
 
     name: str
@@ -244,7 +243,7 @@ class EachNode(StepNode):
     @cached_property
     def fields(self) -> Fields:
         inputs = self.parent.fields.select(self.inputs)
-        return self.parent.fields + typed_outputs(self.outputs, self.function.infer_types(inputs))
+        return self.parent.fields + self.outputs.with_types(self.function.infer_types(inputs))
 
     @cached_property
     def facts(self) -> Facts:
@@ -517,11 +516,15 @@ class StaticStateNode(Node):
         return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
 
 
+StateNode = StateUpdateNode | StaticStateNode
+"""What declares a state."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class StateQueryNode(StepNode):
     """Appends what a query finds in a state for the input fields."""
 
-    state: StateUpdateNode | StaticStateNode
+    state: StateNode
     inputs: Fields
     function: QueryFunction[Any, Any]
     outputs: Fields
@@ -534,7 +537,7 @@ class StateQueryNode(StepNode):
     def fields(self) -> Fields:
         inputs = self.parent.fields.select(self.inputs)
         types = self.function.infer_state_types(inputs, self.state.fields)
-        return self.parent.fields + typed_outputs(self.outputs, types)
+        return self.parent.fields + self.outputs.with_types(types)
 
     @cached_property
     def facts(self) -> Facts:
@@ -568,7 +571,7 @@ class MergeNode(Node):
         first = self.merged[0].fields
         columns = zip(*(node.fields.types.values() for node in self.merged), strict=True)
         common = [types[0] if len(set(types)) == 1 else None for types in columns]
-        return typed_outputs(self.outputs or Fields(*first.names), common)
+        return (self.outputs or Fields(*first.names)).with_types(common)
 
     @cached_property
     def facts(self) -> Facts:
@@ -598,7 +601,7 @@ class HintNode(StepNode):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class NameNode(StepNode):
-    """Labels the steps up to here in plans and progress."""
+    """A label for the steps up to here, in plans and progress."""
 
     label: str
 
@@ -612,9 +615,8 @@ def _replaced(
 ) -> Fields:
     inferred = function.infer_types(before)
     if outputs is not None:
-        return typed_outputs(outputs, inferred)
-    kept = typed_outputs(Fields.typed((name, None) for name in before), inferred)
-    return typed_outputs(kept, list(before.types.values()))
+        return outputs.with_types(inferred)
+    return Fields(*before.names).with_types(inferred).with_types(before.types.values())
 
 
 def _check_aggregate(node: AggregateNode | PartitionAggregateNode) -> None:
@@ -628,7 +630,7 @@ def _check_aggregate(node: AggregateNode | PartitionAggregateNode) -> None:
 def _aggregated(node: AggregateNode | PartitionAggregateNode) -> Fields:
     before = node.parent.fields
     types = node.aggregator.infer_types(before.select(node.inputs))
-    return before.select(node.group or Fields()) + typed_outputs(node.outputs, types)
+    return before.select(node.group or Fields()) + node.outputs.with_types(types)
 
 
 def _grouped_by(group: Fields | None, inputs: Fields) -> Fields:

@@ -13,9 +13,9 @@ from trident.plan.nodes import (
     Node,
     OutputMode,
     SourceNode,
+    StateNode,
     StateQueryNode,
     StateUpdateNode,
-    StaticStateNode,
 )
 
 
@@ -86,7 +86,7 @@ class DRPCQuery:
         return ancestors(self.result)
 
     @property
-    def states(self) -> tuple[StateUpdateNode | StaticStateNode, ...]:
+    def states(self) -> tuple[StateNode, ...]:
         """The states it reads, each once, in order of creation."""
         found = {node.state for node in self.nodes if isinstance(node, StateQueryNode)}
         return tuple(sorted(found, key=lambda node: node.id))
@@ -141,10 +141,9 @@ class Plan:
         return (*self.groups, *self.drpc.values())
 
     @cached_property
-    def states(self) -> tuple[StateUpdateNode | StaticStateNode, ...]:
+    def states(self) -> tuple[StateNode, ...]:
         """Every state of the topology, in order of creation."""
-        kinds = (StateUpdateNode, StaticStateNode)
-        return tuple(node for node in self.nodes if isinstance(node, kinds))
+        return tuple(node for node in self.nodes if isinstance(node, StateNode))
 
     def group_of(self, node: Node) -> BatchGroup | None:
         """The batch group that a step belongs to; None for those of queries and static states."""

@@ -10,8 +10,7 @@ from trident.errors import FieldError, OperationTypeError
 from trident.fields import Fields
 from trident.operations import QueryFunction
 from trident.plan.conversions import conversion, new_name
-from trident.plan.guarantee import map_type
-from trident.plan.nodes import DRPCNode, Node, StateQueryNode, StateUpdateNode, StaticStateNode
+from trident.plan.nodes import DRPCNode, Node, StateNode, StateQueryNode, StateUpdateNode
 from trident.plan.plan import ancestors
 from trident.rows import operation_name
 from trident.state_updaters import (
@@ -37,14 +36,14 @@ def check_queryable(
     function: QueryFunction[Any, Any],
     stream: Node,
     inputs: Fields,
-    state: StateUpdateNode | StaticStateNode,
+    state: StateNode,
 ) -> None:
-    """The state offers what the query asks, and a key is like the state's: as many fields, and
-    of the same types as far as they are known."""
+    """Refuse a query that can't be answered: the state has to offer the method that the query
+    calls, and the key as many fields as the state's, of the same types as far as they are known."""
     asked, name = function.queries, operation_name(function)
     if asked is None:
         return
-    kind = map_type(state.state)
+    kind = state.state.factory.map_type
     if asked == "getTuples" and kind is not None and Ability.LIST not in abilities_of(kind):
         what = f"{call}: {name} needs a state that can list; {state.state.name!r} is kept in a"
         raise OperationTypeError(what, kind.__name__, (), _LISTS)
@@ -70,8 +69,8 @@ def check_queryable(
 
 
 def _check_key_types(call: str, stream: Node, inputs: Fields, state: str, key: Fields) -> None:
-    """No field of the key has another type than the state's: keys are compared with their types,
-    so that nothing would ever be found."""
+    """Refuse a key of other types than the state's: keys are compared with their types, so that
+    such a key would never be found."""
     asked = stream.fields.select(inputs)
     pairs = zip(asked.types.items(), key.types.items(), strict=True)
     for position, ((name, found), (field, wanted)) in enumerate(pairs, 1):
@@ -88,8 +87,9 @@ def _check_key_types(call: str, stream: Node, inputs: Fields, state: str, key: F
 def _converted(stream: Node, inputs: Fields, name: str, field: str, wanted: str) -> str:
     """How to query with a key of the state's type."""
     made = new_name(stream.fields, field)
-    # The arguments of a query are text, never null.
-    nullable = not any(isinstance(before, DRPCNode) for before in ancestors(stream))
+    makers = [before for before in ancestors(stream) if name in before.facts.makes]
+    # The arguments of a query are text, never null; what steps make of them may be.
+    nullable = not all(isinstance(maker, DRPCNode) for maker in makers)
     call = conversion(stream.fields, name, made, wanted, nullable=nullable)
     if not call:
         return f"Convert it to {wanted} first, in each() or map()."
@@ -98,30 +98,32 @@ def _converted(stream: Node, inputs: Fields, name: str, field: str, wanted: str)
 
 
 def check_made(query: StateQueryNode) -> None:
-    """At start: the state offers what the query asks, where only the made one can tell.
+    """At start: refuse a query of a state that, once it is made, lacks the method it calls.
 
-    Makes it, on the driver, and closes it again.
+    For states of which nothing more was known when the query was declared. The state is made on the
+    driver for this, and closed again.
     """
-    declaration, asked = query.state.state, query.function.queries
-    known = map_type(declaration) if asked == "getTuples" else made_state(declaration.factory)
+    declared, asked = query.state.state, query.function.queries
+    factory = declared.factory
+    known = factory.map_type if asked == "getTuples" else made_state(factory)
     if asked is None or known is not None:
         return
-    made = declaration.factory.makeState({}, None, 0, 1)
+    made = factory.makeState({}, None, 0, 1)
     try:
         if not hasattr(made, asked):
-            name = operation_name(query.function)
-            what = f"start: at {query.origin}, {name} needs a state with {asked}(), "
+            function = operation_name(query.function)
+            what = f"start: at {query.origin}, {function} needs a state with {asked}(), "
             found = f"found {type(made).__name__}"
             advice = _LISTS if asked == "getTuples" else "Use the query that fits the state."
-            raise OperationTypeError(f"{what}{found} in state", declaration.name, (), advice)
+            raise OperationTypeError(f"{what}{found} in state", declared.name, (), advice)
     finally:
         made.close()
 
 
 def made_state(factory: StateFactory) -> type[State] | None:
-    """The class a factory makes, where its annotation says more than ``State``.
+    """The class of state that ``makeState`` is annotated to return; None where that is `State`.
 
-    What it makes may be a subclass, so that it may well be able to list its tuples.
+    What is made may be of a class below it, which can do more, as list its tuples.
     """
     try:
         made = typing.get_type_hints(type(factory).makeState).get("return")

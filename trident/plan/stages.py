@@ -33,7 +33,7 @@ class Stage:
     exchange : str
         How tuples come in; empty where they begin here.
     partitions : int or None
-        How many partitions it runs in; None leaves that to the engine.
+        How many partitions it runs in; None where the engine chooses.
     """
 
     number: int
@@ -83,12 +83,17 @@ def exchange(node: Node) -> str:
 
 def is_keyed(node: StateUpdateNode) -> bool:
     """Whether the step directly before brings the tuples of a key into one partition."""
-    before = node.parent
-    while isinstance(before, HintNode | NameNode):
-        before = before.parent
+    before = unlabelled(node.parent)
     if isinstance(before, AggregateNode):
         return True
     return isinstance(before, PartitionNode) and before.how in ("partitionBy", *_ONE_PARTITION)
+
+
+def unlabelled(node: Node) -> Node:
+    """The step that makes a step's tuples: hints and labels hand on what they get."""
+    while isinstance(node, HintNode | NameNode):
+        node = node.parent
+    return node
 
 
 def combines_first(node: AggregateNode) -> bool:
@@ -97,12 +102,13 @@ def combines_first(node: AggregateNode) -> bool:
 
 
 def _is_alone(node: Node, before: list[Node]) -> bool:
-    """A state update without a key needs a stage of one partition."""
+    """Whether a step begins a stage of one partition: an update of a state does, where nothing has
+    brought the tuples of a key together."""
     return isinstance(node, StateUpdateNode) and not is_keyed(node) and not _is_single(before)
 
 
 def _is_single(nodes: list[Node]) -> bool:
-    """Whether a stage has one partition whatever is asked for."""
+    """Whether a stage has one partition, whatever number was hinted at."""
     first = nodes[0]
     if isinstance(first, StateUpdateNode):
         return not is_keyed(first)

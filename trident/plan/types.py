@@ -1,31 +1,9 @@
-"""Types of fields in a plan: what is declared comes first, then what is known of operations."""
+"""The type of a step's field, where an engine needs to know it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import chain, repeat
-from typing import TYPE_CHECKING
-
 from trident.errors import FieldError
-from trident.fields import Fields
-
-if TYPE_CHECKING:
-    from trident.plan.nodes import Node
-
-
-def typed_outputs(outputs: Fields, inferred: Sequence[str | None]) -> Fields:
-    """Output fields with their own types, and where they have none the inferred ones, in order.
-
-    Examples
-    --------
-    >>> typed_outputs(Fields.of("a int, b, c"), ["long", "string"])
-    Fields('a int, b string, c')
-    """
-    types = chain(inferred, repeat(None))
-    return Fields.typed(
-        (name, declared or known)
-        for (name, declared), known in zip(outputs.types.items(), types, strict=False)
-    )
+from trident.plan.nodes import Node
 
 
 def field_type(node: Node, name: str) -> str:

@@ -1,4 +1,4 @@
-"""What makes a single step meaningless; each check names the call, and the nearest right name."""
+"""Checks of a step when it is declared; each error names the call, and the nearest right name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check_new_fields(call: str, outputs: Fields, existing: Fields) -> None:
 
 
 def check_keys(call: str, keys: Fields) -> None:
-    """Keys have an encoded form, by which they are compared and stored."""
+    """Key fields have types that can be encoded: keys are compared and stored in encoded form."""
     for name, kind in keys.types.items():
         if kind is not None and kind.partition("(")[0] not in _KEY_TYPES:
             what = f"{call}: no key can be of type {kind}, as is the field"
@@ -75,7 +75,7 @@ def check_parallelism(call: str, parallelism: object) -> None:
 def check_aggregate_shape(
     call: str, aggregator: Operation, inputs: Fields, outputs: Fields
 ) -> None:
-    """Combiners and reducers make one value, and some combiners take exactly so many."""
+    """Combiners and reducers make one value; a combiner may fix the number of its input fields."""
     name = operation_name(aggregator)
     if not isinstance(aggregator, Aggregator) and len(outputs) != 1:
         what = f"{call}: {name} makes one value, the output fields are"

@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from trident.batch.outcome import Outcome
-from trident.groups import StateNode
 from trident.kernels.block import Block, joined
 from trident.kernels.conforming import checked, conform_step
 from trident.kernels.lookup import Lookup
@@ -23,6 +22,7 @@ from trident.plan.nodes import (
     NewValuesNode,
     Node,
     PartitionNode,
+    StateNode,
     StateQueryNode,
     StateUpdateNode,
 )
@@ -112,7 +112,10 @@ class SparkBatch:
         assert isinstance(node, NewValuesNode)
         flow = self._update(node.parent)
         assert flow is not None
-        return flow
+        hinted = self._group.hint(node)
+        if hinted is None or hinted <= flow.partitions:
+            return flow
+        return replace(flow, frame=flow.frame.repartition(hinted), partitions=hinted)
 
     # Updates.
 
@@ -143,7 +146,7 @@ class SparkBatch:
         flow, steps = self._before(node)
         key = self._key(node)
         count = self._count(node) if key else 1
-        buckets = getattr(node.state.factory, "buckets", None)
+        buckets = node.state.factory.buckets
         if count == 1:
             flow = self._compiler.gathered(flow)
         elif buckets is not None or not self._is_grouped(node, count, flow):
@@ -214,7 +217,7 @@ class SparkBatch:
         asks = lookup_of(node, node.function, place, self._group.needed[node])
         updated = isinstance(node.state, StateUpdateNode)
         step = QueryStep(place, node.function, asks, node.state.state.factory, updated)
-        steady = updated and getattr(state, "kind", None) is StateType.OPAQUE
+        steady = updated and state.kind is StateType.OPAQUE
         flow = self._compiler.flow(node.parent).then(step, node, deterministic=steady)
         # What is read must be read before the update, which would otherwise come first.
         return flow if steady or not updated else self._compiler.kept(node, flow)

@@ -292,7 +292,10 @@ class Compiler:
         count = self._count(node)
         if count < partitions:
             frame, partitions = frame.coalesce(count), count
-        return Flow(frame, dict.fromkeys(self._aggregate_names(node)), partitions)
+        flow = Flow(frame, dict.fromkeys(self._aggregate_names(node)), partitions)
+        # Catalyst leaves groups in the one partition that they come from.
+        wide = count > partitions and self.group.hint(node) and not self.group.only_updates(node)
+        return self._brought(flow, node) if wide else flow
 
     def _aggregate_names(self, node: AggregateNode) -> tuple[str, ...]:
         return (*(node.group or ()), *node.outputs)

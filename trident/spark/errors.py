@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 
 from trident.states.errors import TridentError
 
@@ -19,78 +20,56 @@ _WORKERS = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class SparkSessionError(TridentError):
-    """A session can't be made or used.
+    """A session can't be made or used."""
 
-    Parameters
-    ----------
-    found : str
-        What was found.
-    advice : str
-        The next step.
-    """
+    found: str
+    """What was found."""
+    advice: str
+    """The next step."""
 
-    def __init__(self, found: str, advice: str) -> None:
-        super().__init__(found, advice)
-
-    def __str__(self) -> str:
-        found, advice = self.args
-        return f"{found}. {advice}"
+    template = "{found}. {advice}"
 
 
+@dataclass(eq=False, repr=False)
 class WorkerError(TridentError):
-    """Spark's Python workers can't run what this program sends them; nothing was started.
+    """Spark's Python workers can't run what this program sends them; nothing was started."""
 
-    Parameters
-    ----------
-    found : str
-        What was found.
-    """
-
-    def __init__(self, found: str) -> None:
-        super().__init__(found)
+    found: str
+    """What was found."""
 
     def __str__(self) -> str:
-        [found] = self.args
-        return f"{found}. {_WORKERS.format(sys.executable)}"
+        return f"{self.found}. {_WORKERS.format(sys.executable)}"
 
 
+@dataclass(eq=False, repr=False)
 class StatusError(TridentError):
-    """What a task told of its update is not from a task of this attempt; the batch is kept.
+    """What a task told of its update is not from a task of this attempt; the batch is kept."""
 
-    Parameters
-    ----------
-    found : str
-        The beginning of what was found in its place.
-    """
+    found: str
+    """The beginning of what was found in its place."""
 
-    def __init__(self, found: str) -> None:
-        super().__init__(found[:200])
+    template = (
+        "a task that updates a state was expected to tell how that went, found {found!r}. "
+        "The batch is kept: the next start tries it again."
+    )
 
-    def __str__(self) -> str:
-        [found] = self.args
-        return (
-            f"a task that updates a state was expected to tell how that went, found {found!r}. "
-            "The batch is kept: the next start tries it again."
-        )
+    def __post_init__(self) -> None:
+        self.found = self.found[:200]
+        super().__post_init__()
 
 
+@dataclass(eq=False, repr=False)
 class SparkFailure(TridentError):
-    """Spark refused or failed to run a batch; the batch is kept.
+    """Spark refused or failed to run a batch; the batch is kept."""
 
-    Parameters
-    ----------
-    condition : str
-        Spark's error condition.
-    message : str
-        What Spark says, without its stack traces.
-    """
-
-    def __init__(self, condition: str, message: str) -> None:
-        super().__init__(condition, message)
+    condition: str
+    """Spark's error condition."""
+    message: str
+    """What Spark says, without its stack traces."""
 
     def __str__(self) -> str:
-        condition, message = self.args
-        shown = "\n".join(f"{line:.300}" for line in message.strip().splitlines()[:10])
-        text = f"Spark could not run the batch ({condition}): {shown}"
-        return f"{text}\n{_UNSEEN}" if condition in _UNRESOLVED else text
+        shown = "\n".join(f"{line:.300}" for line in self.message.strip().splitlines()[:10])
+        text = f"Spark could not run the batch ({self.condition}): {shown}"
+        return f"{text}\n{_UNSEEN}" if self.condition in _UNRESOLVED else text

@@ -6,7 +6,9 @@ believed but what a stage of the same attempt has sealed.
 
 from __future__ import annotations
 
-from pyspark.errors import PySparkException, PythonException
+from typing import Any
+
+from pyspark.errors import AnalysisException, PySparkException, PythonException
 
 from trident.spark.attempt import Seal
 from trident.spark.error_form import error_of, form_of, text_of
@@ -16,6 +18,17 @@ from trident.states.errors import FailedException
 _PASSING = frozenset({"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"})
 """Conditions of Spark's that say nothing of the batch: another attempt may well succeed."""
 
+_PASSING_CLASSES = (
+    "org.apache.spark.SparkException",  # a job that was aborted: its tasks or executors were lost
+    "java.io.IOException",
+    "java.util.concurrent.TimeoutException",
+    "java.lang.InterruptedException",
+)
+"""Exceptions of the JVM without a condition that say as little."""
+
+_SHOWN = 1_000
+"""How much of an error's own text a stage shows."""
+
 
 class StageFailure(Exception):
     """Ends a stage that feeds another; its message's last line is what the driver reads."""
@@ -23,7 +36,9 @@ class StageFailure(Exception):
 
 def raised_in_stage(error: BaseException, seal: Seal) -> StageFailure:
     """What a stage raises so that the driver finds `error` in Spark's message."""
-    return StageFailure(f"{text_of(error).splitlines()[0]}\n{marked(error, seal)}")
+    # Spark's worker can't write a lone surrogate, and then the JVM would wait for ever.
+    shown = text_of(error).splitlines()[0].encode("utf-8", "backslashreplace").decode()
+    return StageFailure(f"{shown[:_SHOWN]}\n{marked(error, seal)}")
 
 
 def marked(error: BaseException, seal: Seal) -> str:
@@ -48,7 +63,8 @@ def of_spark(error: Exception, seal: Seal | None = None) -> BaseException:
         may succeed; else `SparkFailure`, or the error itself when it isn't Spark's.
     """
     text = str(error)
-    form = seal.opened(text) if seal else None
+    # What Spark says of a plan quotes its literals, of which an error that may come is one.
+    form = None if seal is None or isinstance(error, AnalysisException) else seal.opened(text)
     if form is not None:
         return error_of(form)
     if not isinstance(error, PySparkException) and not hasattr(error, "java_exception"):
@@ -57,9 +73,25 @@ def of_spark(error: Exception, seal: Seal | None = None) -> BaseException:
         return SparkFailure("PYTHON_EXCEPTION", _python_part(text))
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     # By the condition, never by the text, which may quote a value.
+    if condition is None:
+        condition = _lasting_class(getattr(error, "java_exception", None))
     if condition is None or condition in _PASSING:
         return FailedException(f"Spark lost the batch: {text.strip().splitlines()[0]}")
     return SparkFailure(condition, text)
+
+
+def _lasting_class(thrown: Any) -> str | None:
+    """The class of what the JVM threw; None where that, or what caused it, may pass."""
+    lasting = None
+    while thrown is not None:
+        known = thrown.getClass()
+        lasting = lasting or str(known.getName())
+        while known is not None:
+            if known.getName() in _PASSING_CLASSES:
+                return None
+            known = known.getSuperclass()
+        thrown = thrown.getCause()
+    return lasting
 
 
 def _python_part(text: str) -> str:

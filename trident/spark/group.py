@@ -22,7 +22,7 @@ from trident.plan.nodes import (
 )
 from trident.plan.plan import BatchGroup, Plan, ancestors
 from trident.plan.rewrites.prune import needed_fields
-from trident.plan.stages import stages
+from trident.plan.stages import stages, unlabelled
 from trident.spark.natives import makes_rows
 
 _PLAIN = (StateUpdateNode, StaticStateNode, NewValuesNode, SourceNode)
@@ -81,15 +81,15 @@ class GroupPlan:
         return True
 
     def is_routed_later(self, node: PartitionNode) -> bool:
-        """Whether only a state update follows, which brings keys where they belong itself."""
+        """Whether no more follows than an update that brings keys where they belong itself."""
+        return node.how in ("partitionBy", "global", "batchGlobal") and self.only_updates(node)
+
+    def only_updates(self, node: Node) -> bool:
+        """Whether a step's output goes to one state update, and nowhere else."""
         after = self.consumers(node)
         while len(after) == 1 and isinstance(after[0], HintNode | NameNode):
             after = self.consumers(after[0])
-        return (
-            node.how in ("partitionBy", "global", "batchGlobal")
-            and len(after) == 1
-            and isinstance(after[0], StateUpdateNode)
-        )
+        return len(after) == 1 and isinstance(after[0], StateUpdateNode)
 
     @cached_property
     def queries(self) -> tuple[StateQueryNode, ...]:
@@ -107,7 +107,7 @@ class GroupPlan:
         return tuple(
             node
             for node in self.nodes
-            if not self.consumers(node) and not isinstance(_unlabelled(node), _PLAIN)
+            if not self.consumers(node) and not isinstance(unlabelled(node), _PLAIN)
         )
 
     def kept_of(self, update: StateUpdateNode) -> tuple[str, ...] | None:
@@ -118,7 +118,7 @@ class GroupPlan:
 
     def before_hints(self, update: StateUpdateNode) -> Node:
         """The step before an update that isn't a hint or a label."""
-        return _unlabelled(update.parent)
+        return unlabelled(update.parent)
 
     def aggregate_before(self, update: StateUpdateNode) -> AggregateNode | None:
         """The aggregate that only this update takes, if there is one directly before it."""
@@ -154,12 +154,6 @@ class GroupPlan:
         return node
 
 
-def _unlabelled(node: Node) -> Node:
-    while isinstance(node, HintNode | NameNode):
-        node = node.parent
-    return node
-
-
 def _may_differ(source: SourceNode) -> bool:
     """Whether reading a source twice may give different tuples; a spout's are on the driver."""
     return source.clock == "dataframe" and source.kind != "transactional"
@@ -167,4 +161,4 @@ def _may_differ(source: SourceNode) -> bool:
 
 def is_on_driver(state: StateDeclaration) -> bool:
     """Whether a state is updated in the driver's process, and so can only be reached there."""
-    return getattr(state.factory, "hosted", "executor") == "driver"
+    return state.factory.hosted == "driver"

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from trident.groups import as_before
 from trident.kernels.block import Block
 from trident.kernels.conforming import ConformStep
 from trident.kernels.lookup import Lookup
 from trident.kernels.step import Step
 from trident.kernels.task import Task
+from trident.plan_states import as_before
 from trident.spark.kernels import prepared
 from trident.states.state import State, StateFactory
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
+
+_LIMITED = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
 
 ROW = "__trident_row"
 """The column of a stage that hands on nothing but how many rows there are."""
@@ -46,10 +49,21 @@ class Schemas:
         """
         key = tuple(columns.items()) or ((ROW, "boolean"),)
         if key not in self._known:
-            ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in key)
+            ddl = ", ".join(f"{quoted(name)} {_as_text(kind)}" for name, kind in key)
             empty = frame_of(self._session, [], ddl)
             self._known[key] = Schema(empty.schema, empty.toArrow().schema)
         return self._known[key]
+
+
+def _as_text(kind: str) -> str:
+    """The type, its texts of a limited length as strings: Arrow, and Spark's plans, know no other.
+
+    Examples
+    --------
+    >>> _as_text("map<char(2),varchar(9)>")
+    'map<string,string>'
+    """
+    return _LIMITED.sub("string", kind)
 
 
 def frame_of(session: SparkSession, data: Any, schema: StructType | str) -> DataFrame:

@@ -8,63 +8,92 @@ import os
 import shutil
 import stat
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 _PREFIX = "trident-spark-"
+_MARKER = ".trident-scratch"
+"""Locked as long as the process lives; a folder without it may be anybody's, and is left alone."""
 
 
-@cache
 def scratch() -> Path:
     """The folder, which only this user can read; it goes with the process.
 
-    Where a process was killed, the next one that calls this removes its folder: each is locked
-    as long as its process lives.
+    Where a process was killed, the next one that calls this removes its folder.
     """
-    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        if _is_own(path) and (lock := _locked(path)) is not None:
-            _remove(path, lock)
-    while True:
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        lock = _locked(folder)
-        # Another process may have locked it first, and so taken it for one left behind.
-        if lock is not None and folder.is_dir():
-            atexit.register(_remove, folder, lock)
-            return folder
+    return _of_process(os.getpid())
 
 
 def clear_scratch() -> None:
-    """Remove all that is in the folder; the JVM still puts its temporary files there."""
-    for path in scratch().iterdir():
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+    """Remove all that sessions put in the folder; the JVM still puts its temporary files there."""
+    _empty(scratch())
 
 
-def _remove(folder: Path, lock: int) -> None:
-    # A JVM that is about to end may remove, or make, a file at the same time.
-    shutil.rmtree(folder, ignore_errors=True)
-    os.close(lock)
+@cache
+def _of_process(process: int) -> Path:
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        if (lock := _lock_left(path)) is not None:
+            _remove(path, lock)
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        # Another process may have locked it first, and so taken it for one left behind.
+        if (lock := _lock_new(folder)) is not None:
+            atexit.register(_remove_own, folder, lock, process)
+            return folder
 
 
-def _is_own(path: Path) -> bool:
+def _lock_left(folder: Path) -> int | None:
+    """A lock on a folder that a process of this user's left behind; None for any other."""
     try:
-        found = path.lstat()
-    except FileNotFoundError:
-        return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
-
-
-def _locked(folder: Path) -> int | None:
-    """A lock on a folder, which ends with the process; None where it is held, or gone."""
-    try:
-        lock = os.open(folder, os.O_RDONLY)
-    except FileNotFoundError:
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            return None
+        lock = os.open(folder / _MARKER, os.O_RDWR | os.O_NOFOLLOW)
+    except OSError:
         return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _lock_new(folder: Path) -> int | None:
+    """A lock on a folder that was just made; None where another process has removed it."""
+    lock = os.open(folder / _MARKER, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(lock)
         return None
-    return lock
+    except OSError:
+        return lock  # where nothing can be locked nobody else can lock it either
+    if (folder / _MARKER).exists():
+        return lock
+    os.close(lock)
+    return None
+
+
+def _remove_own(folder: Path, lock: int, process: int) -> None:
+    if os.getpid() == process:  # a forked child ends with its parent's list of what to do
+        _remove(folder, lock)
+
+
+def _remove(folder: Path, lock: int) -> None:
+    with suppress(OSError):  # it is gone already
+        _empty(folder)  # the marker goes last: a folder without it would stay for ever
+    shutil.rmtree(folder, ignore_errors=True)
+    os.close(lock)
+
+
+def _empty(folder: Path) -> None:
+    # A JVM that is about to end may remove, or make, a file at the same time.
+    for path in folder.iterdir():
+        if path.name == _MARKER:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)

@@ -93,7 +93,7 @@ def _defaults() -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(scratch()),
-        "spark.driver.defaultJavaOptions": f"-Djava.io.tmpdir={scratch()}",
+        "spark.driver.defaultJavaOptions": _quoted(f"-Djava.io.tmpdir={scratch()}"),
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.pyspark.jvmStacktrace.enabled": "false",
         "spark.sql.streaming.checkpointFileManagerClass": (
@@ -140,6 +140,12 @@ def _reused(running: SparkSession, wanted: dict[str, str]) -> SparkSession:
                 "Use that one, or stop() it first.",
             )
     return running
+
+
+def _quoted(option: str) -> str:
+    """An option of the JVM's as one word, as Spark splits them."""
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _text(value: Any) -> str:

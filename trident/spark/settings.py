@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
-_RULES = ("PropagateEmptyRelation", "ConvertToLocalRelation")
+_RULES = ("PropagateEmptyRelation", "ConvertToLocalRelation", "PruneFilters")
 """They leave no partition where they find that there are no rows, and so no task that could tell
 what a partition without rows gives."""
 

@@ -1,25 +1,17 @@
-"""Starting a plan on Spark."""
+"""Spark, as a topology is started on it."""
 
 from __future__ import annotations
 
-import logging
-import os
 from collections.abc import Mapping
-from contextlib import ExitStack
-from types import MappingProxyType
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from trident.batch.adoption import Adopt
-from trident.batch.failures import OnFailure
-from trident.batch.loop import SpoutLoop
 from trident.batch.runner import BatchRunner
-from trident.drpc.service import LocalDRPC
-from trident.groups import batch_states, make_states, schemas, state_nodes
-from trident.log.checkpoint import Checkpoint, TemporaryCheckpoint, open_checkpoint
+from trident.plan.nodes import StateNode
 from trident.plan.plan import BatchGroup, Plan
-from trident.run import Run
+from trident.run import GroupRun
 from trident.spark.compile import check_steps
 from trident.spark.engine import SparkGroupEngine
 from trident.spark.errors import SparkSessionError
@@ -32,24 +24,13 @@ from trident.spark.streaming import StreamingRun
 from trident.spark.streams import check_output_mode
 from trident.spark.types import check_types
 from trident.spark.workers import check_workers
-from trident.trigger import Trigger
+from trident.start import Engine
+from trident.start_options import Trigger
+from trident.states.state import State
 
-_logger = logging.getLogger("trident")
 
-
-def start(
-    plan: Plan,
-    spark: SparkSession,
-    *,
-    checkpoint: str | os.PathLike[str] | None = None,
-    trigger: Trigger = None,
-    retries: int = 3,
-    on_failure: OnFailure = "stop",
-    patience: float = 600.0,
-    adopt: Adopt | None = None,
-    accept_loss: Mapping[str, int] = MappingProxyType({}),
-) -> Run:
-    """Run a plan on Spark: Structured Streaming or a thread for each group, queries here.
+class SparkEngine(Engine[SparkGroupEngine]):
+    """Runs every group on Spark: by Structured Streaming, or its spouts in a thread of its own.
 
     Parameters
     ----------
@@ -57,8 +38,6 @@ def start(
         The plan.
     spark : SparkSession
         A classic session; left as it is, except that queries and jobs run on it.
-    checkpoint, trigger, retries, on_failure, patience, adopt, accept_loss
-        See `TridentTopology.start`.
 
     Raises
     ------
@@ -66,77 +45,54 @@ def start(
         For a Spark Connect session, or one that was stopped.
     WorkerError
         For workers that can't run this program's operations.
+    PlanError
+        For a step that Spark can't run, or an operation that can't be sent to its workers.
     FieldError
         For a field whose type Spark needs to know.
     """
-    _check_session(spark)
-    check_workers(spark)
-    with ExitStack() as undo:
-        drpc = LocalDRPC(plan)
-        undo.callback(drpc.close)
-        held = open_checkpoint(checkpoint, [group.id for group in plan.groups])
-        undo.callback(held.release)
-        if checkpoint is None and plan.groups:
-            _logger.info("no checkpoint was given: this run's log is in memory, gone with it")
-        runs = []
-        for group in plan.groups:
-            run = _open(
-                *(plan, group, spark, held, trigger, retries, on_failure, patience),
-                *(adopt, accept_loss, undo),
-            )
-            runs.append(run)
-        for run in runs:
-            run.start()
-            undo.callback(run.stop)
-        undo.pop_all()
-    return Run(runs, drpc=drpc, on_end=held.release, on_close=drpc.close)
+
+    def __init__(self, plan: Plan, spark: SparkSession) -> None:
+        _check_session(spark)
+        check_workers(spark)
+        shuffles = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        partitions = min(shuffles, spark.sparkContext.defaultParallelism)
+        self._spark = spark
+        self._prepared = {
+            group.id: _prepared(plan, group, spark, partitions) for group in plan.groups
+        }
+
+    def open(self, group: BatchGroup, states: Mapping[StateNode, State]) -> SparkGroupEngine:
+        prepared, session = self._prepared[group.id], self._spark
+        if group.clock == "spout":
+            session = own_session(session, prepared.partitions)
+        return SparkGroupEngine(prepared, session, states)
+
+    def reads(self, group: BatchGroup) -> Mapping[str, str]:
+        return read_paths(group)
+
+    def clock(
+        self,
+        group: BatchGroup,
+        opened: SparkGroupEngine,
+        runner: BatchRunner,
+        folder: Path | None,
+        trigger: Trigger,
+    ) -> GroupRun:
+        if folder is None:
+            return super().clock(group, opened, runner, folder, trigger)
+        return StreamingRun(self._prepared[group.id], opened, runner, folder, trigger)
 
 
-def _open(
-    plan: Plan,
-    group: BatchGroup,
-    spark: SparkSession,
-    held: Checkpoint | TemporaryCheckpoint,
-    trigger: Trigger,
-    retries: int,
-    on_failure: OnFailure,
-    patience: float,
-    adopt: Adopt | None,
-    accept_loss: Mapping[str, int],
-    undo: ExitStack,
-) -> StreamingRun | SpoutLoop:
-    shuffles = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+def _prepared(plan: Plan, group: BatchGroup, spark: SparkSession, partitions: int) -> GroupPlan:
+    """A group that Spark can run, as far as is known before a batch."""
     check_steps(group.nodes)
-    prepared = GroupPlan(plan, group, min(shuffles, spark.sparkContext.defaultParallelism))
+    prepared = GroupPlan(plan, group, partitions)
     check_names(prepared, spark)
     check_pickling(prepared)
     check_types(prepared)
     if group.clock == "dataframe":
         check_output_mode(prepared)
-    session = spark if group.clock == "dataframe" else own_session(spark, prepared.partitions)
-    states = make_states(state_nodes(group.nodes))
-    engine = SparkGroupEngine(prepared, session, states)
-    undo.callback(engine.close)
-    runner = BatchRunner(
-        held.log(group.id),
-        batch_states(states),
-        group=group.id,
-        source=str(held.folder(group.id) / "spark"),
-        retries=retries,
-        on_failure=on_failure,
-        patience=patience,
-    )
-    runner.open(
-        streams=schemas(group),
-        reads=read_paths(group),
-        clock=group.clock,
-        adopt=adopt,
-        accept_loss=accept_loss,
-    )
-    if group.clock == "dataframe":
-        return StreamingRun(prepared, engine, runner, held.folder(group.id) / "spark", trigger)
-    spouts = {source.stream_id: source.source for source in group.sources}
-    return SpoutLoop(spouts, engine, runner, trigger=trigger)
+    return prepared
 
 
 def own_session(spark: SparkSession, partitions: int) -> SparkSession:

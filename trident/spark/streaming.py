@@ -31,8 +31,8 @@ from trident.spark.group import GroupPlan
 from trident.spark.quiet import Quiet
 from trident.spark.settings import set_up
 from trident.spark.streams import apart, as_one
+from trident.start_options import Trigger
 from trident.states.control import ControlRecord
-from trident.trigger import Trigger
 
 _COMMIT_PATIENCE = 5.0
 
@@ -81,7 +81,7 @@ class StreamingRun(GroupRun):
     folder : Path
         Spark's own checkpoint.
     trigger : float, "available" or None
-        Seconds between batches, or all there is, then end, or as fast as there is something.
+        When batches begin; see `StartOptions`.
 
     Notes
     -----
@@ -117,7 +117,6 @@ class StreamingRun(GroupRun):
         self._started = threading.Event()
 
     def start(self) -> Self:
-        """Begin; once."""
         logging.getLogger("py4j.clientserver").addFilter(_WITHOUT_PARKED)
         self._folder.mkdir(parents=True, exist_ok=True)
         writer = (

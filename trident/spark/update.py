@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from trident.batch.outcome import Outcome
-from trident.groups import counted
 from trident.kernels.block import NOTHING, Block, joined
 from trident.kernels.step import Step
 from trident.kernels.task import Task
 from trident.kernels.update import Update
+from trident.plan_states import counted
 from trident.spark.attempt import Attempt, Seal
 from trident.spark.block import block_of_batches, blocks
 from trident.spark.error_form import error_of, form_of
@@ -95,14 +95,10 @@ class UpdateKernel:
             state.close()
 
     def _new_values(self, made: Block, task: Task) -> Iterator[pa.RecordBatch]:
-        names = self.schema.names[:-1]
-        if not names:
-            return
-        schema = pa.schema(list(self.schema)[:-1])
-        makers = dict.fromkeys(names, self.update.place)
-        for batch in record_batches(made, schema, makers, task):
-            nulls = pa.nulls(batch.num_rows, pa.string())
-            yield pa.RecordBatch.from_arrays([*batch.columns, nulls], schema=self.schema)
+        # Where no field is needed the tuples still count.
+        block = made.added({STATUS: [None] * made.length})
+        makers = dict.fromkeys(self.schema.names, self.update.place)
+        yield from record_batches(block, self.schema, makers, task)
 
 
 def updated(update: Update, state: State, block: Block, task: Task) -> Block:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trident.states.testing.model.shared import (
+from tests.protocol.model.shared import (
     Entry,
     Halted,
     Record,
@@ -14,10 +14,10 @@ from trident.states.testing.model.shared import (
     Token,
     Unavailable,
 )
-from trident.states.testing.model.task import Steps
+from tests.protocol.model.task import Steps
 
 if TYPE_CHECKING:
-    from trident.states.testing.model.world import World
+    from tests.protocol.model.world import World
 
 _RETRIES = 2
 

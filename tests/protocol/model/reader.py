@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trident.states.testing.model.shared import Cell, Record, Unavailable, Value
-from trident.states.testing.model.task import Steps, StepsOf
+from tests.protocol.model.shared import Cell, Record, Unavailable, Value
+from tests.protocol.model.task import Steps, StepsOf
 
 if TYPE_CHECKING:
-    from trident.states.testing.model.world import World
+    from tests.protocol.model.world import World
 
 RESTARTS = 6
 Answer = dict[tuple[int, str], Value]

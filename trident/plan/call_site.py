@@ -5,14 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-_API = (
-    *("trident.topology", "trident.stream", "trident.grouped", "trident.aggregatable"),
-    *("trident.stateful", "trident.trident_state"),
-)
+_API = ("trident.topology", "trident.stream")
 
 
 @dataclass(frozen=True)
-class Origin:
+class CallSite:
     """Where a step was declared.
 
     Parameters
@@ -33,14 +30,14 @@ class Origin:
         return f"{self.file}:{self.line}"
 
 
-def caller() -> Origin:
+def caller() -> CallSite:
     """The nearest line on the stack that is not the fluent API's own."""
     frame = sys._getframe(1)
     call = ""
     while frame.f_back is not None and _inside(frame.f_globals.get("__name__", "")):
         call = frame.f_code.co_name
         frame = frame.f_back
-    return Origin(frame.f_code.co_filename, frame.f_lineno, call.rstrip("_"))
+    return CallSite(frame.f_code.co_filename, frame.f_lineno, call.rstrip("_"))
 
 
 def _inside(module: str) -> bool:

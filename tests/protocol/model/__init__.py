@@ -7,16 +7,16 @@ be taken out (`Rules.without`), and the search then has to find a wrong result.
 
 Examples
 --------
->>> from trident.states.testing.model import Rules, Setup, search
+>>> from tests.protocol.model import Rules, Setup, search
 >>> search(Setup("fenced"), Rules(), runs=20) is None
 True
 >>> search(Setup("fenced"), Rules().without("attempts"), runs=1000) is None
 False
 """
 
-from trident.states.testing.model.rules import Ability, Harm, Rules, Setup
-from trident.states.testing.model.search import Found, Trace, replay, search, shrink
-from trident.states.testing.model.world import Wrong
+from tests.protocol.model.rules import Ability, Harm, Rules, Setup
+from tests.protocol.model.search import Found, Trace, replay, search, shrink
+from tests.protocol.model.world import Wrong
 
 __all__ = [
     "Ability",

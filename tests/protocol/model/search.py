@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from trident.states.testing.model.rules import Rules, Setup
-from trident.states.testing.model.world import World, Wrong
+from tests.protocol.model.rules import Rules, Setup
+from tests.protocol.model.world import World, Wrong
 
 _ACTIONS = 250
 

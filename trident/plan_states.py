@@ -1,4 +1,4 @@
-"""What every engine needs to start a batch group: its states, as objects, and its schemas."""
+"""The states of a batch group or query, as objects in this process."""
 
 from __future__ import annotations
 
@@ -6,14 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trident.batch.states import BatchState
-from trident.plan.nodes import (
-    Node,
-    SourceNode,
-    StateQueryNode,
-    StateUpdateNode,
-    StaticStateNode,
-)
-from trident.plan.plan import BatchGroup
+from trident.plan.nodes import Node, StateNode, StateQueryNode, StateUpdateNode
 from trident.state_updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
 from trident.states.backing_map import layers
 from trident.states.cached import CachedMap
@@ -28,14 +21,12 @@ _NO_HORIZON = 2**63
 
 _SINGLE = CombinerAggStateUpdater | ReducerAggStateUpdater
 
-StateNode = StateUpdateNode | StaticStateNode
-
 
 def state_nodes(nodes: Iterable[Node]) -> tuple[StateNode, ...]:
-    """The states that steps update or query, each once, in order of creation."""
+    """The states that steps update or query, as the plan declares them, in order of creation."""
     found: set[StateNode] = set()
     for node in nodes:
-        if isinstance(node, StateUpdateNode | StaticStateNode):
+        if isinstance(node, StateNode):
             found.add(node)
         elif isinstance(node, StateQueryNode):
             found.add(node.state)
@@ -67,8 +58,8 @@ def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
     return {
         node.state.name: BatchState(
             state.control,
-            getattr(state, "kind", None),
-            getattr(state, "check_single", None) if isinstance(node.updater, _SINGLE) else None,
+            state.kind,
+            state.check_single if isinstance(node.updater, _SINGLE) else None,
         )
         for node, state in states.items()
         if isinstance(node, StateUpdateNode)
@@ -76,10 +67,10 @@ def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
 
 
 def as_before(state: State, record: ControlRecord) -> Any:
-    """What a query inside the batch reads of a state that the batch updates.
+    """What a query within a batch reads of a state that the same batch updates.
 
-    An opaque state shows as it was after the batch before; of any other there is one value only,
-    and never what an attempt that failed has not written.
+    Of a map of ours, the values as of the batch before, as far as its kind keeps them: an opaque
+    map does. A state that can't be read so is handed over as it is.
     """
     if isinstance(state, CommittedReads):
         return state.committed(Cut(record.token.txid - 1, _NO_HORIZON, record.exceptions))
@@ -98,17 +89,3 @@ def counted(states: Iterable[State]) -> tuple[int, int, int]:
             if isinstance(layer, CachedMap):
                 hits += layer.hits
     return read, written, hits
-
-
-def schemas(group: BatchGroup) -> dict[str, str]:
-    """The schema of each stream, by its id, as the log keeps it, with an output mode of its own.
-
-    Spout groups have one log whichever engine runs them, so that this is for all engines.
-    """
-    return {source.stream_id: _schema(source) for source in group.sources}
-
-
-def _schema(source: SourceNode) -> str:
-    fields = source.fields.types.items()
-    text = ", ".join(f"{name} {kind}" if kind else name for name, kind in fields)
-    return text if source.output_mode == "append" else f"{text}; {source.output_mode}"

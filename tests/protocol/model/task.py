@@ -6,8 +6,8 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from trident.states.testing.model.rules import Rules, Setup
-from trident.states.testing.model.shared import (
+from tests.protocol.model.rules import Rules, Setup
+from tests.protocol.model.shared import (
     Cell,
     Record,
     Stale,

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 from zlib import crc32
 
-from trident.states.testing.model.driver import Driver
-from trident.states.testing.model.reader import Answer, Reader
-from trident.states.testing.model.rules import Rules, Setup
-from trident.states.testing.model.shared import (
+from tests.protocol.model.driver import Driver
+from tests.protocol.model.reader import Answer, Reader
+from tests.protocol.model.rules import Rules, Setup
+from tests.protocol.model.shared import (
     Cell,
     Entry,
     Log,
@@ -21,7 +21,7 @@ from trident.states.testing.model.shared import (
     Unavailable,
     Value,
 )
-from trident.states.testing.model.task import Operation, Steps, Task
+from tests.protocol.model.task import Operation, Steps, Task
 
 _PATIENCE = 3000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from trident.states.testing.model.rules import Rules, Setup
+from tests.protocol.model.rules import Rules, Setup
 
 Token = tuple[int, int]
 Update = tuple[int, int, int]

@@ -1,4 +1,4 @@
-"""Play runs of the model: ``python -m trident.states.testing.model fenced rewind 100000``."""
+"""Play runs of the model: ``python -m tests.protocol.model fenced rewind 100000``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import argparse
 import sys
 from typing import get_args
 
-from trident.states.testing.model.rules import Ability, Harm, Rules, Setup
-from trident.states.testing.model.search import search, shrink
+from tests.protocol.model.rules import Ability, Harm, Rules, Setup
+from tests.protocol.model.search import search, shrink
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Turns what users pass where an operation is due into one, or says what to pass instead."""
+"""Reads the arguments of fluent calls: fields, and operations or plain callables in their place."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ _PLACES: tuple[tuple[type[Operation], str], ...] = (
 def split_arguments(
     call: str, arguments: Sequence[Any], most: int
 ) -> tuple[Fields | None, Any, Fields | None]:
-    """``([inputs,] operation [, outputs])``, which is Storm's order.
+    """Take arguments apart, which are ``([inputs,] operation [, outputs])``: Storm's order.
 
     Returns
     -------
     tuple
-        Inputs or None, whatever stands for the operation, outputs or None.
+        The input fields or None, what was given for the operation, the output fields or None.
     """
     given = list(arguments)
     inputs = Fields.of(given.pop(0)) if len(given) > 1 and _is_fields(given[0]) else None
@@ -123,7 +123,7 @@ def as_consumer(call: str, given: object, inputs: Fields) -> Consumer:
 
 
 def as_instance(call: str, given: object, *kinds: type[Any]) -> Any:
-    """What must be an instance of one of these classes, as no plain callable can stand for it."""
+    """What has to be an instance of one of these classes: no plain callable can stand for it."""
     if isinstance(given, kinds):
         return given
     due = " or ".join(kind.__name__ for kind in kinds)

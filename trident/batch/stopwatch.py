@@ -1,0 +1,27 @@
+"""How long each part of an attempt took."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+
+class Stopwatch:
+    """Measures the parts of an attempt, one after the other, from its making on.
+
+    Examples
+    --------
+    >>> watch = Stopwatch()
+    >>> watch.done("emit")
+    >>> list(watch.seconds)
+    ['emit']
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._since = perf_counter()
+
+    def done(self, part: str) -> None:
+        """Note that `part` has taken the time since the part before it."""
+        now = perf_counter()
+        self.seconds[part] = now - self._since
+        self._since = now

@@ -1,0 +1,350 @@
+"""From the arguments of a fluent call to the nodes that it adds to the plan.
+
+The arguments are read in Storm's order, ``([inputs,] operation [, outputs])``. A call that is more
+than one step is spelled out here, so that engines know few kinds of node:
+``persistentAggregate`` is an aggregate or an exchange, and an update of a state.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, TypeVar, get_args
+
+from trident.annotations import known_type
+from trident.callables import Native
+from trident.errors import OperationTypeError, PlanError
+from trident.fields import Fields
+from trident.operations import (
+    Aggregator,
+    CombinerAggregator,
+    QueryFunction,
+    ReducerAggregator,
+    StateUpdater,
+)
+from trident.plan.arguments import (
+    as_filter,
+    as_flat_map,
+    as_function,
+    as_instance,
+    as_map,
+    split_arguments,
+)
+from trident.plan.builder import Builder
+from trident.plan.guarantee import STRENGTH
+from trident.plan.nodes import (
+    AggregateNode,
+    EachNode,
+    FilterNode,
+    FlatMapNode,
+    Kind,
+    MapNode,
+    NativeNode,
+    Node,
+    OutputMode,
+    PartitionAggregateNode,
+    PartitionNode,
+    SourceNode,
+    StateDeclaration,
+    StateNode,
+    StateQueryNode,
+    StateUpdateNode,
+)
+from trident.plan.queries import check_queryable
+from trident.plan.validate import check_aggregate_shape, check_new_fields, check_selection
+from trident.rows import operation_name
+from trident.spouts.interfaces import IBatchSpout, ITridentSpout
+from trident.state_updaters import (
+    CombinerAggStateUpdater,
+    MapCombinerAggStateUpdater,
+    MapReducerAggStateUpdater,
+    ReducerAggStateUpdater,
+)
+
+Arguments = tuple[Any, ...]
+"""What a fluent call was given after its state, if it takes one."""
+
+Aggregates = TypeVar("Aggregates", AggregateNode, PartitionAggregateNode)
+
+
+def new_stream(
+    builder: Builder, id: object, source: Any, kind: Kind | None, output_mode: OutputMode | None
+) -> SourceNode:
+    """``newStream(id, source, kind, outputMode=…)``."""
+    stream_id = builder.check_stream_id("newStream", id)
+    if kind is not None and kind not in STRENGTH:
+        raise PlanError("newStream: no kind of source is", str(kind), STRENGTH)
+    modes = get_args(OutputMode)
+    if output_mode is not None and output_mode not in modes:
+        raise PlanError("newStream: no output mode is", str(output_mode), modes)
+    if isinstance(source, IBatchSpout | ITridentSpout):
+        if output_mode is not None:
+            advice = "Leave it out: it says which rows of an aggregating DataFrame are a batch."
+            raise PlanError("newStream: a spout has no output mode, found", output_mode, (), advice)
+        declared = Fields.of(source.getOutputFields())
+        _check_no_stronger(source, kind)
+        return builder.add(
+            SourceNode,
+            stream_id=stream_id,
+            source=source,
+            declared=declared,
+            kind=kind or source.kind,
+            clock="spout",
+        )
+    if not (hasattr(source, "isStreaming") and hasattr(source, "schema")):
+        what = "newStream: a streaming DataFrame or a spout is due, found"
+        found = f"the class {source.__name__}" if isinstance(source, type) else repr(source)[:60]
+        advice = "Use spark.readStream…load(), FixedBatchSpout(…) or FeederBatchSpout(…)."
+        raise OperationTypeError(what, found, (), advice)
+    if not source.isStreaming:
+        advice = "Make it with spark.readStream, or feed its rows to a FixedBatchSpout."
+        raise OperationTypeError("newStream: the DataFrame isn't a stream", "", (), advice)
+    columns = source.schema.fields
+    return builder.add(
+        SourceNode,
+        stream_id=stream_id,
+        source=source,
+        declared=Fields.typed((c.name, known_type(c.dataType.simpleString())) for c in columns),
+        kind=kind or "opaque",
+        clock="dataframe",
+        output_mode=output_mode or "append",
+    )
+
+
+def _check_no_stronger(spout: IBatchSpout | ITridentSpout, kind: str | None) -> None:
+    if kind is not None and STRENGTH.index(kind) > STRENGTH.index(spout.kind):
+        what = f"newStream: {type(spout).__name__} is {spout.kind}, it can't be declared"
+        advice = "If it does replay so, set the attribute kind of its class."
+        raise PlanError(what, kind, (), advice)
+
+
+def each(builder: Builder, parent: Node, arguments: Arguments) -> Node:
+    """``each([inputs,] function, outputs)`` or ``each([inputs,] filter)``."""
+    inputs, operation, outputs = split_arguments("each", arguments, most=2)
+    if outputs is None:
+        return _filter("each", builder, parent, inputs, operation)
+    seen = _selected("each", parent, inputs)
+    function = as_function("each", operation, seen)
+    if isinstance(function, Native):
+        return builder.add(
+            NativeNode, parent=parent, expression=function, inputs=inputs, outputs=outputs
+        )
+    return builder.add(EachNode, parent=parent, inputs=seen, function=function, outputs=outputs)
+
+
+def keep(builder: Builder, parent: Node, arguments: Arguments) -> Node:
+    """``filter([inputs,] filter)``; without inputs the filter sees all fields."""
+    inputs, operation, _ = split_arguments("filter", arguments, most=1)
+    return _filter("filter", builder, parent, inputs, operation)
+
+
+def _filter(
+    call: str, builder: Builder, parent: Node, inputs: Fields | None, operation: object
+) -> Node:
+    seen = parent.fields if inputs is None else _selected(call, parent, inputs)
+    filter = as_filter(call, operation, seen)
+    if isinstance(filter, Native):
+        return builder.add(
+            NativeNode, parent=parent, expression=filter, inputs=inputs, outputs=Fields()
+        )
+    return builder.add(FilterNode, parent=parent, inputs=seen, filter=filter)
+
+
+def map_each(builder: Builder, parent: Node, given: object, outputs: Fields | None) -> Node:
+    """``map(function [, outputs])``."""
+    width = len(parent.fields if outputs is None else outputs)
+    function = as_map("map", given, parent.fields, width)
+    return builder.add(MapNode, parent=parent, function=function, outputs=outputs)
+
+
+def flat_map(builder: Builder, parent: Node, given: object, outputs: Fields | None) -> Node:
+    """``flatMap(function [, outputs])``."""
+    width = len(parent.fields if outputs is None else outputs)
+    function = as_flat_map("flatMap", given, parent.fields, width)
+    return builder.add(FlatMapNode, parent=parent, function=function, outputs=outputs)
+
+
+def aggregate(
+    builder: Builder, parent: Node, group: Fields | None, arguments: Arguments
+) -> AggregateNode:
+    """``aggregate([inputs,] aggregator, outputs)``."""
+    return _aggregate(AggregateNode, "aggregate", builder, parent, group, arguments)
+
+
+def partition_aggregate(
+    builder: Builder, parent: Node, group: Fields | None, arguments: Arguments
+) -> PartitionAggregateNode:
+    """``partitionAggregate([inputs,] aggregator, outputs)``."""
+    return _aggregate(
+        PartitionAggregateNode, "partitionAggregate", builder, parent, group, arguments
+    )
+
+
+def _aggregate(
+    kind: type[Aggregates],
+    call: str,
+    builder: Builder,
+    parent: Node,
+    group: Fields | None,
+    arguments: Arguments,
+) -> Aggregates:
+    inputs, given, outputs = split_arguments(call, arguments, most=2)
+    return builder.add(
+        kind,
+        parent=parent,
+        group=group,
+        inputs=inputs or Fields(),
+        aggregator=as_instance(call, given, CombinerAggregator, ReducerAggregator, Aggregator),
+        outputs=outputs or Fields(),
+    )
+
+
+def persistent_aggregate(
+    builder: Builder,
+    parent: Node,
+    group: Fields | None,
+    state: object,
+    arguments: Arguments,
+    name: str | None,
+) -> StateUpdateNode:
+    """``persistentAggregate(state, [inputs,] aggregator, outputs)``."""
+    call = "persistentAggregate"
+    inputs, given, outputs = split_arguments(call, arguments, most=2)
+    inputs, outputs = inputs or Fields(), outputs or Fields()
+    declaration = builder.state(call, state, name, outputs)
+    aggregator = as_instance(call, given, CombinerAggregator, ReducerAggregator)
+    if isinstance(aggregator, CombinerAggregator):
+        return _combined(builder, parent, group, declaration, inputs, aggregator, outputs)
+    check_selection(call, inputs, parent.fields)
+    check_aggregate_shape(call, aggregator, inputs, outputs)
+    check_new_fields(call, outputs, group or Fields())
+    return _reduced(builder, parent, group, declaration, inputs, aggregator, outputs)
+
+
+def _combined(
+    builder: Builder,
+    parent: Node,
+    group: Fields | None,
+    state: StateDeclaration,
+    inputs: Fields,
+    combiner: CombinerAggregator[Any],
+    outputs: Fields,
+) -> StateUpdateNode:
+    """The batch is aggregated, and its aggregates are combined with what is stored."""
+    partial = builder.add(
+        AggregateNode,
+        parent=parent,
+        group=group,
+        inputs=inputs,
+        aggregator=combiner,
+        outputs=outputs,
+    )
+    own = _copy(combiner)
+    updater = (
+        CombinerAggStateUpdater(own)
+        if group is None
+        else MapCombinerAggStateUpdater(own, group, outputs.names[0])
+    )
+    return builder.add(
+        StateUpdateNode,
+        parent=partial,
+        state=state,
+        inputs=partial.fields,
+        updater=updater,
+        outputs=partial.fields,
+        group=group,
+    )
+
+
+def _copy(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
+    """A combiner for the update alone, as what one step prepares is no other's; the same one where
+    it can't be copied."""
+    try:
+        return deepcopy(combiner)
+    except Exception:
+        return combiner
+
+
+def _reduced(
+    builder: Builder,
+    parent: Node,
+    group: Fields | None,
+    state: StateDeclaration,
+    inputs: Fields,
+    reducer: ReducerAggregator[Any],
+    outputs: Fields,
+) -> StateUpdateNode:
+    """The batch's tuples are moved by key, and reduced onto what is stored."""
+    before, key = parent.fields, group or Fields()
+    seen = before.select(inputs)
+    moved = builder.add(
+        PartitionNode,
+        parent=parent,
+        how="global" if group is None else "partitionBy",
+        by=group,
+    )
+    updater = (
+        ReducerAggStateUpdater(reducer)
+        if group is None
+        else MapReducerAggStateUpdater(reducer, group, seen)
+    )
+    return builder.add(
+        StateUpdateNode,
+        parent=moved,
+        state=state,
+        inputs=key + [name for name in inputs if name not in key],
+        updater=updater,
+        outputs=before.select(key) + outputs.with_types(reducer.infer_types(seen)),
+        group=group,
+    )
+
+
+def partition_persist(
+    builder: Builder, parent: Node, state: object, arguments: Arguments, name: str | None
+) -> StateUpdateNode:
+    """``partitionPersist(state, [inputs,] updater [, outputs])``."""
+    call = "partitionPersist"
+    inputs, given, outputs = split_arguments(call, arguments, most=2)
+    declaration = builder.state(call, state, name, outputs or Fields())
+    updater = as_instance(call, given, StateUpdater)
+    seen = _selected(call, parent, inputs)
+    types = updater.infer_types(parent.fields.select(seen))
+    return builder.add(
+        StateUpdateNode,
+        parent=parent,
+        state=declaration,
+        inputs=seen,
+        updater=updater,
+        outputs=(outputs or Fields()).with_types(types),
+    )
+
+
+def state_query(
+    builder: Builder,
+    parent: Node,
+    state: StateNode,
+    arguments: Arguments,
+) -> StateQueryNode:
+    """``stateQuery(state, [inputs,] function, outputs)``."""
+    call = "stateQuery"
+    inputs, given, outputs = split_arguments(call, arguments, most=2)
+    function = as_instance(call, given, QueryFunction)
+    if outputs is None:
+        what = f"{call}: no output fields for"
+        advice = "Name the fields that it appends as the last argument."
+        raise OperationTypeError(what, operation_name(function), (), advice)
+    seen = _selected(call, parent, inputs)
+    check_queryable(call, function, parent, seen, state)
+    return builder.add(
+        StateQueryNode,
+        parent=parent,
+        state=state,
+        inputs=seen,
+        function=function,
+        outputs=outputs,
+    )
+
+
+def _selected(call: str, parent: Node, inputs: Fields | None) -> Fields:
+    """The input fields, which are there; none where none are named."""
+    check_selection(call, inputs or Fields(), parent.fields)
+    return inputs or Fields()

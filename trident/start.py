@@ -1,0 +1,147 @@
+"""Starting a plan: what is the same for every engine, and what an engine adds to it."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from trident.batch.failures import FailurePolicy
+from trident.batch.loop import SpoutLoop
+from trident.batch.runner import BatchRunner
+from trident.batch.work import GroupEngine
+from trident.drpc.service import LocalDRPC
+from trident.log.checkpoint import Checkpoint, TemporaryCheckpoint, open_checkpoint
+from trident.plan.nodes import SourceNode, StateNode
+from trident.plan.plan import BatchGroup, Plan
+from trident.plan_states import batch_states, close_states, make_states, state_nodes
+from trident.run import GroupRun, Run
+from trident.start_options import StartOptions, Trigger
+from trident.states.state import State
+
+_logger = logging.getLogger("trident")
+
+E = TypeVar("E", bound=GroupEngine)
+
+
+class Engine(ABC, Generic[E]):
+    """An engine, for the plan that it was made for.
+
+    Making one raises what keeps it from running that plan; nothing has been opened by then.
+    """
+
+    @abstractmethod
+    def open(self, group: BatchGroup, states: Mapping[StateNode, State]) -> E:
+        """Prepare what runs the batches of a group.
+
+        Parameters
+        ----------
+        group : BatchGroup
+            One of the plan's.
+        states : mapping of node to State
+            The states that its steps update or query, made in this process. They are closed with
+            what this returns.
+        """
+
+    def reads(self, group: BatchGroup) -> Mapping[str, str]:
+        """Return what each of the group's streams of files reads, by stream id.
+
+        The log keeps it, and refuses a start that reads something else.
+        """
+        return {}
+
+    def clock(
+        self,
+        group: BatchGroup,
+        opened: E,
+        runner: BatchRunner,
+        folder: Path | None,
+        trigger: Trigger,
+    ) -> GroupRun:
+        """Return what makes the group's batches, not started yet: by default our own loop.
+
+        Parameters
+        ----------
+        group : BatchGroup
+            The group.
+        opened : GroupEngine
+            What :meth:`open` gave; the clock closes it at its end.
+        runner : BatchRunner
+            The group's, opened.
+        folder : Path or None
+            Where Structured Streaming keeps a log of its own in the checkpoint, not made yet; None
+            for a group of spouts.
+        trigger : float, "available" or None
+            When batches begin.
+        """
+        spouts = {source.stream_id: source.source for source in group.sources}
+        return SpoutLoop(spouts, opened, runner, trigger=trigger)
+
+
+def start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
+    """Run a plan: its queries, and a clock for each of its batch groups.
+
+    Where anything fails all that was opened is closed again, and clocks that run are stopped.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan, checked by `check_start`.
+    engine : Engine
+        What runs it, made for this plan.
+    options : StartOptions
+        What the user asked for.
+    """
+    with ExitStack() as undo:
+        drpc = LocalDRPC(plan)
+        undo.callback(drpc.close)
+        checkpoint = open_checkpoint(options.checkpoint, [group.id for group in plan.groups])
+        undo.callback(checkpoint.release)
+        if options.checkpoint is None and plan.groups:
+            _logger.info("no checkpoint was given: this run's log is in memory, gone with it")
+        clocks = [_clock(group, engine, checkpoint, options, undo) for group in plan.groups]
+        for clock in clocks:
+            clock.start()
+            undo.callback(clock.stop)
+        undo.pop_all()
+    return Run(clocks, drpc=drpc, on_end=checkpoint.release, on_close=drpc.close)
+
+
+def _clock(
+    group: BatchGroup,
+    engine: Engine[E],
+    checkpoint: Checkpoint | TemporaryCheckpoint,
+    options: StartOptions,
+    undo: ExitStack,
+) -> GroupRun:
+    """The clock of a group whose states have been made and whose log is open."""
+    states = make_states(state_nodes(group.nodes))
+    undo.callback(close_states, states.values())
+    opened = engine.open(group, states)
+    undo.callback(opened.close)
+    folder = checkpoint.folder(group.id) / "spark" if group.clock == "dataframe" else None
+    runner = BatchRunner(
+        checkpoint.log(group.id),
+        batch_states(states),
+        group=group.id,
+        source=str(folder or "the spouts"),
+        policy=FailurePolicy(options.retries, options.on_failure, patience=options.patience),
+    )
+    runner.open(
+        streams={source.stream_id: _schema(source) for source in group.sources},
+        reads=engine.reads(group),
+        clock=group.clock,
+        adopt=options.adopt,
+        accept_loss=options.accept_loss,
+    )
+    return engine.clock(group, opened, runner, folder, options.trigger)
+
+
+def _schema(source: SourceNode) -> str:
+    """A stream's schema as its log keeps it, and its output mode where it has one of its own."""
+    fields = source.fields.types.items()
+    text = ", ".join(f"{name} {kind}" if kind else name for name, kind in fields)
+    return text if source.output_mode == "append" else f"{text}; {source.output_mode}"

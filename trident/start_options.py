@@ -1,0 +1,86 @@
+"""What a topology is started with, checked once, here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from trident.errors import PlanError
+
+if TYPE_CHECKING:
+    from trident.batch.adoption import Adopt
+
+OnFailure = Literal["stop", "dead-letter"]
+Trigger = float | Literal["available"] | None
+"""How many seconds lie between the starts of two batches, at least; or ``"available"``, which runs
+all that is there and ends. None, and 0 seconds, begin the next batch when one is done."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartOptions:
+    """The options of `TridentTopology.start`, which documents them.
+
+    Raises
+    ------
+    PlanError
+        For one that is out of its range.
+
+    Examples
+    --------
+    >>> StartOptions(trigger="available").retries
+    3
+    >>> StartOptions(trigger="availble")
+    Traceback (most recent call last):
+    ...
+    trident.errors.PlanError: start: trigger= is 'availble'; there are: available.
+    Did you mean 'available'? Or give seconds (0 or more), or None for as fast as possible.
+    """
+
+    checkpoint: str | os.PathLike[str] | None = None
+    trigger: Trigger = None
+    retries: int = 3
+    on_failure: OnFailure = "stop"
+    patience: float = 600.0
+    adopt: Adopt | None = None
+    accept_loss: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_checkpoint(self.checkpoint, self.adopt)
+        _check_trigger(self.trigger)
+        if type(self.retries) is not int or self.retries < 0:
+            what = "start: retries are a whole number from 0, found"
+            raise PlanError(what, repr(self.retries))
+        if self.on_failure not in get_args(OnFailure):
+            raise PlanError("start: no on_failure is", str(self.on_failure), get_args(OnFailure))
+        if type(self.patience) not in (int, float) or not self.patience >= 0:  # nor is NaN
+            what = "start: patience is a number of seconds from 0, found"
+            raise PlanError(what, repr(self.patience))
+        _check_losses(self.accept_loss)
+
+
+def _check_checkpoint(checkpoint: Any, adopt: Any) -> None:
+    if checkpoint is not None and not (isinstance(checkpoint, str | os.PathLike) and checkpoint):
+        raise PlanError("start: the checkpoint is the path of a folder, found", repr(checkpoint))
+    if adopt is not None and checkpoint is None:
+        advice = "Give checkpoint=, or the state would belong to a log that is gone with this run."
+        raise PlanError("start: without a checkpoint nothing can be adopted", "", (), advice)
+
+
+def _check_trigger(trigger: Any) -> None:
+    number = isinstance(trigger, int | float) and not isinstance(trigger, bool)
+    if trigger in (None, "available") or (number and 0 <= trigger < float("inf")):
+        return
+    advice = "Or give seconds (0 or more), or None for as fast as possible."
+    raise PlanError("start: trigger= is", str(trigger), ["available"], advice)
+
+
+def _check_losses(losses: Any) -> None:
+    if not isinstance(losses, Mapping):
+        what = "start: accept_loss takes {state: batch}, as the error says it; found"
+        raise PlanError(what, repr(losses))
+    for name, txid in losses.items():
+        if type(txid) is not int or txid < 1:
+            what = f"start: accept_loss takes the number of a batch for {name!r}, found"
+            raise PlanError(what, repr(txid))
