@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from trident.backends.hbase_connections import Gateway
 from trident.backends.hbase_map import HBaseMap
 from trident.states.backing_map import IBackingMap
-from trident.states.stack import MapStateFactory
+from trident.states.factory import MapStateFactory
 from trident.states.url_errors import StateURLError
 from trident.states.urls import StateURL
 from trident.states.values import StateType
@@ -124,7 +124,7 @@ def opaque(host: str = "localhost", port: int = 9090, **options: Any) -> MapStat
         HBase's Thrift gateway.
     options
         Further parameters of :class:`HBaseStore` and of
-        :class:`~trident.states.stack.MapStateFactory`.
+        :class:`~trident.states.factory.MapStateFactory`.
 
     Examples
     --------

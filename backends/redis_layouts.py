@@ -10,7 +10,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from trident.backends.redis_connections import Command, Pair
 from trident.states.keys import CONTROL_KEY
@@ -18,33 +18,6 @@ from trident.states.keys import CONTROL_KEY
 CHUNK = 2000
 """Keys in one command; a script can't hand on more than about 8000 arguments."""
 _CHUNK_BYTES = 2**22
-
-_COMPARE_AND_PUT = """
-local expects, count, keys = ARGV[1], #ARGV[1], {{}}
-for i = 1, count do keys[i] = ARGV[3 * i - 1] end
-local found = redis.call({get}, unpack(keys))
-{check}local puts, stored = {{}}, {{}}
-for i = 1, count do
-  local same = found[i] == (expects:byte(i) == 49 and ARGV[3 * i])
-  stored[i] = same and '1' or '0'
-  if same then
-    puts[#puts + 1] = keys[i]
-    puts[#puts + 1] = ARGV[3 * i + 1]
-  end
-end
-if #puts > 0 then {put} end
-return table.concat(stored)
-"""
-
-
-MISFIT = ord("2")
-"""What a script answers for each entry where one of them is of another type: it wrote none."""
-# To MGET such a key is absent.
-_CHECK_ABSENT = """
-local absent = {}
-for i = 1, count do if not found[i] then absent[#absent + 1] = keys[i] end end
-if #absent > 0 and redis.call('EXISTS', unpack(absent)) > 0 then return string.rep('2', count) end
-"""
 
 
 @dataclass(frozen=True)
@@ -99,16 +72,6 @@ class Layout(ABC):
         """Return the command that removes entries."""
 
     @abstractmethod
-    def compare_and_put(
-        self, keys: Sequence[bytes], values: Sequence[bytes], versions: Sequence[bytes | None]
-    ) -> Command:
-        """Return the command that writes those entries that are as expected.
-
-        It answers with a byte for each: ``1`` where it was written, ``0`` where not; `MISFIT` for
-        all of them where it found what is no entry.
-        """
-
-    @abstractmethod
     def scan(self, cursor: bytes) -> Command:
         """Return the command that answers with the next cursor and a page of what there is."""
 
@@ -119,12 +82,6 @@ class Layout(ABC):
 
 class StringLayout(Layout):
     """Each entry is a string: ``name:key``, or the bare key."""
-
-    _put: ClassVar[str] = "redis.call('MSET', unpack(puts))"
-    _put_for: ClassVar[str] = (
-        "local call = redis.call for i = 1, #puts, 2 do "
-        "call('SETEX', puts[i], '{ttl}', puts[i + 1]) end"
-    )
 
     @property
     def control(self) -> bytes:
@@ -146,19 +103,14 @@ class StringLayout(Layout):
         pairs = _interleaved(self._redis_keys(keys), values)
         if self.ttl is None:
             return ["MSET", *pairs]
-        return ["EVAL", f"local puts = ARGV {self._puts}", 1, self.control, *pairs]
+        script = (
+            "local puts, call = ARGV, redis.call for i = 1, #puts, 2 do "
+            f"call('SETEX', puts[i], '{self.ttl}', puts[i + 1]) end"
+        )
+        return ["EVAL", script, 1, self.control, *pairs]
 
     def remove(self, keys: Sequence[bytes]) -> Command:
         return ["UNLINK", *self._redis_keys(keys)]
-
-    def compare_and_put(
-        self, keys: Sequence[bytes], values: Sequence[bytes], versions: Sequence[bytes | None]
-    ) -> Command:
-        script = _COMPARE_AND_PUT.format(
-            get="'MGET'", check=_CHECK_ABSENT, put=self._puts
-        )
-        rows = _compared(self._redis_keys(keys), values, versions)
-        return ["EVAL", script, 1, self.control, *rows]
 
     def scan(self, cursor: bytes) -> Command:
         return ["SCAN", cursor, "MATCH", _escaped(self.prefix) + b"*", "COUNT", CHUNK]
@@ -166,10 +118,6 @@ class StringLayout(Layout):
     def scanned(self, page: Sequence[bytes]) -> list[bytes]:
         length, control = len(self.prefix), self.control
         return [key[length:] for key in page if key != control]
-
-    @property
-    def _puts(self) -> str:
-        return self._put if self.ttl is None else self._put_for.format(ttl=self.ttl)
 
     def _redis_keys(self, keys: Sequence[bytes]) -> Sequence[bytes]:
         prefix = self.prefix
@@ -196,29 +144,20 @@ class HashLayout(Layout):
         pairs = _interleaved(keys, values)
         if self.ttl is None:
             return ["HSET", self.name, *pairs]
-        return ["EVAL", f"local puts = ARGV {self._puts}", 1, self.name, *pairs]
+        script = (
+            "redis.call('HSET', KEYS[1], unpack(ARGV)) "
+            f"redis.call('EXPIRE', KEYS[1], {self.ttl})"
+        )
+        return ["EVAL", script, 1, self.name, *pairs]
 
     def remove(self, keys: Sequence[bytes]) -> Command:
         return ["HDEL", self.name, *keys]
-
-    def compare_and_put(
-        self, keys: Sequence[bytes], values: Sequence[bytes], versions: Sequence[bytes | None]
-    ) -> Command:
-        script = _COMPARE_AND_PUT.format(
-            get="'HMGET', KEYS[1]", check="", put=self._puts
-        )
-        return ["EVAL", script, 1, self.name, *_compared(keys, values, versions)]
 
     def scan(self, cursor: bytes) -> Command:
         return ["HSCAN", self.name, cursor, "COUNT", CHUNK]
 
     def scanned(self, page: Sequence[bytes]) -> list[bytes]:
         return list(page[::2])
-
-    @property
-    def _puts(self) -> str:
-        put = "redis.call('HSET', KEYS[1], unpack(puts))"
-        return put if self.ttl is None else f"{put} redis.call('EXPIRE', KEYS[1], {self.ttl})"
 
 
 def chunks(keys: Sequence[bytes], *parallel: Sequence[Any]) -> Iterator[tuple[Sequence[Any], ...]]:
@@ -245,11 +184,8 @@ def _halves(parts: Sequence[Sequence[Any]]) -> Iterator[tuple[Sequence[Any], ...
     yield from _halves([part[length // 2 :] for part in parts])
 
 
-def _size(part: Sequence[bytes | None]) -> int:
-    try:
-        return sum(map(len, part))  # type: ignore[arg-type]
-    except TypeError:  # a version may be None
-        return sum(len(item or b"") for item in part)
+def _size(part: Sequence[bytes]) -> int:
+    return sum(map(len, part))
 
 
 def _interleaved(keys: Sequence[bytes], values: Sequence[bytes]) -> list[bytes]:
@@ -257,18 +193,6 @@ def _interleaved(keys: Sequence[bytes], values: Sequence[bytes]) -> list[bytes]:
     pairs[::2] = keys
     pairs[1::2] = values
     return pairs
-
-
-def _compared(
-    keys: Sequence[bytes], values: Sequence[bytes], versions: Sequence[bytes | None]
-) -> list[bytes]:
-    """Return which versions are not absent, then each entry's key, expected value and new one."""
-    expects = b"".join([b"0" if version is None else b"1" for version in versions])
-    rows = [b""] * (3 * len(keys))
-    rows[::3] = keys
-    rows[1::3] = [version or b"" for version in versions]
-    rows[2::3] = values
-    return [expects, *rows]
 
 
 def _escaped(text: bytes) -> bytes:

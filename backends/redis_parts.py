@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from trident.backends.redis_access import Access
 from trident.backends.redis_connections import (
@@ -27,14 +27,13 @@ from trident.backends.redis_control import (
 )
 from trident.backends.redis_errors import misfit
 from trident.backends.redis_fence import FencedWrite, write_fenced
-from trident.backends.redis_layouts import MISFIT, Layout
+from trident.backends.redis_layouts import Layout
 from trident.backends.redis_shares import Share, in_order, split
 from trident.states.backing_map import IBackingMap
 from trident.states.errors import CorruptStateError, StateUnavailableError
 
 _COMMANDS = 4
 """Commands in one transaction, during which the server answers nobody else."""
-_STORED = ord("1")
 
 
 class PartedMap(IBackingMap):
@@ -61,8 +60,6 @@ class PartedMap(IBackingMap):
         entry, a hash or a control record is due. Only a put of strings that were not read before
         replaces anything; states read each key before they write it.
     """
-
-    versions_are_values: ClassVar[bool] = True
 
     where: str
     """How errors name the store."""
@@ -95,20 +92,6 @@ class PartedMap(IBackingMap):
             for share in self._split(keys)
         }
         return self._write(removals, fence)
-
-    def multiPutVersioned(
-        self,
-        keys: Sequence[bytes],
-        values: Sequence[bytes],
-        versions: Sequence[bytes | None],
-    ) -> list[bool]:
-        shares = self._split(keys, values, versions)
-        answers = self._converse({share.part: self._compared_puts(share) for share in shares})
-        flags = {part: b"".join(answered) for part, answered in answers.items()}
-        for share in shares:
-            if MISFIT in flags[share.part]:
-                self._check_types({share.part: [key for chunk in share.chunks for key in chunk[0]]})
-        return [flag == _STORED for flag in in_order(shares, flags, len(keys))]
 
     def persist(self) -> None:
         """Wait for the replicas, where that was asked for."""
@@ -171,10 +154,6 @@ class PartedMap(IBackingMap):
     def _puts(self, share: Share) -> list[Make]:
         layout = self._layouts[share.part]
         return [partial(layout.put, *chunk) for chunk in share.chunks]
-
-    def _compared_puts(self, share: Share) -> list[Make]:
-        layout = self._layouts[share.part]
-        return [partial(layout.compare_and_put, *chunk) for chunk in share.chunks]
 
     def _check_types(self, keys: Mapping[int, Sequence[bytes]]) -> None:
         """Raise where what a use of `keys` touches, by part, is of another type than it has to be.

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 from trident.backends.sqlite_map import SQLiteMap
 from trident.backends.sqlite_tables import CATALOG, Table
 from trident.states.backing_map import IBackingMap
+from trident.states.factory import MapStateFactory
 from trident.states.serializers import JSONSerializer, Serializer
-from trident.states.stack import MapStateFactory
 from trident.states.urls import StateURL
 from trident.states.usage_errors import UsageError
 from trident.states.values import StateType
@@ -121,7 +121,7 @@ def opaque(
     path, prefix, serializer
         See :class:`SQLiteStore`.
     options
-        Further parameters of :class:`~trident.states.stack.MapStateFactory`.
+        Further parameters of :class:`~trident.states.factory.MapStateFactory`.
 
     Examples
     --------

@@ -5,14 +5,15 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import isfinite
+from operator import itemgetter
 from typing import Any, cast
 
 import orjson
 
+from trident.states.kinds import KINDS
 from trident.states.serializers import Serializer
-from trident.states.values import OpaqueValue, StateType, TransactionalValue
+from trident.states.values import StateType
 
 CATALOG = "trident_states"
 """One row a state of the file: its name, its kind, its control record."""
@@ -30,11 +31,6 @@ CREATE_CATALOG = f"""
         persisted INTEGER NOT NULL DEFAULT 0
     ) {_OPTIONS}"""
 
-_COLUMNS = {
-    StateType.OPAQUE: ("txid", "attempt", "curr", "prev"),
-    StateType.TRANSACTIONAL: ("txid", "value"),
-    StateType.NON_TRANSACTIONAL: ("value",),
-}
 _AT_ONCE = 5_000
 _LONGS = range(-(2**63), 2**63)
 
@@ -65,7 +61,7 @@ class Table:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns beside the key."""
-        return _COLUMNS[self.kind]
+        return KINDS[self.kind].columns
 
     @property
     def create(self) -> str:
@@ -94,13 +90,10 @@ class Table:
 
     def rows(self, keys: Sequence[bytes], values: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
         """Return the rows that keep `values`, none of which is None, under `keys`."""
-        if self.kind is StateType.NON_TRANSACTIONAL:
-            return zip(stored_keys(keys), native(values, self.serializer), strict=True)
-        # The value columns are the last ones, after txid (and attempt).
-        tokens, kept = (1, 1) if self.kind is StateType.TRANSACTIONAL else (2, 2)
-        columns = list(zip(*values, strict=True)) or [()] * (tokens + kept)
-        stored = [native(column, self.serializer) for column in columns[tokens:]]
-        return zip(stored_keys(keys), *columns[:tokens], *stored, strict=True)
+        kind = KINDS[self.kind]
+        parts = kind.parts(values)
+        kept = [native(part, self.serializer) for part in parts[kind.tokens :]]
+        return zip(stored_keys(keys), *parts[: kind.tokens], *kept, strict=True)
 
     def get(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[Any]:
         """Return the values of `keys`, None for each that is absent."""
@@ -122,15 +115,12 @@ class Table:
 
     def values(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Return the values that `rows`, without their keys, keep; a row of nulls is absent."""
-        columns = list(zip(*rows, strict=True))
-        if any(bytes in set(map(type, column)) for column in columns):
-            columns = [restored(column, self.serializer) for column in columns]
+        kind = KINDS[self.kind]
+        kept = map(itemgetter, range(kind.tokens, len(kind.columns)))
+        if any(bytes in set(map(type, map(part, rows))) for part in kept):
+            columns = [restored(column, self.serializer) for column in zip(*rows, strict=True)]
             rows = list(zip(*columns, strict=True))
-        if self.kind is StateType.NON_TRANSACTIONAL:
-            return [value for (value,) in rows]
-        value: type[Any] = OpaqueValue if self.kind is StateType.OPAQUE else TransactionalValue
-        made = map(partial(tuple.__new__, value), rows)  # what value._make does, in C
-        return [item if item[0] is not None else None for item in made]
+        return kind.of_rows(rows)
 
     def _found(
         self, connection: sqlite3.Connection, keys: Sequence[bytes]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
-from trident.states.stack import MapStateFactory
+from trident.states.factory import MapStateFactory
 from trident.states.state import StateFactory
 from trident.states.url_errors import StateURLError
 from trident.states.urls import StateURL

@@ -4,10 +4,8 @@ if __name__ != "trident.states":  # the same class must not exist twice
     raise ImportError("import trident.states, not states: the folder is only its source")
 
 from trident.states.backing_map import Ability, Codec, IBackingMap, WrappedMap, abilities
-from trident.states.cached import CachedMap
 from trident.states.committed import read_committed
 from trident.states.control import Control, ControlRecord
-from trident.states.counted import CountedMap, Counts
 from trident.states.errors import (
     CopiedLogError,
     CorruptStateError,
@@ -26,7 +24,10 @@ from trident.states.errors import (
     TridentError,
     UnownedStateError,
 )
+from trident.states.factory import MapStateFactory, Store
 from trident.states.keys import CONTROL_KEY, decode_key, encode_key, encode_keys
+from trident.states.kinds.opaque import OpaqueValue
+from trident.states.kinds.transactional import TransactionalValue
 from trident.states.map_state import (
     ITupleCollection,
     MapState,
@@ -36,14 +37,15 @@ from trident.states.map_state import (
     Snapshottable,
 )
 from trident.states.memory import LRUMemoryMapState, MemoryMap, MemoryMapState
-from trident.states.microbatch import MicroBatchMap
 from trident.states.nontransactional import NonTransactionalMap
 from trident.states.opaque import OpaqueMap
 from trident.states.serializers import JSONSerializer, PickleSerializer, Serializer
 from trident.states.snapshottable import SnapshottableMap, TupleCollectionMap
-from trident.states.stack import MapStateFactory, Store
 from trident.states.state import Batch, ReadOnlyState, State, StateFactory, StateSpec
 from trident.states.storm import give_back
+from trident.states.table.cache import CachedMap
+from trident.states.table.counted import CountedMap, Counts
+from trident.states.table.split import MicroBatchMap
 from trident.states.transactional import TransactionalMap
 from trident.states.updaters import (
     CombinerValueUpdater,
@@ -55,7 +57,7 @@ from trident.states.url_errors import StateURLError
 from trident.states.url_options import URLOptions
 from trident.states.urls import StateURL
 from trident.states.usage_errors import UsageError
-from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
+from trident.states.values import StateType, Token
 
 __all__ = [
     "CONTROL_KEY",

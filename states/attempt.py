@@ -7,20 +7,25 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import add
 from typing import Any
 
-from trident.states.backing_map import Ability, IBackingMap, abilities
-from trident.states.compared_cache import believes, doubt
 from trident.states.control import ControlRecord
-from trident.states.errors import LongOverflowError, StateError
+from trident.states.cut import BatchMovedOn, Cut
+from trident.states.errors import (
+    LongOverflowError,
+    StaleBatchError,
+    StateError,
+    StateUnavailableError,
+)
 from trident.states.keys import decode_key
-from trident.states.pending import UNTOUCHED, Pending
-from trident.states.rules import Rules
+from trident.states.kinds.kind import Kind
+from trident.states.pending import Pending
+from trident.states.table.table import Table
 from trident.states.updaters import Combiner, CombinerValueUpdater, check_addable
-from trident.states.values import StateType, are_longs
-from trident.states.write_paths import FencedPath, write_path
+from trident.states.values import are_longs
 
 Update = Callable[[Any], Any]
 
 _CHUNK = 2**16
+_CONFLICTS = 16
 _IMMUTABLE = frozenset({int, float, str, bool, bytes, type(None)})
 
 
@@ -31,34 +36,23 @@ class Attempt:
     ----------
     record : ControlRecord
         What was begun.
-    store : IBackingMap
-        A map of encoded keys and value objects.
-    rules : Rules
-        How its entries are read and written.
-
-    Notes
-    -----
-    What is handed out goes where no later comparison reaches it: into another key, another state.
-    So it is computed from what the store itself holds. Only what nobody is told may be computed
-    from a cache's old entry, because the write finds that out and computes it again.
+    table : Table
+        Where its entries are read and written.
+    kind : Kind
+        What they are.
     """
 
-    def __init__(self, record: ControlRecord, store: IBackingMap, rules: Rules) -> None:
+    def __init__(self, record: ControlRecord, table: Table, kind: Kind) -> None:
         self.record = record
-        self._store = store
-        self._rules = rules
-        self._path = write_path(store)
-        self._path.begin(record)
+        self._cut = Cut.before(record)
+        self._table = table
+        self._kind = kind
         self._pending = Pending()
         self._applied: set[bytes] = set()
         self._calls: list[tuple[Sequence[bytes], Sequence[Update]]] = []
-        self._folds: dict[bytes, Any] = {}  # what is combined at the flush, and by whom
+        self._folds: dict[bytes, Any] = {}  # what the store adds at the flush
         self._folder: Combiner | None = None
-        # Without the general fenced write a store could not take the other updates so.
-        able = abilities(store) if isinstance(self._path, FencedPath) else frozenset()
-        self._store_adds = rules.kind is StateType.OPAQUE and Ability.ADD in able
-        self._store_removes = Ability.REMOVE in able
-        self._believes = believes(store)
+        table.begin(record)
 
     def keys(self) -> list[bytes]:
         """Return the keys with something pending."""
@@ -67,20 +61,14 @@ class Attempt:
     def get(self, keys: Sequence[bytes]) -> list[Any]:
         """Return the values of `keys` with what is pending."""
         self._settle(keys)
-        values = dict(zip(keys, map(self._pending.value, keys), strict=True))
-        asked = [key for key, value in values.items() if value is UNTOUCHED]
-        if asked:
-            doubt(self._store, asked)
-            read = self._rules.read(self._store.multiGet(asked), self.record)
-            values.update(zip(asked, read, strict=True))
-        return list(map(values.__getitem__, keys))
+        asked = self._pending.unknown(keys)
+        found = dict(zip(asked, self._read(asked)[1], strict=True)) if asked else {}
+        known = [key for key in dict.fromkeys(keys) if key not in found]
+        found.update(zip(known, self._pending.currents(known), strict=True))
+        return list(map(found.__getitem__, keys))
 
     def update(self, keys: Sequence[bytes], updates: Sequence[Update]) -> list[Any]:
         """Update each key by its function, a repeated key in order; return the new values."""
-        self._doubt(keys)
-        return self._update(keys, updates)
-
-    def _update(self, keys: Sequence[bytes], updates: Sequence[Update]) -> list[Any]:
         _check_lengths(keys, updates)
         currents = self._currents(keys)
         fresh: dict[bytes, Any] = {}
@@ -102,18 +90,12 @@ class Attempt:
         _check_lengths(keys, updates)
         self._currents(keys)
         self._applied.difference_update(keys)
-        self._update(keys, updates)
+        self.update(keys, updates)
 
     def combine(
         self, keys: Sequence[bytes], partials: Sequence[Any], combiner: Combiner
     ) -> list[Any]:
         """Combine a partial result into each key and return the new values."""
-        self._doubt(keys)
-        return self._combine(keys, partials, combiner)
-
-    def _combine(
-        self, keys: Sequence[bytes], partials: Sequence[Any], combiner: Combiner
-    ) -> list[Any]:
         _check_lengths(keys, partials)
         currents = self._currents(keys)
         if combiner.adds:
@@ -123,7 +105,7 @@ class Attempt:
             or not self._applied.isdisjoint(keys)
             or not set(map(type, currents)) <= _IMMUTABLE
         ):
-            return self._update(keys, _Combined(combiner, partials))
+            return self.update(keys, _Combined(combiner, partials))
         values = _combined(keys, currents, partials, combiner)
         self._pending.put(keys, values)
         self._remember(keys, _Combined(combiner, partials))
@@ -131,21 +113,16 @@ class Attempt:
 
     def _remember(self, keys: Sequence[bytes], updates: Sequence[Update]) -> None:
         """Keep a call, where a flush may have to do it again."""
-        if self._path.redoes:
+        if self._table.refuses:
             self._calls.append((keys, updates))
 
     def fold(self, keys: Sequence[bytes], partials: Sequence[Any], combiner: Combiner) -> None:
-        """Combine without an answer, at the flush where that is cheaper.
-
-        So it is where a store adds by itself, and where a cache may be believed.
-        """
+        """Combine without an answer: at the flush, where the store adds by itself."""
         _check_lengths(keys, partials)
-        adds = self._store_adds and combiner.adds and set(map(type, partials)) <= {int, float}
-        if not (adds or self._believes) or self._pending.knows(keys):
+        adds = self._table.adds and combiner.adds and set(map(type, partials)) <= {int, float}
+        if not adds or self._pending.knows(keys):
             self.combine(keys, partials, combiner)
             return
-        if self._folder is not combiner and not adds:
-            self._settle(self._folds)
         self._folder = combiner
         folds = dict(zip(keys, partials, strict=True))
         if len(folds) < len(keys) or not self._folds.keys().isdisjoint(folds):
@@ -166,15 +143,40 @@ class Attempt:
         """
         self._remove(dead)
         folded, partials = list(self._folds), list(self._folds.values())
-        if self._store_adds and isinstance(self._path, FencedPath):
-            for start in range(0, len(folded), _CHUNK):
-                self._path.add(folded[start : start + _CHUNK], partials[start : start + _CHUNK])
-        elif self._folder is not None:
-            self._folds = {}
-            self._combine(folded, partials, self._folder)
+        for start in range(0, len(folded), _CHUNK):
+            self._table.add(folded[start : start + _CHUNK], partials[start : start + _CHUNK])
         for keys, values, befores in self._pending.chunks(_CHUNK):
-            self._path.write(keys, self._rules.write(values, befores, self.record), self._redo)
+            self._write(keys, self._kind.write(values, befores, self.record))
         return self._pending.removed()
+
+    def _write(self, keys: Sequence[bytes], entries: Sequence[Any]) -> None:
+        """Write entries; those that are refused, because somebody wrote theirs, anew."""
+        for _ in range(_CONFLICTS):
+            keys = self._table.write(keys, entries)
+            if not keys:
+                return
+            entries = self._redone(keys)
+        raise StateUnavailableError(
+            self._table.where or "a store of conditional writes",
+            f"{len(keys)} entries were changed by somebody else {_CONFLICTS} times in a row",
+            "Is another program writing the same keys?",
+        )
+
+    def _redone(self, keys: Sequence[bytes]) -> Sequence[Any]:
+        """Return the entries of `keys` computed from what is stored now."""
+        stored, befores = self._read(keys)
+        applied = set(self._kind.applied(keys, stored, self.record))
+        values = dict(zip(keys, befores, strict=True))
+        for called, updates in self._calls:
+            for position, key in enumerate(called):
+                if key in values:
+                    values[key] = updates[position](_own(values[key]))
+        _check_longs(keys, list(values.values()))
+        entries = self._kind.write(list(values.values()), befores, self.record)
+        return [
+            old if key in applied else new
+            for key, old, new in zip(keys, stored, entries, strict=True)
+        ]
 
     def _remove(self, dead: set[bytes]) -> None:
         """Remove tombstones physically, but none of a key that this attempt writes.
@@ -182,48 +184,35 @@ class Attempt:
         A second task of this attempt may have written that key already. Of the other keys nobody
         writes until the next batch, because each has one task a batch.
         """
-        if not (dead and self._store_removes and isinstance(self._path, FencedPath)):
+        if not (dead and self._table.removes):
             return
         places = self._pending.places
         keys = [key for key in dead if key not in places and key not in self._folds]
         if keys:
-            entries = zip(keys, self._store.multiGet(keys), strict=True)
-            gone = [key for key, entry in entries if self._rules.is_dead(entry, self.record)]
+            entries = zip(keys, self._table.read(keys), strict=True)
+            gone = [key for key, entry in entries if self._kind.is_dead(entry, self.record)]
             if gone:
-                self._path.remove(gone)
-
-    def _redo(self, keys: Sequence[bytes], stored: Sequence[Any]) -> Sequence[Any]:
-        befores = self._rules.read(stored, self.record)
-        applied = set(self._rules.applied(keys, stored, self.record))
-        values = dict(zip(keys, befores, strict=True))
-        for called, updates in self._calls:
-            for position, key in enumerate(called):
-                if key in values:
-                    values[key] = updates[position](_own(values[key]))
-        _check_longs(keys, list(values.values()))
-        entries = self._rules.write(list(values.values()), befores, self.record)
-        return [
-            old if key in applied else new
-            for key, old, new in zip(keys, stored, entries, strict=True)
-        ]
+                self._table.remove(gone)
 
     def _currents(self, keys: Sequence[bytes]) -> list[Any]:
         """Return the values that updates of `keys` start from, each key read once an attempt."""
         self._settle(keys)
         asked = self._pending.unknown(keys)
         if asked:
-            stored = self._path.read(asked)
-            read = self._rules.read(stored, self.record)
-            self._applied.update(self._rules.applied(asked, stored, self.record))
+            stored, read = self._read(asked)
+            self._applied.update(self._kind.applied(asked, stored, self.record))
             self._pending.add(asked, read)
             if len(asked) == len(keys):
                 return read
         return self._pending.currents(keys)
 
-    def _doubt(self, keys: Sequence[bytes]) -> None:
-        """Have the store itself asked for those of `keys` that were not read yet."""
-        if self._believes:
-            doubt(self._store, self._pending.unknown(keys))
+    def _read(self, keys: Sequence[bytes]) -> tuple[Sequence[Any], list[Any]]:
+        """Return the entries of `keys`, and the values that this batch finds in them."""
+        stored = self._table.read(keys)
+        try:
+            return stored, self._kind.read(stored, self._cut)
+        except BatchMovedOn as later:
+            raise StaleBatchError(self.record.token, *later.args) from None
 
     def _settle(self, keys: Iterable[bytes]) -> None:
         """Turn folds into ordinary updates, for keys that are used otherwise too."""

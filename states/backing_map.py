@@ -8,7 +8,7 @@ decides how writes are kept exact.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -68,11 +68,6 @@ class IBackingMap(ABC):
     """
 
     codec: ClassVar[Codec | None] = Codec.BYTES
-    versions_are_values: ClassVar[bool] = False
-    """Whether an entry's version, for :meth:`multiPutVersioned`, is its very value (None: absent).
-
-    Whoever wrote an entry then knows its version, so that a cache may keep it.
-    """
     lasts: ClassVar[bool] = True
     """Whether entries outlive the process that wrote them.
 
@@ -138,10 +133,8 @@ class IBackingMap(ABC):
         """Return ``(value, version)`` for each key; ``(None, version)`` where it is absent.
 
         A version is whatever :meth:`multiPutVersioned` compares with; it may be None for absent.
-        By default it is the value, for maps that say so (`versions_are_values`).
+        By default it is the value itself.
         """
-        if not self.versions_are_values:
-            raise NotImplementedError
         values = self.multiGet(keys)
         return list(zip(values, values, strict=True))
 
@@ -235,14 +228,6 @@ _OVERRIDES = {
 }
 
 
-def layers(backing: IBackingMap) -> Iterator[IBackingMap]:
-    """Return the layers of a map, the outermost first, and last the store's own map."""
-    yield backing
-    while isinstance(backing, WrappedMap):
-        backing = backing.inner
-        yield backing
-
-
 def abilities(backing: IBackingMap) -> frozenset[Ability]:
     """Return what a store can do: what its class overrides; a wrapper answers for its inner map.
 
@@ -252,11 +237,9 @@ def abilities(backing: IBackingMap) -> frozenset[Ability]:
     >>> Ability.FENCED in abilities(MemoryMapState.Factory().makeState().backing)
     True
     """
-    hidden: frozenset[Ability] = frozenset()
-    for layer in layers(backing):
-        if isinstance(layer, WrappedMap):
-            hidden |= layer.hidden
-    return abilities_of(type(layer)) - hidden  # the last is the store's own
+    while isinstance(backing, WrappedMap):
+        backing = backing.inner
+    return abilities_of(type(backing))
 
 
 def abilities_of(kind: type[IBackingMap]) -> frozenset[Ability]:
@@ -269,20 +252,13 @@ def abilities_of(kind: type[IBackingMap]) -> frozenset[Ability]:
 
 
 class WrappedMap(IBackingMap):
-    """A layer over another map: hands every call on, subclasses change the ones they are for.
+    """A map over another one: hands every call on, subclasses change the ones they are for.
 
     Parameters
     ----------
     inner : IBackingMap
         The map below.
-
-    Attributes
-    ----------
-    hidden : frozenset of Ability
-        What the map below can do, but not through this layer.
     """
-
-    hidden: ClassVar[frozenset[Ability]] = frozenset()
 
     def __init__(self, inner: IBackingMap) -> None:
         self.inner = inner
@@ -291,11 +267,6 @@ class WrappedMap(IBackingMap):
     def codec(self) -> Codec | None:  # type: ignore[override]
         """What is exchanged, the inner map's unless the layer translates."""
         return self.inner.codec
-
-    @property
-    def versions_are_values(self) -> bool:  # type: ignore[override]
-        """Whether an entry's version is its very value."""
-        return self.inner.versions_are_values
 
     @property
     def lasts(self) -> bool:  # type: ignore[override]

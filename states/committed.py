@@ -9,8 +9,8 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from trident.states.control import Control, ControlRecord
+from trident.states.cut import BatchMovedOn, Cut
 from trident.states.errors import StateUnavailableError
-from trident.states.resolution import BatchMovedOn, Cut
 from trident.states.state import ReadOnlyState, State
 from trident.states.values import StateType
 
@@ -20,7 +20,7 @@ RESTARTS = 50
 """How often a query takes a new cut before it gives up."""
 
 _COMMITTED = attrgetter("committed")
-_NOTHING = Cut(0, 1, {})
+_NOTHING = Cut.after(0, 1, {})
 
 
 class CommittedReads(State):
@@ -155,13 +155,15 @@ def _cuts(
         least = min(found, key=_COMMITTED)
         under_way = min(record.token.txid for record in found)
         horizon = max(least.committed + 1, under_way)
-        cuts[group] = Cut(least.committed, horizon, least.exceptions)
+        cuts[group] = Cut.after(least.committed, horizon, least.exceptions)
     return cuts
 
 
 def _view(state: State, record: ControlRecord | None, cut: Cut) -> State:
     if not isinstance(state, CommittedReads):
         return state
+    if state.kind is not StateType.OPAQUE:
+        return state.committed(cut.endless())  # their entries can't be told apart by a cut
     return state.committed(cut if record is None else cut._replace(exceptions=record.exceptions))
 
 
@@ -173,4 +175,4 @@ def _check_nothing_removed(state: State, cut: Cut) -> None:
     """
     record = _record(state)
     if record is not None and min(record.committed, record.token.txid - 1) > cut.committed:
-        raise BatchMovedOn
+        raise BatchMovedOn(record.token)

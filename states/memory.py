@@ -13,12 +13,11 @@ from uuid import uuid4
 from cachetools import LRUCache
 
 from trident.states.backing_map import Codec, IBackingMap
-from trident.states.columns import OpaqueEntries
-from trident.states.snapshottable import TupleCollectionMap
-from trident.states.stack import MapStateFactory
+from trident.states.factory import MapStateFactory
+from trident.states.kinds.opaque import OpaqueEntries, OpaqueValue
+from trident.states.opaque import OpaqueMap
 from trident.states.url_errors import StateURLError
 from trident.states.urls import StateURL
-from trident.states.values import OpaqueValue
 
 _Row = tuple[int, int, Any, Any]
 _ABSENT: _Row = (0, 0, None, None)
@@ -204,7 +203,7 @@ def from_url(url: StateURL) -> MapStateFactory:
     return MapStateFactory(store, options.kind, **options.state)
 
 
-class MemoryMapState(TupleCollectionMap):
+class MemoryMapState(OpaqueMap):
     """A map, a single value and a collection of tuples, in memory of the driver's process.
 
     What it holds lives as long as the process. Made by its :class:`Factory`.
@@ -240,10 +239,10 @@ class MemoryMapState(TupleCollectionMap):
             partitionIndex: int = 0,
             numPartitions: int = 1,
         ) -> MemoryMapState:
-            return MemoryMapState(self.makeMap())
+            return MemoryMapState(self.open())
 
 
-class LRUMemoryMapState(TupleCollectionMap):
+class LRUMemoryMapState(OpaqueMap):
     """The same, bounded: it *forgets* the keys used longest ago, and counts them from nothing.
 
     Right for answers about what happens now, wrong for totals.
@@ -280,4 +279,4 @@ class LRUMemoryMapState(TupleCollectionMap):
             partitionIndex: int = 0,
             numPartitions: int = 1,
         ) -> LRUMemoryMapState:
-            return LRUMemoryMapState(self.makeMap())
+            return LRUMemoryMapState(self.open())

@@ -2,34 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from trident.states.control import ControlRecord
-from trident.states.resolution import Cut
-from trident.states.rules import Rules
+from trident.states.kinds.plain import PLAIN
 from trident.states.stored_map import StoredMap
-from trident.states.values import StateType
-
-
-class NonTransactionalRules(Rules):
-    """An entry is its value."""
-
-    kind = StateType.NON_TRANSACTIONAL
-
-    def read(self, stored: Sequence[Any], record: ControlRecord) -> list[Any]:
-        return list(stored)
-
-    def write(
-        self, values: Sequence[Any], befores: Sequence[Any], record: ControlRecord
-    ) -> list[Any]:
-        return list(values)
-
-    def at_cut(self, stored: Sequence[Any], cut: Cut) -> list[Any]:
-        return list(stored)
-
-    def is_dead(self, entry: Any, record: ControlRecord) -> bool:
-        return entry is None
 
 
 class NonTransactionalMap(StoredMap):
@@ -46,4 +20,4 @@ class NonTransactionalMap(StoredMap):
         JSON as Storm writes it, by default.
     """
 
-    rules = NonTransactionalRules()
+    kept_as = PLAIN

@@ -2,41 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from trident.states.columns import OpaqueEntries
-from trident.states.control import ControlRecord
-from trident.states.resolution import Cut, at_cut, in_batch
-from trident.states.rules import Rules
+from trident.states.kinds.opaque import OPAQUE
 from trident.states.stored_map import StoredMap
-from trident.states.values import StateType
-
-
-class OpaqueRules(Rules):
-    """Every entry keeps its token and the committed value before it."""
-
-    kind = StateType.OPAQUE
-
-    def read(self, stored: Sequence[Any], record: ControlRecord) -> list[Any]:
-        return in_batch(stored, record)
-
-    def write(
-        self, values: Sequence[Any], befores: Sequence[Any], record: ControlRecord
-    ) -> OpaqueEntries:
-        txid, attempt = record.token
-        count = len(values)
-        return OpaqueEntries([txid] * count, [attempt] * count, values, befores)
-
-    def at_cut(self, stored: Sequence[Any], cut: Cut) -> list[Any]:
-        return at_cut(stored, cut)
-
-    def is_dead(self, entry: Any, record: ControlRecord) -> bool:
-        return (
-            entry is not None
-            and entry.curr is None
-            and record.is_committed(entry.txid, entry.attempt)
-        )
 
 
 class OpaqueMap(StoredMap):
@@ -64,4 +31,4 @@ class OpaqueMap(StoredMap):
     [3, None]
     """
 
-    rules = OpaqueRules()
+    kept_as = OPAQUE

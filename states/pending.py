@@ -7,7 +7,7 @@ from itertools import compress, islice, repeat
 from operator import is_, is_not
 from typing import Any
 
-UNTOUCHED: Any = object()
+_UNTOUCHED: Any = object()
 """The new value of a key that was read, and not updated."""
 
 
@@ -58,7 +58,7 @@ class Pending:
         """Add keys that were not read yet, and the values they had before the batch."""
         self._keys += keys
         self._befores += befores
-        self._values += repeat(UNTOUCHED, len(keys))
+        self._values += repeat(_UNTOUCHED, len(keys))
 
     def put(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:
         """Keep new values for different keys, all of which were read."""
@@ -68,16 +68,11 @@ class Pending:
         for place, value in zip(map(self.places.__getitem__, keys), values, strict=True):
             self._values[place] = value
 
-    def value(self, key: bytes) -> Any:
-        """Return the new value of a key; UNTOUCHED where it has none."""
-        place = self.places.get(key)
-        return UNTOUCHED if place is None else self._values[place]
-
     def currents(self, keys: Sequence[bytes]) -> list[Any]:
         """Return the newest values of keys, all of which were read."""
         places, values, befores = self.places, self._values, self._befores
         return [
-            befores[place] if values[place] is UNTOUCHED else values[place]
+            befores[place] if values[place] is _UNTOUCHED else values[place]
             for place in map(places.__getitem__, keys)
         ]
 
@@ -99,4 +94,4 @@ class Pending:
             yield keys, values, befores
 
     def _are_touched(self) -> Iterator[bool]:
-        return map(is_not, self._values, repeat(UNTOUCHED))
+        return map(is_not, self._values, repeat(_UNTOUCHED))

@@ -136,6 +136,10 @@ class StateFactory(ABC):
     update any key.
     """
 
+    cache_left_out: str | None = None
+    """Why a cache that was asked for is of no use; ``explain()`` says it. None where it is of use,
+    and where none was asked for."""
+
     @abstractmethod
     def makeState(
         self,

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal
 
 from trident.states.attempt import Attempt
 from trident.states.backing_map import Ability, IBackingMap, abilities
-from trident.states.cached import begin_caches, uncached
-from trident.states.coded import coded
 from trident.states.committed import CommittedReads, read_committed
 from trident.states.control import Control, ControlRecord
+from trident.states.cut import Cut
 from trident.states.errors import StaleBatchError, StateError
-from trident.states.keys import encode_keys
-from trident.states.map_state import Key, MapState, RemovableMapState
-from trident.states.resolution import Cut
-from trident.states.rules import Rules
+from trident.states.keys import decode_key, encode_key, encode_keys
+from trident.states.kinds.kind import Kind
+from trident.states.map_state import Key
 from trident.states.serializers import JSONSerializer, Serializer
+from trident.states.snapshottable import SnapshottableMap
 from trident.states.stand_alone import begin_stand_alone
 from trident.states.state import Batch
+from trident.states.table.build import build
 from trident.states.updaters import Combiner, PutUpdater, ValueUpdater
 from trident.states.values import StateType, Token
 from trident.states.views import CommittedMap
 
 if TYPE_CHECKING:
-    from trident.states.stack import MapStateFactory
+    from trident.states.factory import MapStateFactory
 
 
-class StoredMap(CommittedReads, MapState, RemovableMapState):
+class StoredMap(CommittedReads, SnapshottableMap):
     """A map state over a backing map. Updates are remembered and written once, by ``commit``.
 
     Lives in the process that updates or queries it and is used by one thread at a time. Inside a
@@ -42,18 +42,17 @@ class StoredMap(CommittedReads, MapState, RemovableMapState):
         Makes bytes of values, for stores that exchange bytes.
     """
 
-    rules: Rules
+    kept_as: Kind
+    """How values are kept."""
 
     def __init__(self, backing: IBackingMap, serializer: Serializer | None = None) -> None:
-        serializer = serializer or JSONSerializer()
         self.backing = backing
         self.control = Control(backing)
-        self._store = coded(backing, self.kind, serializer)
-        self._readers_map = uncached(backing)  # a cache holds what is not committed yet
-        able = abilities(self._readers_map)  # others may write the store without this cache
+        able = abilities(backing)
         self.snapshots = Ability.SNAPSHOT in able
         self.removes = Ability.REMOVE in able
-        self._readers_store = coded(self._readers_map, self.kind, serializer)
+        self.lists = Ability.LIST in able
+        self.tables = build(backing, self.kept_as, serializer or JSONSerializer())
         self._attempt: Attempt | None = None
         self._stand_alone = False
         self._dead: set[bytes] = set()
@@ -79,22 +78,17 @@ class StoredMap(CommittedReads, MapState, RemovableMapState):
         name : str or None
             Which of several stores that `open` could make this is.
         options
-            Further parameters of :class:`~trident.states.stack.MapStateFactory`.
+            Further parameters of :class:`~trident.states.factory.MapStateFactory`.
         """
-        # The stack is built over this very class.
-        from trident.states.stack import MapStateFactory, OpenedStore
+        # The factory makes this very class.
+        from trident.states.factory import MapStateFactory, OpenedStore
 
-        return MapStateFactory(OpenedStore(open, hosted, name), cls.rules.kind, **options)
-
-    @property
-    def coded_store(self) -> IBackingMap:
-        """The store past any cache, as a map of encoded keys and value objects."""
-        return self._readers_store
+        return MapStateFactory(OpenedStore(open, hosted, name), cls.kept_as.type, **options)
 
     @property
     def kind(self) -> StateType:  # type: ignore[override]
         """How values are kept."""
-        return self.rules.kind
+        return self.kept_as.type
 
     def beginCommit(self, batch: Batch) -> None:
         """Begin the updates of one attempt; what was pending before is dropped.
@@ -114,9 +108,7 @@ class StoredMap(CommittedReads, MapState, RemovableMapState):
         """
         self._attempt = None
         self._stand_alone = type(batch) is int
-        record = self._record_of(batch)
-        begin_caches(self.backing, record)
-        self._attempt = Attempt(record, self._store, self.rules)
+        self._attempt = Attempt(self._record_of(batch), self.tables.writing, self.kept_as)
 
     def _record_of(self, batch: Batch) -> ControlRecord:
         if isinstance(batch, ControlRecord):
@@ -196,31 +188,61 @@ class StoredMap(CommittedReads, MapState, RemovableMapState):
         asked = list(keys)
         return read_committed([("", self)], lambda views: views[0].multiGet(asked))
 
+    def get(self) -> Any:
+        """Return the single value; None where there is none."""
+        [value] = self.multiGet([self.key])
+        return value
+
+    def update(self, updater: ValueUpdater) -> Any:
+        """Update the single value and return the new one."""
+        [value] = self.multiUpdate([self.key], [updater])
+        return value
+
+    def set(self, value: Any) -> None:
+        """Replace the single value; None removes it."""
+        self.multiPut([self.key], [value])
+
+    def getTuples(self) -> Iterator[tuple[Any, ...]]:
+        """Return ``(*key fields, value)`` of every key, where the store lists its entries.
+
+        Raises
+        ------
+        StateError
+            When it doesn't.
+        """
+        for key, value in self.entries():
+            if value is not None:
+                yield *decode_key(key), value
+
+    def check_single(self) -> None:
+        """Raise where entries are in the store, and the single value is not among them.
+
+        Asked once, where Storm's state is taken over: it would be counted from nothing.
+        """
+        found = self.backing.occupant()
+        if found is None or self.tables.reading.read([encode_key(self.key)])[0] is not None:
+            return
+        raise StateError(
+            f"state {self.control.place}: an aggregate without groups goes on from the entry "
+            f"{self.key[0]!r}, which is not there, but {found} is. Give the key that Storm's "
+            "globalKey named: snapshot_key="
+        )
+
     def committed(self, cut: Cut) -> CommittedMap:
         """Return a view as of `cut`; :func:`~trident.states.read_committed` makes the cut."""
-        return CommittedMap(self, cut)
-
-    def values_at(self, keys: Sequence[bytes], cut: Cut) -> list[Any]:
-        """Return the values of encoded `keys` as of `cut`, past any cache."""
-        return self.rules.at_cut(self._readers_store.multiGet(keys), cut)
-
-    def entries_at(self, cut: Cut) -> list[tuple[bytes, Any]]:
-        """Return all encoded keys and their values as of `cut`."""
-        found = self._readers_store.entries()
-        values = self.rules.at_cut([entry for _, entry in found], cut)
-        return [(key, value) for (key, _), value in zip(found, values, strict=True)]
+        return CommittedMap(self.tables.reading, self.kept_as, self.key, cut)
 
     def entries(self) -> list[tuple[bytes, Any]]:
         """Return all encoded keys and values: with what is pending inside a batch."""
         if self._attempt is None:
             return read_committed([("", self)], lambda views: views[0].entries())
-        stored = [key for key, _ in self._store.entries()]
+        stored = [key for key, _ in self.tables.reading.entries()]
         keys = list(dict.fromkeys([*stored, *self._attempt.keys()]))
         return list(zip(keys, self._attempt.get(keys), strict=True))
 
     def snapshot(self) -> AbstractContextManager[object]:
         """Return a context in which everything that readers read is of one moment."""
-        return self._readers_map.snapshot()
+        return self.backing.snapshot()
 
     def close(self) -> None:
         """Close the store; may be called twice."""

@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from typing import Any, Literal, NoReturn
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
-from trident.states.columns import OpaqueEntries
 from trident.states.control import GIVEN_BACK, Control, ControlRecord
+from trident.states.cut import Cut
 from trident.states.errors import NoStateError, StaleBatchError, StateError
+from trident.states.kinds import KINDS
+from trident.states.kinds.opaque import OpaqueEntries, OpaqueKind, OpaqueValue
+from trident.states.kinds.transactional import TransactionalValue
 from trident.states.map_state import MapState
-from trident.states.resolution import Cut
-from trident.states.rules import Rules
 from trident.states.serializers import Serializer
-from trident.states.snapshottable import SnapshottableMap
 from trident.states.state import Batch
 from trident.states.stored_map import StoredMap
-from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
+from trident.states.values import StateType, Token
 
 _AT_ONCE = 10_000
-_NO_HORIZON = 2**63
 
 
 def give_back(
@@ -72,30 +71,31 @@ def give_back(
     >>> counts.backing.multiGet([b"dog 2"])
     [OpaqueValue(txid=1, attempt=0, curr=2, prev=2)]
     """
-    stored_map = state.inner if isinstance(state, SnapshottableMap) else state
-    if not isinstance(stored_map, StoredMap):
+    if not isinstance(state, StoredMap):
         raise StateError(f"give_back: {type(state).__name__} is no map over a store")
-    control, able = stored_map.control, abilities(stored_map.backing)
+    control, able = state.control, abilities(state.backing)
     if Ability.LIST not in able:
         raise StateError(
             f"state {control.place} can't be given back: its store lists no entries, so those of "
             "failed attempts can't be found. Copy what you know the keys of, or count anew."
         )
-    record = _settled(stored_map, control.last() or control.expect(), in_flight)
+    record = _settled(state, control.last() or control.expect(), in_flight)
     if record is None:
         return 0
     control.replace(record)
-    entries = stored_map.coded_store.entries()
-    moment = Cut(record.committed, _NO_HORIZON, record.exceptions)
-    values = stored_map.rules.at_cut([entry for _, entry in entries], moment)
+    table = state.tables.writing
+    table.begin(record)
+    entries = table.entries()
+    cut = Cut.after(record.committed, record.token.txid, record.exceptions).endless()
+    values = state.kept_as.read([entry for _, entry in entries], cut)
     changed = [
         (key, value)
         for (key, entry), value in zip(entries, values, strict=True)
         if not _is_storms(entry, value, txid, record)
     ]
     for start in range(0, len(changed), _AT_ONCE):
-        _rewrite(stored_map, changed[start : start + _AT_ONCE], txid, record)
-    stored_map.backing.persist()
+        _rewrite(state, changed[start : start + _AT_ONCE], txid, record)
+    state.backing.persist()
     return len(changed)
 
 
@@ -146,9 +146,8 @@ def _is_storms(entry: Any, value: Any, txid: int, record: ControlRecord) -> bool
 def _rewrite(
     state: StoredMap, changed: Sequence[tuple[bytes, Any]], txid: int, record: ControlRecord
 ) -> None:
-    store, fence = state.coded_store, record.encode()
-    able = abilities(store)
-    dead = [key for key, value in changed if value is None] if Ability.REMOVE in able else []
+    table = state.tables.writing
+    dead = [key for key, value in changed if value is None] if table.removes else []
     kept = [(key, value) for key, value in changed if value is not None or not dead]
     opaque = state.kind is StateType.OPAQUE
     keys = [key for key, _ in kept]
@@ -157,11 +156,11 @@ def _rewrite(
         OpaqueValue(txid, 0, value, value) if opaque else TransactionalValue(txid, value)
         for _, value in kept
     ]
-    if dead and not store.multiRemoveFenced(dead, fence):
-        raise StaleBatchError(record.token)
-    if Ability.FENCED not in able:
-        store.multiPut(keys, entries)
-    elif not store.multiPutFenced(keys, entries, fence):
+    if dead:
+        table.remove(dead)
+    if table.refuses:
+        table.read(keys)  # a write is compared with what was read
+    if table.write(keys, entries):
         raise StaleBatchError(record.token)
 
 
@@ -239,7 +238,7 @@ class StormMap(StoredMap):
     def __init__(
         self, kind: StateType, backing: IBackingMap, serializer: Serializer | None = None
     ) -> None:
-        self.rules = _LastWritten(kind)
+        self.kept_as = _LAST_WRITTEN if kind is StateType.OPAQUE else KINDS[kind]
         super().__init__(backing, serializer)
         self.control: StormControl = StormControl(backing)
 
@@ -247,30 +246,13 @@ class StormMap(StoredMap):
         self.control.check_vacant()
 
 
-class _LastWritten(Rules):
+class _LastWritten(OpaqueKind):
     """Every entry counts, with what was written last."""
 
-    def __init__(self, kind: StateType) -> None:
-        self.kind = kind
+    def read(self, entries: Sequence[Any], cut: Cut) -> list[Any]:
+        if isinstance(entries, OpaqueEntries):
+            return list(entries.currs)
+        return [None if entry is None else entry.curr for entry in entries]
 
-    def read(self, stored: Sequence[Any], record: ControlRecord) -> NoReturn:
-        raise NotImplementedError
 
-    def write(
-        self, values: Sequence[Any], befores: Sequence[Any], record: ControlRecord
-    ) -> NoReturn:
-        raise NotImplementedError
-
-    def at_cut(self, stored: Sequence[Any], cut: Cut) -> list[Any]:
-        match self.kind:
-            case StateType.OPAQUE if isinstance(stored, OpaqueEntries):
-                return list(stored.currs)
-            case StateType.OPAQUE:
-                return [None if entry is None else entry.curr for entry in stored]
-            case StateType.TRANSACTIONAL:
-                return [None if entry is None else entry.value for entry in stored]
-            case StateType.NON_TRANSACTIONAL:
-                return list(stored)
-
-    def is_dead(self, entry: Any, record: ControlRecord) -> bool:
-        return False
+_LAST_WRITTEN = _LastWritten()

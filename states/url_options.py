@@ -32,8 +32,8 @@ class URLOptions:
     prefix : str or None
         None where it wasn't given, and the state's name is to be taken; empty for bare keys.
     state : dict
-        Parameters of :class:`~trident.states.stack.MapStateFactory` that were given: `cache_size`,
-        `max_get`, `max_put`, `serializer`, `snapshot_key`, `written_by`.
+        Parameters of :class:`~trident.states.factory.MapStateFactory` that were given:
+        `cache_size`, `max_get`, `max_put`, `serializer`, `snapshot_key`, `written_by`.
     own : dict
         The scheme's own options that were given.
     """

@@ -27,40 +27,6 @@ class Token(NamedTuple):
     attempt: int
 
 
-class OpaqueValue(NamedTuple):
-    """A value that survives replays with other content.
-
-    Parameters
-    ----------
-    txid, attempt : int
-        The token of the attempt that wrote it.
-    curr : object
-        What that attempt made of the value; None is absent (a tombstone).
-    prev : object
-        The committed value before that attempt; None is absent.
-    """
-
-    txid: int
-    attempt: int
-    curr: Any
-    prev: Any
-
-
-class TransactionalValue(NamedTuple):
-    """A value that survives identical replays.
-
-    Parameters
-    ----------
-    txid : int
-        The batch that wrote it.
-    value : object
-        The value; None is absent.
-    """
-
-    txid: int
-    value: Any
-
-
 def are_longs(values: Sequence[Any]) -> bool:
     """Return whether there are values, and all of them are integers of 64 bits.
 

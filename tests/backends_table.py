@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from trident.backends.urls import state_from_url
 from trident.states import Ability, IBackingMap
-from trident.states.stack import MapStateFactory
+from trident.states.factory import MapStateFactory
 from trident.states.values import StateType
 
 
@@ -44,11 +44,6 @@ class Backend:
     cached: bool = True
 
     @property
-    def compares(self) -> bool:
-        """Whether its map can make any write conditional on what a cache believes."""
-        return {Ability.FENCED, Ability.ENTRY} <= self.abilities
-
-    @property
     def words(self) -> str:
         """The name, as a part of a class's."""
         return "".join(word[0].upper() + word[1:] for word in self.name.split())
@@ -67,8 +62,7 @@ class Backend:
 
 _ENTRY = frozenset({Ability.ENTRY})
 _FENCED = frozenset({Ability.FENCED, Ability.REMOVE, Ability.LIST, Ability.LOOK})
-_REDIS = _FENCED | _ENTRY
-_CLUSTER = _REDIS - {Ability.LIST, Ability.LOOK}
+_CLUSTER = _FENCED - {Ability.LIST, Ability.LOOK}
 
 
 BACKENDS = [
@@ -83,14 +77,14 @@ BACKENDS = [
         "Redis strings",
         "{server}?prefix={own}",
         "redis_server",
-        _REDIS,
+        _FENCED,
         "redis",
     ),
     Backend(
         "Redis hash",
         "{server}?prefix={own}&layout=hash",
         "redis_server",
-        _REDIS,
+        _FENCED,
         "redis",
         cached=False,
     ),
@@ -98,7 +92,7 @@ BACKENDS = [
         "Redis expiring strings",
         "{server}?prefix={own}&ttl=1000",
         "redis_server",
-        _REDIS,
+        _FENCED,
         "redis",
         cached=False,
     ),
@@ -106,7 +100,7 @@ BACKENDS = [
         "Redis expiring hash",
         "{server}?prefix={own}&layout=hash&ttl=1000",
         "redis_server",
-        _REDIS,
+        _FENCED,
         "redis",
         cached=False,
     ),

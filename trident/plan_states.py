@@ -8,16 +8,13 @@ from typing import Any
 from trident.batch.states import BatchState
 from trident.plan.nodes import Node, StateNode, StateQueryNode, StateUpdateNode
 from trident.state_updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
-from trident.states.backing_map import layers
-from trident.states.cached import CachedMap
 from trident.states.committed import CommittedReads
 from trident.states.control import ControlRecord
-from trident.states.counted import CountedMap
-from trident.states.resolution import Cut
+from trident.states.cut import Cut
 from trident.states.state import State
-
-# An attempt that was overtaken can't commit whatever it reads; its reads need no limit.
-_NO_HORIZON = 2**63
+from trident.states.table.cache import CachedMap
+from trident.states.table.counted import CountedMap
+from trident.states.table.layered import layers
 
 _SINGLE = CombinerAggStateUpdater | ReducerAggStateUpdater
 
@@ -73,7 +70,8 @@ def as_before(state: State, record: ControlRecord) -> Any:
     map does. A state that can't be read so is handed over as it is.
     """
     if isinstance(state, CommittedReads):
-        return state.committed(Cut(record.token.txid - 1, _NO_HORIZON, record.exceptions))
+        # An attempt that was overtaken can't commit whatever it reads; its reads need no limit.
+        return state.committed(Cut.before(record).endless())
     return state
 
 
@@ -82,7 +80,7 @@ def counted(states: Iterable[State]) -> tuple[int, int, int]:
     read = written = hits = 0
     for state in states:
         backing = getattr(state, "backing", None)
-        for layer in layers(backing) if backing is not None else ():
+        for layer in layers(backing)[0] if backing is not None else ():
             if isinstance(layer, CountedMap):
                 read += layer.counts.keys_read
                 written += layer.counts.keys_written

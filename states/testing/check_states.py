@@ -13,7 +13,6 @@ from trident.states.control import ControlRecord
 from trident.states.errors import LongOverflowError, StaleBatchError, StateError
 from trident.states.nontransactional import NonTransactionalMap
 from trident.states.opaque import OpaqueMap
-from trident.states.snapshottable import SnapshottableMap
 from trident.states.stored_map import StoredMap
 from trident.states.testing.checks import ODD_KEYS, ODD_VALUES, Checks, needs, only_if, record
 from trident.states.transactional import TransactionalMap
@@ -307,17 +306,16 @@ class OpaqueChecks(Checks):
         assert found == [[1], [1]], "until all states know a batch, a query sees it in none"
 
     def test_a_single_value_is_kept(self, state: StoredMap) -> None:
-        total = SnapshottableMap(state)
-        total.beginCommit(1)
-        assert total.get() is None
-        assert total.update(Plus(2)) == 2
-        total.commit(1)
-        total.beginCommit(2)
-        assert total.get() == 2
-        total.set(7)
-        total.multiUpdate([("a",)], [PutUpdater(1)])
-        total.commit(2)
-        assert (total.get(), get(state, "a")) == (7, [1])
+        state.beginCommit(1)
+        assert state.get() is None
+        assert state.update(Plus(2)) == 2
+        state.commit(1)
+        state.beginCommit(2)
+        assert state.get() == 2
+        state.set(7)
+        state.multiUpdate([("a",)], [PutUpdater(1)])
+        state.commit(2)
+        assert (state.get(), get(state, "a")) == (7, [1])
 
     def _begin(self, state: StoredMap, own: ControlRecord) -> ControlRecord:
         state.control.begin(own)

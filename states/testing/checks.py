@@ -14,7 +14,9 @@ from trident.states.backing_map import Ability, Codec, IBackingMap
 from trident.states.control import Check, Control, ControlRecord
 from trident.states.judgement import Claim, judge
 from trident.states.keys import encode_key
-from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
+from trident.states.kinds.opaque import OpaqueValue
+from trident.states.kinds.transactional import TransactionalValue
+from trident.states.values import StateType, Token
 
 F = TypeVar("F", bound=Callable[..., None])
 

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
-from trident.states.cached import CachedMap
 from trident.states.committed import read_committed
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import FailedException, NoStateError, StaleBatchError
 from trident.states.keys import encode_key
 from trident.states.opaque import OpaqueMap
 from trident.states.stored_map import StoredMap
+from trident.states.table.cache import CachedMap
 from trident.states.testing.checks import following
 from trident.states.testing.misfortunes import Misfortunes
 from trident.states.testing.stores import FencedMap, PlainMap, Server
@@ -125,7 +125,7 @@ class StatesMachine(RuleBasedStateMachine):
 
     @property
     def transactional(self) -> bool:
-        return self.state.rules.kind is StateType.TRANSACTIONAL
+        return self.state.kept_as.type is StateType.TRANSACTIONAL
 
     def make_server(self) -> Misfortunes:
         """Return what is behind a state: empty, and nobody else's."""

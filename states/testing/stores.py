@@ -146,10 +146,8 @@ class FencedMap(AtomicControlMap):
         return self.server.write(decide)
 
 
-class ComparedMap(FencedMap):
-    """Compares the control record, or the value of each entry, in the step that writes."""
-
-    versions_are_values = True
+class ComparedMap(AtomicControlMap):
+    """Writes an entry only where it still has the value that was read: that is its version."""
 
     def multiPutVersioned(
         self, keys: Sequence[bytes], values: Sequence[bytes], versions: Sequence[bytes | None]

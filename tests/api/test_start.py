@@ -138,7 +138,7 @@ def test_another_stream_id_under_a_checkpoint_does_not_begin_a_second_log(tmp_pa
         (
             OpaqueMap.factory(lambda: TwoMethods()),
             TupleCollectionGet(),
-            r"getTuples\(\), found Snap",
+            r"getTuples\(\), found OpaqueMap",
         ),
         (Unannotated(), MapGet(), r"multiGet\(\), found Log"),
     ],

@@ -185,8 +185,6 @@ class TestTroubled:
         with pytest.raises(StateUnavailableError, match="it is full"):
             driver.backing.multiPutFenced([b"dog"], [b"1"], record(1).encode())
         with pytest.raises(StateUnavailableError, match="it is full"):
-            driver.backing.multiPutVersioned([b"dog"], [b"1"], [None])
-        with pytest.raises(StateUnavailableError, match="it is full"):
             opened(server.url, "&ttl=10").store.open().multiPut([b"dog"], [b"1"])
 
     def test_a_paused_server_is_given_up_and_found_again(self, server: RedisServer) -> None:

@@ -153,17 +153,6 @@ class TestOtherTypes:
         assert not client.exists(f"{prefix}:katze")
 
     @pytest.mark.parametrize("options", ["", "&ttl=1000"])
-    def test_a_list_that_came_after_the_read_of_a_conditional_write(
-        self, redis_server: Served, client: Redis, prefix: str, options: str
-    ) -> None:
-        backing = opened(redis_server, f"prefix={prefix}{options}").store.open()
-        client.rpush(f"{prefix}:dog", "theirs")
-        with pytest.raises(CorruptStateError, match=f"{prefix}:dog' .* list"):
-            backing.multiPutVersioned([b"katze", b"dog"], [b"1", b"1"], [None, None])
-        assert client.lrange(f"{prefix}:dog", 0, -1) == [b"theirs"]
-        assert not client.exists(f"{prefix}:katze")
-
-    @pytest.mark.parametrize("options", ["", "&ttl=1000"])
     def test_a_string_in_place_of_the_hash(
         self, redis_server: Served, client: Redis, prefix: str, options: str
     ) -> None:
@@ -174,7 +163,6 @@ class TestOtherTypes:
             lambda: backing.multiGet([b"dog"]),
             lambda: backing.multiPut([b"dog"], [b"1"]),
             lambda: backing.multiPutFenced([b"dog"], [b"1"], b"record"),
-            lambda: backing.multiPutVersioned([b"dog"], [b"1"], [None]),
             lambda: backing.multiRemoveFenced([b"dog"], b"record"),
             lambda: backing.entries(),
         ):
@@ -263,15 +251,6 @@ class TestExpiry:
         assert 990 <= client.ttl(prefix) <= 1000
 
     @LAYOUTS
-    def test_conditional_writes_expire_too(
-        self, redis_server: Served, client: Redis, prefix: str, layout: str
-    ) -> None:
-        options = f"prefix={prefix}&ttl=1000&layout={layout}"
-        backing = opened(redis_server, options).store.open()
-        assert backing.multiPutVersioned([b"dog"], [b"1"], [None]) == [True]
-        assert 990 <= client.ttl(prefix if layout == "hash" else f"{prefix}:dog") <= 1000
-
-    @LAYOUTS
     def test_the_control_record_never_expires(
         self, redis_server: Served, client: Redis, prefix: str, layout: str
     ) -> None:
@@ -317,8 +296,7 @@ class TestLimits:
         backing.putControl(b"record", None)
         assert backing.multiPutFenced(keys, keys, b"record")
         assert backing.multiGet(keys) == keys
-        assert all(backing.multiPutVersioned(keys, keys[::-1], keys))
-        assert not any(backing.multiPutVersioned(keys[:10], keys[:10], [None] * 10))
+        assert backing.multiPutFenced(keys, keys[::-1], b"record")
         assert backing.multiGet(keys) == keys[::-1]
         assert backing.multiRemoveFenced(keys, b"record")
         assert not any(backing.multiGet(keys))

@@ -7,8 +7,7 @@ import pytest
 from tests.backends_table import BACKENDS, Backend
 from tests.servers.promised import Served
 from trident.builtin import Max
-from trident.states import ControlRecord, CountedMap, OpaqueMap, Token
-from trident.states.counted import Counts
+from trident.states import ControlRecord, CountedMap, Counts, OpaqueMap, Token
 
 
 def asked(state: OpaqueMap, counted: CountedMap, txid: int, words: int) -> Counts:

@@ -17,6 +17,7 @@ import pytest
 from trident.backends import sqlite, sqlite_tables
 from trident.backends.sqlite import SQLiteStore
 from trident.backends.sqlite_map import SQLiteMap
+from trident.states import OpaqueValue, StateType, Token, TransactionalValue
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import (
     CorruptStateError,
@@ -30,7 +31,6 @@ from trident.states.errors import (
 from trident.states.opaque import OpaqueMap
 from trident.states.serializers import PickleSerializer
 from trident.states.testing.checks import following
-from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
 
 Opener = Callable[..., SQLiteMap]
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from trident.backends.sqlite import SQLiteStore
 from trident.backends.sqlite_map import SQLiteMap
 from trident.builtin import Sum
+from trident.states import OpaqueValue, Token
 from trident.states.control import Control, ControlRecord
 from trident.states.keys import encode_keys
 from trident.states.opaque import OpaqueMap
-from trident.states.values import OpaqueValue, Token
 
 KEYS = ["a", "b", "\0", "ключ", ""]
 amounts = st.one_of(

@@ -18,10 +18,10 @@ import pytest
 from tests.backends.held_writer import KEYS, VALUES
 from trident.backends.sqlite import SQLiteStore, opaque
 from trident.backends.sqlite_map import SQLiteMap
+from trident.states import OpaqueValue, Token
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import StateUnavailableError
 from trident.states.testing.checks import following
-from trident.states.values import OpaqueValue, Token
 
 ROOT = Path(__file__).parents[2]
 FIRST = ControlRecord("a1", Token(1, 0), 0, {})
@@ -103,7 +103,7 @@ def test_what_a_killed_writer_acknowledged_stays(tmp_path: Path) -> None:
     script = (
         "import os, signal\n"
         "from trident.backends.sqlite import SQLiteStore\n"
-        "from trident.states.values import OpaqueValue\n"
+        "from trident.states import OpaqueValue\n"
         f"store = SQLiteStore({str(tmp_path / 'counts.db')!r}, 'words').open()\n"
         "store.multiPut([b'k'], [OpaqueValue(1, 0, 5, None)])\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

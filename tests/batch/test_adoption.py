@@ -23,6 +23,7 @@ from trident.batch.states import GroupStates
 from trident.log.checkpoint import Checkpoint
 from trident.log.errors import AdoptionError, CheckpointInUseError, TakenOverError
 from trident.log.log import Log, MemoryLog
+from trident.states import OpaqueValue, Token, TransactionalValue
 from trident.states.control import ControlRecord
 from trident.states.errors import (
     CopiedLogError,
@@ -36,7 +37,6 @@ from trident.states.nontransactional import NonTransactionalMap
 from trident.states.opaque import OpaqueMap
 from trident.states.stored_map import StoredMap
 from trident.states.transactional import TransactionalMap
-from trident.states.values import OpaqueValue, Token, TransactionalValue
 from trident.testing import fail_at
 
 

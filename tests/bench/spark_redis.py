@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.bench.report import Figure, alternated, throughput
 from tests.bench.topologies import word_count
-from tests.bench.words import KEYS, WORDS, write_text
+from tests.bench.words import WORDS, write_text
 from tests.servers.redis import RedisServer
 from trident import native
 from trident.backends import redis
@@ -34,15 +34,13 @@ def figures(folder: Path) -> Iterator[Figure]:
         bench = _Bench(spark, folder, server)
         bench.ours(text)
         bench.by_hand(text)
-        ours, cached, hand = alternated(
+        ours, hand = alternated(
             _ROUNDS,
             lambda: bench.ours(text),
-            lambda: bench.ours(text, cache_size=KEYS),
             lambda: bench.by_hand(text),
         )
     spark.stop()
     yield throughput("Spark: four batches, Redis; by hand", WORDS, ours, hand, target=0.85)
-    yield throughput("Spark: the same, cached; by hand", WORDS, cached, hand, target=0.6)
 
 
 class _Bench:
@@ -54,10 +52,10 @@ class _Bench:
         self._server = server
         self._numbers = count()
 
-    def ours(self, text: Path, **options: Any) -> None:
+    def ours(self, text: Path) -> None:
         """Run the topology."""
         place, prefix = self._place()
-        state = redis.opaque(port=self._server.port, prefix=prefix, **options)
+        state = redis.opaque(port=self._server.port, prefix=prefix)
         with word_count(self._lines(text), "value", state, native(_SPLIT)).start(
             self._spark, place / "checkpoint", trigger="available"
         ) as run:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from typing import ClassVar
-from uuid import uuid4
 
 import pytest
 
 from tests.backends_table import BACKENDS, Backend
 from trident.states import CachedMap, IBackingMap, StateType
 from trident.states.backing_map import WrappedMap
-from trident.states.compared_cache import ConditionalCachedMap
 from trident.states.testing.suite import BackingMapConformance
 
 
@@ -54,21 +52,11 @@ class CachedConformance(BackendConformance):
         return CachedMap(inner, 100)
 
 
-class ComparedConformance(CachedConformance):
-    """The same under a cache whose entries the store compares with its own."""
-
-    def layers(self, inner: IBackingMap) -> IBackingMap:
-        return ConditionalCachedMap(inner, 100, uuid4())
-
-
 def suite(name: str, kind: type[BackendConformance], row: Backend) -> None:
-    able = row.abilities - (ConditionalCachedMap.hidden if kind is ComparedConformance else set())
-    globals()[name] = type(name, (kind,), {"backend": row, "abilities": able})
+    globals()[name] = type(name, (kind,), {"backend": row, "abilities": row.abilities})
 
 
 for row in BACKENDS:
     suite(f"Test{row.words}", BackendConformance, row)
     if row.cached:
         suite(f"TestCached{row.words}", CachedConformance, row)
-    if row.cached and row.compares:
-        suite(f"TestCompared{row.words}", ComparedConformance, row)

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from trident.states import Ability, CachedMap, CountedMap, IBackingMap, MemoryMap, MicroBatchMap
-from trident.states.backing_map import WrappedMap
-from trident.states.compared_cache import ConditionalCachedMap
+from trident.states import (
+    Ability,
+    CachedMap,
+    CountedMap,
+    IBackingMap,
+    MemoryMap,
+    MicroBatchMap,
+    WrappedMap,
+)
+from trident.states.kinds import PLAIN
+from trident.states.table.build import layered
+from trident.states.testing.check_map import MapChecks
+from trident.states.testing.checks import begun, record
 from trident.states.testing.stores import (
-    ComparedMap,
     EntryMap,
     FencedMap,
     PlainMap,
@@ -121,14 +131,6 @@ class TestCachedVersionedMap(CachedConformance):
     abilities = frozenset({Ability.VERSIONED})
 
 
-class TestConditionallyCachedMap(CachedConformance):
-    store = ComparedMap
-    abilities = frozenset({Ability.ENTRY})
-
-    def layers(self, inner: IBackingMap) -> IBackingMap:
-        return ConditionalCachedMap(inner, 100, next(_NUMBERS))
-
-
 class TestTinyCache(CachedConformance):
     abilities = FENCED
 
@@ -139,5 +141,62 @@ class TestTinyCache(CachedConformance):
 class TestAllLayers(CachedConformance):
     abilities = FENCED
 
+    def layers(self, inner: IBackingMap) -> IBackingMap:
+        return CountedMap(CachedMap(MicroBatchMap(inner, 3, 2), 50))
+
+
+class ThroughLayers(IBackingMap):
+    """A map whose two methods do what a state does in a batch: they go through all layers."""
+
+    def __init__(self, wrapped: IBackingMap) -> None:
+        self.wrapped = wrapped
+        own = record(1)
+        begun(wrapped, own)
+        self._table = layered(wrapped, PLAIN).writing
+        self._table.begin(own)
+
+    def multiGet(self, keys: Sequence[Any]) -> list[Any]:
+        return list(self._table.read(keys))
+
+    def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
+        assert not self._table.write(keys, values)
+
+
+class LayersConformance(MapChecks):
+    """What a state reads and writes through layers is what a map has to give and to take."""
+
+    shared = False
+    pickles = False
+
+    def layers(self, inner: IBackingMap) -> IBackingMap:
+        raise NotImplementedError
+
+    def make_map(self) -> IBackingMap:
+        return ThroughLayers(self.layers(FencedMap()))
+
+    def reopen(self, backing: IBackingMap) -> IBackingMap:
+        assert isinstance(backing, ThroughLayers)
+        store = backing.wrapped
+        while isinstance(store, WrappedMap):
+            store = store.inner
+        return ThroughLayers(self.layers(super().reopen(store)))
+
+
+class TestThroughACache(LayersConformance):
+    def layers(self, inner: IBackingMap) -> IBackingMap:
+        return CachedMap(inner, 100)
+
+
+class TestThroughATinyCache(LayersConformance):
+    def layers(self, inner: IBackingMap) -> IBackingMap:
+        return CachedMap(inner, 1)
+
+
+class TestThroughParts(LayersConformance):
+    def layers(self, inner: IBackingMap) -> IBackingMap:
+        return MicroBatchMap(inner, max_get=2, max_put=3)
+
+
+class TestThroughAllLayers(LayersConformance):
     def layers(self, inner: IBackingMap) -> IBackingMap:
         return CountedMap(CachedMap(MicroBatchMap(inner, 3, 2), 50))

@@ -28,7 +28,7 @@ class TestFencedMap(BackingMapConformance):
 
 
 class TestComparedMap(BackingMapConformance):
-    abilities = frozenset({Ability.FENCED, Ability.REMOVE, Ability.ENTRY})
+    abilities = frozenset({Ability.ENTRY})
 
     def make_map(self) -> IBackingMap:
         return ComparedMap()

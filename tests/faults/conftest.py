@@ -16,7 +16,7 @@ from tests.servers.memcached import MemcachedServer
 from tests.servers.process import ServerProcess
 from tests.servers.redis import RedisServer
 from trident.backends import hbase, memcached, redis
-from trident.states.stack import MapStateFactory
+from trident.states.factory import MapStateFactory
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,13 @@ class Kind:
     silent: str
 
 
-_REDIS = ("did it restart, or drop this client?", "It may be paused")
 KINDS = {
     "redis": Kind(
-        "redis", lambda host, port, prefix: redis.opaque(host, port, timeout=1.0), b"MULTI", *_REDIS
-    ),
-    "redis cached": Kind(
         "redis",
-        lambda host, port, prefix: redis.opaque(host, port, timeout=1.0, cache_size=1000),
-        b"local expects",
-        *_REDIS,
+        lambda host, port, prefix: redis.opaque(host, port, timeout=1.0),
+        b"MULTI",
+        "did it restart, or drop this client?",
+        "It may be paused",
     ),
     "memcached": Kind(
         "memcached",

@@ -15,7 +15,7 @@ from tests.faults.conftest import Store
 from tests.faults.word_count import WordCount, assert_told, at
 from trident.backends.urls import state_from_url
 from trident.states import OpaqueMap
-from trident.states.stack import MapStateFactory
+from trident.states.factory import MapStateFactory
 from trident.states.testing.misfortunes import UnluckyStore
 
 
@@ -48,18 +48,16 @@ def test_a_write_that_was_held_up_on_its_way_counts_nothing(
 
 
 SPREAD = {
-    "redis cluster": ("redis_cluster", ""),
-    "redis cluster cached": ("redis_cluster", "&cache=1000"),
-    "memcached nodes": ("memcached_servers", ""),
+    "redis cluster": "redis_cluster",
+    "memcached nodes": "memcached_servers",
 }
 
 
 @pytest.fixture(params=SPREAD)
 def spread(request: pytest.FixtureRequest) -> MapStateFactory:
     """A state on several servers."""
-    servers, options = SPREAD[request.param]
-    url = request.getfixturevalue(servers).url
-    factory: Any = state_from_url(f"{url}?prefix={uuid4().hex}{options}")
+    url = request.getfixturevalue(SPREAD[request.param]).url
+    factory: Any = state_from_url(f"{url}?prefix={uuid4().hex}")
     assert isinstance(factory, MapStateFactory)
     return factory
 
@@ -70,7 +68,7 @@ def test_a_writer_on_several_servers_that_was_held_back_counts_nothing(
 ) -> None:
     with closing(UnluckyStore(spread.store.open)) as store:
         name = spread.identity[-1]
-        factory = OpaqueMap.factory(store.open, name=name, cache_size=spread.cache_size)
+        factory = OpaqueMap.factory(store.open, name=name)
         words = WordCount(factory, tmp_path)
         with at("before write", 2, 0, store.hold), at(*late, store.release):
             assert words.run() == {2: 2}

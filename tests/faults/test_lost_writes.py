@@ -237,8 +237,7 @@ def test_a_redis_that_was_emptied_stops_the_run_and_the_next_start_but_no_new_ch
     redis_server: Rewindable, tmp_path: Path
 ) -> None:
     server = redis_server.server
-    # What its process has cached of the old words must not be believed either.
-    factory = redis.opaque(server.host, server.port, cache_size=1000)
+    factory = redis.opaque(server.host, server.port)
     words = WordCount(factory, tmp_path)
     with (
         at("after begin", 3, 0, lambda: server.cli("flushall")),

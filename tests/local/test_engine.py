@@ -9,8 +9,8 @@ import pytest
 from trident.builtin import Count, MapGet
 from trident.errors import FailedException
 from trident.spouts.fixed import FixedBatchSpout
+from trident.states.factory import MapStateFactory
 from trident.states.memory import MemoryMapState
-from trident.states.stack import MapStateFactory
 from trident.states.values import StateType
 from trident.topology import TridentTopology
 

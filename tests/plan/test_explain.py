@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.plan.declared import DECLARED
+from trident import Count, FixedBatchSpout
 from trident.topology import TridentTopology
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -32,6 +33,14 @@ def test_the_explanation_is_the_pinned_one(declare: Callable[[], TridentTopology
 
 def test_an_explanation_is_the_same_every_time() -> None:
     assert len({declare().explain() for declare in DECLARED for _ in range(5)}) == len(DECLARED)
+
+
+def test_a_cache_that_is_left_out_is_explained() -> None:
+    topology = TridentTopology()
+    words = topology.newStream("words", FixedBatchSpout("word string", 1, ("dog",)))
+    state = "redis://one/0?cache=9"
+    words.groupBy("word").persistentAggregate(state, Count(), "count")
+    assert "no cache, though cache_size is given: several processes write" in topology.explain()
 
 
 if __name__ == "__main__":

@@ -14,9 +14,11 @@ from trident.states import (
     read_committed,
 )
 from trident.states.control import Check
-from trident.states.opaque import OpaqueRules
-from trident.states.resolution import Cut
-from trident.states.testing.stores import ComparedMap, EntryMap, FencedMap, VersionedMap
+from trident.states.cut import Cut
+from trident.states.kinds.opaque import OpaqueEntries, OpaqueKind
+from trident.states.table.cache import CachedTable
+from trident.states.table.table import Table
+from trident.states.testing.stores import EntryMap, FencedMap, VersionedMap
 
 
 class UnfencedMap(FencedMap):
@@ -37,16 +39,6 @@ class UnconditionalEntryMap(EntryMap):
         return [True] * len(keys)
 
 
-class UncomparedMap(ComparedMap):
-    """Writes whatever the entry has become, and lets caches believe what they kept."""
-
-    def multiPutVersioned(
-        self, keys: Sequence[bytes], values: Sequence[bytes], versions: Sequence[bytes | None]
-    ) -> list[bool]:
-        self.multiPut(keys, values)
-        return [True] * len(keys)
-
-
 class LastWriteMap(VersionedMap):
     """Shows the last write, not the highest version."""
 
@@ -54,38 +46,35 @@ class LastWriteMap(VersionedMap):
         self.multiPut(keys, values)
 
 
-class RulesWithoutAttempts(OpaqueRules):
+class KindWithoutAttempts(OpaqueKind):
     """What another txid wrote counts, whichever attempt it was."""
 
-    def read(self, stored: Sequence[Any], record: ControlRecord) -> list[Any]:
-        return super().read([_first_attempt(entry) for entry in stored], _plain(record))
-
-    def at_cut(self, stored: Sequence[Any], cut: Cut) -> list[Any]:
-        return super().at_cut(
-            [_first_attempt(entry) for entry in stored], cut._replace(exceptions={})
+    def read(self, entries: Sequence[Any], cut: Cut) -> list[Any]:
+        return super().read(
+            [_first_attempt(entry) for entry in entries], cut._replace(exceptions={})
         )
 
 
 class MapWithoutAttempts(OpaqueMap):
-    rules = RulesWithoutAttempts()
+    kept_as = KindWithoutAttempts()
 
 
-class RulesWithoutPrev(OpaqueRules):
+class KindWithoutPrev(OpaqueKind):
     """Keeps as prev what an entry held, not what was committed."""
 
-    def read(self, stored: Sequence[Any], record: ControlRecord) -> list[Any]:
-        self.held = [entry and entry.curr for entry in stored]
-        return super().read(stored, record)
+    def read(self, entries: Sequence[Any], cut: Cut) -> list[Any]:
+        self.held = [entry and entry.curr for entry in entries]
+        return super().read(entries, cut)
 
     def write(
         self, values: Sequence[Any], befores: Sequence[Any], record: ControlRecord
-    ) -> list[Any]:
+    ) -> OpaqueEntries:
         held = self.held if len(self.held) == len(values) else befores
         return super().write(values, held, record)
 
 
 class MapWithoutPrev(OpaqueMap):
-    rules = RulesWithoutPrev()
+    kept_as = KindWithoutPrev()
 
 
 class UncomparedControl(Control):
@@ -112,12 +101,17 @@ class CarelessControl(Control):
         return self._backing.putControl(record.announced().encode(), self._backing.getControl())
 
 
-class CacheFirst(CachedMap):
+class CacheFirstTable(CachedTable):
     """Caches, then writes, and keeps what could not be written."""
 
-    def multiPutFenced(self, keys: Sequence[Any], values: Sequence[Any], fence: bytes) -> bool:
-        self._keep(keys, values)
-        return self.inner.multiPutFenced(keys, values, fence)
+    def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
+        self._cache.keep(keys, entries)
+        return self._below.write(keys, entries)
+
+
+class CacheFirst(CachedMap):
+    def over(self, below: Table) -> CacheFirstTable:
+        return CacheFirstTable(below, self._cache)
 
 
 def each_by_itself(states: Sequence[tuple[str, Any]], query: Callable[[list[Any]], Any]) -> Any:
@@ -128,7 +122,3 @@ def each_by_itself(states: Sequence[tuple[str, Any]], query: Callable[[list[Any]
 
 def _first_attempt(entry: OpaqueValue | None) -> OpaqueValue | None:
     return entry and entry._replace(attempt=0)
-
-
-def _plain(record: ControlRecord) -> ControlRecord:
-    return ControlRecord(record.lineage, record.token, record.committed)

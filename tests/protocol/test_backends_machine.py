@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import cycle
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -13,9 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.backends_table import BACKENDS, Backend
 from tests.protocol import broken
 from trident.states import IBackingMap, StateError, TransactionalMap
-from trident.states.compared_cache import ConditionalCachedMap
 from trident.states.testing.backend_machine import BackendMachine
-from trident.states.testing.machine import Attempt
 from trident.states.testing.stores import FencedMap
 
 SETTINGS = settings(
@@ -35,20 +31,7 @@ class TableMachine(BackendMachine):
     url: str
 
     def make_map(self) -> IBackingMap:
-        return self.backend.open(self.url, self.state.rules.kind)
-
-
-class TasksWithCaches(TableMachine):
-    """Tasks run in two processes, each of which believes what it knew."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        one, other = uuid4(), uuid4()
-        self.processes = cycle((one, one, other))  # each has both states at times
-
-    def backing(self, attempt: Attempt, state: int) -> IBackingMap:
-        place = next(self.processes), state
-        return ConditionalCachedMap(self.open_map(self.servers[state]), 2, place)
+        return self.backend.open(self.url, self.state.kept_as.type)
 
 
 def run(
@@ -72,11 +55,6 @@ def test_transactional_states_do(row: Backend, request: pytest.FixtureRequest) -
 @pytest.mark.parametrize("row", CACHED, ids=lambda row: row.name)
 def test_states_under_a_cache_do(row: Backend, request: pytest.FixtureRequest) -> None:
     run(TableMachine, row, request, cache_size=2)
-
-
-@pytest.mark.parametrize("row", [row for row in CACHED if row.compares], ids=lambda row: row.name)
-def test_tasks_that_believe_caches_do(row: Backend, request: pytest.FixtureRequest) -> None:
-    run(TasksWithCaches, row, request)
 
 
 def test_a_backend_that_ignores_the_fence_shows() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import cycle
 from typing import Any
 
 import pytest
@@ -10,9 +9,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.protocol import broken
-from trident.states import IBackingMap, StateError, TransactionalMap
-from trident.states.compared_cache import ConditionalCachedMap
-from trident.states.testing.machine import Attempt, StatesMachine
+from trident.states import StateError, TransactionalMap
+from trident.states.testing.machine import StatesMachine
 from trident.states.testing.stores import (
     ComparedMap,
     EntryMap,
@@ -54,23 +52,10 @@ class FencedCached(Fenced):
     cache_size = 2
 
 
-class TasksWithCaches(Fenced):
-    """Tasks run in two processes, each of which keeps what it knew."""
+class Compared(Entry):
+    """The version of an entry is its value."""
 
     store = ComparedMap
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.turns = cycle("aab")  # each has both states at times
-
-    def backing(self, attempt: Attempt, state: int) -> IBackingMap:
-        server = self.servers[state]
-        place = (server.number, next(self.turns))
-        return ConditionalCachedMap(self.store(server), self.cache_size or 9, place)
-
-
-class TasksWithTinyCaches(TasksWithCaches):
-    cache_size = 1
 
 
 class VersionedCached(Versioned):
@@ -89,10 +74,6 @@ class TransactionalCached(FencedCached):
     state = TransactionalMap
 
 
-class TransactionalTasksWithCaches(TasksWithCaches):
-    state = TransactionalMap
-
-
 @pytest.mark.parametrize(
     "machine",
     [
@@ -105,9 +86,7 @@ class TransactionalTasksWithCaches(TasksWithCaches):
         TransactionalFenced,
         TransactionalEntry,
         TransactionalCached,
-        TasksWithCaches,
-        TasksWithTinyCaches,
-        TransactionalTasksWithCaches,
+        Compared,
     ],
 )
 def test_states_hold_what_was_committed(machine: type[StatesMachine]) -> None:
@@ -117,7 +96,6 @@ def test_states_hold_what_was_committed(machine: type[StatesMachine]) -> None:
 BROKEN: dict[str, tuple[type[StatesMachine], dict[str, Any]]] = {
     "the fence": (Fenced, {"store": broken.UnfencedMap}),
     "writes conditional on the entry": (Entry, {"store": broken.UnconditionalEntryMap}),
-    "cached entries are compared": (TasksWithCaches, {"store": broken.UncomparedMap}),
     "the highest version wins": (Versioned, {"store": broken.LastWriteMap}),
     "attempts": (Fenced, {"state": broken.MapWithoutAttempts}),
     "prev is committed": (Fenced, {"state": broken.MapWithoutPrev}),

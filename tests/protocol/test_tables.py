@@ -16,11 +16,12 @@ from trident.states import (
     Token,
     TransactionalMap,
 )
-from trident.states.resolution import in_batch
+from trident.states.cut import BatchMovedOn, Cut
+from trident.states.kinds import OPAQUE
 from trident.states.stored_map import StoredMap
 from trident.states.testing.stores import EntryMap, FencedMap, PlainMap, Server, VersionedMap
 
-BEGUN = ControlRecord("log", Token(9, 1), 8, {7: 1})
+BEFORE = Cut.before(ControlRecord("log", Token(9, 1), 8, {7: 1}))
 
 
 class Append(PutUpdater):
@@ -66,28 +67,28 @@ def value(backing: IBackingMap) -> object:
 
 
 def test_absent_is_none() -> None:
-    assert in_batch([None], BEGUN) == [None]
+    assert OPAQUE.read([None], BEFORE) == [None]
 
 
 @pytest.mark.parametrize("token", [(9, 2), (10, 0)])
 def test_a_later_token_means_that_we_were_overtaken(token: tuple[int, int]) -> None:
-    with pytest.raises(StaleBatchError):
-        in_batch([OpaqueValue(*token, "curr", "prev")], BEGUN)
+    with pytest.raises(BatchMovedOn):
+        OPAQUE.read([OpaqueValue(*token, "curr", "prev")], BEFORE)
 
 
 @pytest.mark.parametrize("attempt", [0, 1])
 def test_an_attempt_of_this_batch_means_prev(attempt: int) -> None:
-    assert in_batch([OpaqueValue(9, attempt, "curr", "prev")], BEGUN) == ["prev"]
+    assert OPAQUE.read([OpaqueValue(9, attempt, "curr", "prev")], BEFORE) == ["prev"]
 
 
 @pytest.mark.parametrize("token", [(8, 0), (7, 1), (1, 0)])
 def test_a_committed_attempt_means_curr(token: tuple[int, int]) -> None:
-    assert in_batch([OpaqueValue(*token, "curr", "prev")], BEGUN) == ["curr"]
+    assert OPAQUE.read([OpaqueValue(*token, "curr", "prev")], BEFORE) == ["curr"]
 
 
 @pytest.mark.parametrize("token", [(8, 1), (7, 0), (7, 2), (1, 1)])
 def test_a_failed_attempt_means_prev(token: tuple[int, int]) -> None:
-    assert in_batch([OpaqueValue(*token, "curr", "prev")], BEGUN) == ["prev"]
+    assert OPAQUE.read([OpaqueValue(*token, "curr", "prev")], BEFORE) == ["prev"]
 
 
 # What each ability is worth: a task of a failed attempt writes when the next batch has committed.

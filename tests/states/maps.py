@@ -14,7 +14,8 @@ from trident.states import (
     OpaqueValue,
     Token,
 )
-from trident.states.resolution import in_batch
+from trident.states.cut import Cut
+from trident.states.kinds import OPAQUE
 
 
 class DictMap(IBackingMap):
@@ -100,7 +101,7 @@ class AddingMap(FencedMap):
     ) -> bool:
         if self.getControl() != record.encode():
             return False
-        befores = in_batch(self.multiGet(keys), record)
+        befores = OPAQUE.read(self.multiGet(keys), Cut.before(record))
         for key, before, amount in zip(keys, befores, amounts, strict=True):
             self.stored[key] = OpaqueValue(*token, (before or 0) + amount, before)
         return True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Iterator
-from functools import partial
 
 import pytest
 
@@ -47,14 +46,16 @@ from trident.states import (
     Token,
     TransactionalMap,
     ValueUpdater,
+    WrappedMap,
     decode_key,
+    encode_key,
     encode_keys,
 )
-from trident.states.backing_map import layers
-from trident.states.compared_cache import ConditionalCachedMap
 from trident.states.control import ControlRecord
-from trident.states.stack import OpenedStore
-from trident.states.testing.stores import ComparedMap, Server
+from trident.states.factory import OpenedStore
+from trident.states.table.layered import layers
+from trident.states.testing.stores import FencedMap as ServedMap
+from trident.states.testing.stores import Server
 
 EVERY_STORE = pytest.mark.parametrize("store", STORES)
 
@@ -153,7 +154,7 @@ def test_after_a_failed_flush_nothing_is_pending(store: type[DictMap]) -> None:
     put(state, 1, a=1)
     state.beginCommit(2)
     state.multiPut([("a",)], [2])
-    state._begun("test")._path.begin(ControlRecord("other", Token(2, 0)))
+    state._begun("test")._table.begin(ControlRecord("other", Token(2, 0)))
     with pytest.raises(StaleBatchError):
         state.commit(2)
     assert get(state, "a") == [1]
@@ -387,13 +388,23 @@ def test_keys_may_be_exchanged_as_fields() -> None:
 
 
 def test_a_state_keeps_a_single_value_beside_its_keys() -> None:
-    state = SnapshottableMap(OpaqueMap(DictMap()))
+    state = OpaqueMap(DictMap())
     state.beginCommit(1)
     assert state.update(CombinerValueUpdater(Count(), 5)) == 5
     state.multiPut([("a",)], [1])
     state.commit(1)
     assert state.get() == 5
-    assert get(state, "a") == [1]
+    assert get(state, "a", "$GLOBAL$") == [1, 5]
+
+
+def test_the_single_value_may_have_another_key() -> None:
+    state = OpaqueMap(DictMap())
+    assert SnapshottableMap(state, ("total", 1)) is state
+    state.beginCommit(1)
+    state.set(5)
+    state.commit(1)
+    assert state.multiGet([("total", 1), ("$GLOBAL$",)]) == [5, None]
+    assert isinstance(state, SnapshottableMap)
 
 
 def test_factories_pickle_and_share_a_memory_by_id() -> None:
@@ -432,104 +443,90 @@ def test_a_bounded_memory_forgets_the_keys_used_longest_ago() -> None:
     assert get(state, "a", "b", "c") == [None, 2, 3]
 
 
-def test_only_a_state_that_one_process_writes_is_cached() -> None:
-    def kinds(hosted: str, make: type[IBackingMap] = DictMap) -> set[type]:
+def test_only_a_state_that_one_process_writes_under_the_fence_is_cached() -> None:
+    def kinds(hosted: str, make: type[DictMap] = FencedMap) -> set[type]:
         factory = MapStateFactory(OpenedStore(make, hosted), cache_size=9, max_put=3)  # type: ignore[arg-type]
-        return set(map(type, layers(factory.makeMap().backing)))
+        wrapping, store = layers(factory.makeMap().backing)
+        return {*map(type, wrapping), type(store)}
 
-    assert kinds("driver") == {CountedMap, CachedMap, MicroBatchMap, DictMap}
-    assert kinds("executor") == {CountedMap, MicroBatchMap, DictMap}
-    conditional = {CountedMap, ConditionalCachedMap, MicroBatchMap, ComparedMap}
-    assert kinds("executor", ComparedMap) == conditional
-
-
-def test_tasks_of_one_process_share_a_cache_of_compared_entries() -> None:
-    store = OpenedStore(partial(ComparedMap, Server()), name="shared")
-    factory = MapStateFactory(store, cache_size=9)
-    put(factory.makeState(), 1, a=1)
-    put(factory.makeState(), 2, a=2)
-    later = factory.makeMap()
-    put(later, 3, a=3)
-    [cache] = [layer for layer in layers(later.backing) if isinstance(layer, CachedMap)]
-    assert (cache.hits, cache.misses) == (1, 0)
+    assert kinds("driver") == {CountedMap, CachedMap, MicroBatchMap, FencedMap}
+    assert kinds("driver", DictMap) == {CountedMap, MicroBatchMap, DictMap}
+    assert kinds("executor") == {CountedMap, MicroBatchMap, FencedMap}
 
 
-class Processes:
-    """Processes that update one state by turns, each with what it has cached."""
-
-    def __init__(self, kind: type[OpaqueMap]) -> None:
-        self.kind = kind
-        self.server = Server()
-        self.committed = 0
-
-    def open(self, process: str) -> OpaqueMap:
-        place = (self.server.number, process)
-        return self.kind(ConditionalCachedMap(ComparedMap(self.server), 9, place))
-
-    def batch(self, process: str, lineage: str = "a1") -> OpaqueMap:
-        """Begin the next batch of a log in a process; the state commits it as that."""
-        record = ControlRecord(lineage, Token(self.committed + 1, 0), self.committed)
-        state = self.open(process)
-        state.control.begin(record)
-        state.beginCommit(record)
-        return state
-
-    def commit(self, state: OpaqueMap) -> None:
-        self.committed += 1
-        state.commit(self.committed)
-        record = state.control.read()
-        assert record is not None
-        state.control.announce(record)
+@pytest.mark.parametrize("store", [DictMap, EntryMap, VersionedMap])
+def test_a_cache_over_a_store_without_the_fence_keeps_nothing(store: type[DictMap]) -> None:
+    cache = CachedMap(store(), 9)
+    state = OpaqueMap(cache)
+    for txid in (1, 2):
+        put(state, txid, a=txid)
+    assert (cache.hits, cache.misses) == (0, 0)
 
 
-EVERY_KIND = pytest.mark.parametrize("kind", [OpaqueMap, TransactionalMap, NonTransactionalMap])
+def test_a_layer_below_another_wrapper_is_refused() -> None:
+    with pytest.raises(StateError, match="CachedMap lies below another wrapper of the map"):
+        OpaqueMap(WrappedMap(CachedMap(FencedMap(), 9)))
 
 
-@EVERY_KIND
-def test_a_task_with_an_old_cache_computes_again(kind: type[OpaqueMap]) -> None:
-    processes = Processes(kind)
-    for process in "aabbaab":
-        state = processes.batch(process)
-        state.multiFold([b"k"], [1], Count())
-        processes.commit(state)
-    assert get(processes.open("c"), "k") == [7]
+def test_entries_that_were_refused_in_one_part_of_a_call_are_computed_again() -> None:
+    shared = EntryMap()
+    state = NonTransactionalMap(MicroBatchMap(shared, max_get=1, max_put=2))
+    state.beginCommit(1)
+    state.multiCombine([b"a", b"b", b"c"], [1, 2, 3], Count())
+    shared.stored |= {b"b": b"100", b"c": b"200"}
+    state.commit(1)
+    assert get(state, "a", "b", "c") == [1, 102, 203]
 
 
-@EVERY_KIND
-def test_what_an_updater_reads_and_puts_is_no_old_cache_s(kind: type[OpaqueMap]) -> None:
-    processes = Processes(kind)
-    for process in "aabbaab":
-        state = processes.batch(process)
-        [value] = get(state, "k")
-        state.multiPut([("k",), ("copy",)], [(value or 0) + 1, value])
-        processes.commit(state)
-    assert get(processes.open("c"), "k", "copy") == [7, 6]
+@pytest.mark.parametrize("layer", [CountedMap, MicroBatchMap])
+def test_keys_as_fields_pass_a_refusing_store_and_layers(layer: type[IBackingMap]) -> None:
+    class ConditionalFieldsMap(EntryMap):
+        codec = None
+
+    shared = ConditionalFieldsMap()
+    state = NonTransactionalMap(layer(shared))  # type: ignore[call-arg]
+    state.beginCommit(1)
+    state.multiCombine([encode_key((True,)), encode_key((2,))], [1, 2], Count())
+    shared.stored[(2,)] = 100
+    state.commit(1)
+    assert state.multiGet([(True,), (2,)]) == [1, 102]
 
 
-@EVERY_KIND
-def test_new_values_that_are_handed_out_are_no_old_cache_s(kind: type[OpaqueMap]) -> None:
-    processes = Processes(kind)
-    handed = []
-    for process in "aabbaab":
-        state = processes.batch(process)
-        state.multiFold([b"folded"], [1], Count())
-        handed += state.multiCombine([b"k"], [1], Count()) + get(state, "folded")
-        processes.commit(state)
-    assert handed == [count for txid in range(1, 8) for count in (txid, txid)]
-    assert get(processes.open("c"), "k", "folded") == [7, 7]
+def test_a_key_that_a_batch_looked_up_is_compared_with_what_its_update_read() -> None:
+    shared = EntryMap()
+    state = NonTransactionalMap(shared)
+    state.beginCommit(1)
+    state.multiCombine([b"a"], [1], Count())
+    shared.stored[b"a"] = b"100"
+    assert get(state, "a", "b") == [1, None]
+    state.commit(1)
+    assert get(state, "a") == [101]
 
 
-@EVERY_KIND
+def test_a_cache_that_is_left_out_says_why() -> None:
+    redis_cached = redis.opaque(cache_size=9)
+    assert "several processes write the state" in (redis_cached.cache_left_out or "")
+    assert redis.opaque().cache_left_out is None
+    plain = MapStateFactory(OpenedStore(DictMap, "driver"), cache_size=9)
+    assert "DictMap can't refuse a late write" in (plain.cache_left_out or "")
+    assert sqlite.opaque("a.db", cache_size=9).cache_left_out is None
+
+
+@pytest.mark.parametrize("kind", [OpaqueMap, TransactionalMap, NonTransactionalMap])
 def test_a_cache_forgets_the_log_before(kind: type[OpaqueMap]) -> None:
-    processes = Processes(kind)
+    server = Server()
+    caches = {process: CachedMap(ServedMap(server), 9) for process in "ab"}
     for lineage, turns in (("a1", "bbb"), ("b2", "ab")):
-        processes.server.entries.clear()
-        processes.committed = 0
-        for process in turns:
-            state = processes.batch(process, lineage)
+        server.entries.clear()
+        for committed, process in enumerate(turns):
+            record = ControlRecord(lineage, Token(committed + 1, 0), committed)
+            state = kind(caches[process])
+            state.control.begin(record)
+            state.beginCommit(record)
             state.multiFold([b"k"], [1], Count())
-            processes.commit(state)
-    assert get(processes.open("c"), "k") == [2]
+            state.commit(record)
+            state.control.announce(record)
+    assert get(kind(ServedMap(server)), "k") == [2]
 
 
 def test_a_factory_over_ones_own_map_takes_every_option() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.states.maps import STORES, Count, DictMap
+from tests.states.maps import STORES, Count, DictMap, FencedMap
 from trident.states import (
     CachedMap,
     CombinerValueUpdater,
+    ControlRecord,
     FailedException,
+    IBackingMap,
     MapState,
     MemoryMapState,
     MicroBatchMap,
@@ -19,6 +21,9 @@ from trident.states import (
     TransactionalMap,
     WrappedMap,
 )
+from trident.states.kinds import PLAIN
+from trident.states.table.build import layered
+from trident.states.table.table import Table
 
 EVERY_STORE = pytest.mark.parametrize("store", STORES)
 
@@ -229,25 +234,35 @@ class Watched(WrappedMap):
         self.inner.multiPut(keys, values)
 
 
+def begun(backing: IBackingMap) -> Table:
+    """The table of a state over a map, in the middle of a batch."""
+    record = ControlRecord("log", Token(2, 0), 1)
+    assert backing.putControl(record.encode(), None)
+    table = layered(backing, PLAIN).writing
+    table.begin(record)
+    return table
+
+
 def test_s19_a_cache_answers_for_the_keys_used_last_and_for_absent_ones() -> None:
-    store = DictMap()
+    store = FencedMap()
     watched = Watched(store)
     cache = CachedMap(watched, 2)
-    assert cache.multiGet([b"a", b"b"]) == [None, None]
+    table = begun(cache)
+    assert table.read([b"a", b"b"]) == [None, None]
     store.stored[b"a"] = b"7"
-    assert cache.multiGet([b"a"]) == [None]
-    cache.multiPut([b"c"], [b"1"])
-    assert cache.multiGet([b"a", b"b", b"c"]) == [None, None, b"1"]
+    assert table.read([b"a"]) == [None]
+    assert not table.write([b"c"], [b"1"])
+    assert table.read([b"a", b"b", b"c"]) == [None, None, b"1"]
     assert watched.asked == [[b"a", b"b"], [b"b"]]
     assert (cache.hits, cache.misses) == (3, 3)
 
 
 def test_s20_large_calls_are_split_in_order() -> None:
     watched = Watched(DictMap())
-    split = MicroBatchMap(watched, max_get=3, max_put=2)
+    table = begun(MicroBatchMap(watched, max_get=3, max_put=2))
     keys = [b"%d" % n for n in range(7)]
-    split.multiPut(keys, keys)
-    assert split.multiGet(keys) == keys
+    assert not table.write(keys, keys)
+    assert table.read(keys) == keys
     assert watched.put == [2, 2, 2, 1]
     assert [len(asked) for asked in watched.asked] == [3, 3, 1]
 
@@ -268,7 +283,7 @@ def test_s21_memory_lists_what_has_a_value() -> None:
 
 @pytest.mark.parametrize("kind", [OpaqueMap, TransactionalMap])
 def test_s23_a_failed_write_is_not_believed(kind: type[OpaqueMap]) -> None:
-    store = DictMap(fail_puts=1)
+    store = FencedMap(fail_puts=1)
     state = kind(CachedMap(store, 10))
     state.beginCommit(1)
     assert add(state, "a", 5) == 5

@@ -34,8 +34,8 @@ from trident import (
     TridentTopology,
 )
 from trident.operations import Filter, MapFunction
+from trident.states.factory import MapStateFactory
 from trident.states.memory import MemoryMapState
-from trident.states.stack import MapStateFactory
 from trident.stream import Stream
 
 Row = tuple[Any, ...]

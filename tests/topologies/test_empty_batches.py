@@ -21,8 +21,8 @@ from trident.callables import native
 from trident.fields import Fields
 from trident.operations import StateUpdater, TridentCollector
 from trident.spouts.feeder import FeederBatchSpout
+from trident.states.factory import MapStateFactory
 from trident.states.memory import MemoryMapState
-from trident.states.stack import MapStateFactory
 from trident.stream import Stream
 from trident.topology import TridentTopology
 from trident.tuples import TridentTuple, tuple_type

@@ -13,8 +13,8 @@ from trident.kernels.block import NOTHING, Block
 from trident.plan.describe import describe as describe_step
 from trident.plan.nodes import Node
 from trident.states.control import ControlRecord
+from trident.states.cut import BatchMovedOn
 from trident.states.errors import FailedException, SerializationError, StateError
-from trident.states.resolution import BatchMovedOn
 
 # The runner decides on failed attempts and on what states say, a reader on when to begin again.
 _PASSING = (FailedException, StateError, BatchMovedOn, OperationError)

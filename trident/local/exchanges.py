@@ -27,7 +27,7 @@ def dealt(block: Block, count: int) -> Partitions:
 
 
 def merged(streams: Sequence[Partitions], count: int) -> Partitions:
-    """The partitions of all streams, or all their tuples dealt to another number of them."""
+    """The partitions of several streams side by side; dealt anew where another count is due."""
     partitions = [block for stream in streams for block in stream]
     return partitions if len(partitions) == count else dealt(joined(partitions), count)
 

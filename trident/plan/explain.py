@@ -119,6 +119,8 @@ def _notes(plan: Plan, node: Node, in_batch: bool) -> Iterator[str]:
         yield _note(_reads(node, in_batch))
     if isinstance(node, StateUpdateNode):
         yield _note(state_line(node.state))
+        if reason := node.state.factory.cache_left_out:
+            yield _note(f"no cache, though cache_size is given: {reason}")
         found = guarantee(plan, node)
         yield _note(f"{found.level}: {found.why}")
         if found.advice:

@@ -110,7 +110,8 @@ def check_made(query: StateQueryNode) -> None:
         return
     made = factory.makeState({}, None, 0, 1)
     try:
-        if not hasattr(made, asked):
+        # Every map state can be asked for its tuples, but not every store lists them.
+        if not hasattr(made, asked) or (asked == "getTuples" and not getattr(made, "lists", True)):
             function = operation_name(query.function)
             what = f"start: at {query.origin}, {function} needs a state with {asked}(), "
             found = f"found {type(made).__name__}"

@@ -96,9 +96,9 @@ class UpdateKernel:
 
     def _new_values(self, made: Block, task: Task) -> Iterator[pa.RecordBatch]:
         # Where no field is needed the tuples still count.
-        block = made.added({STATUS: [None] * made.length})
+        rows = made.added({STATUS: [None] * made.length})
         makers = dict.fromkeys(self.schema.names, self.update.place)
-        yield from record_batches(block, self.schema, makers, task)
+        yield from record_batches(rows, self.schema, makers, task)
 
 
 def updated(update: Update, state: State, block: Block, task: Task) -> Block:

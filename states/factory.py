@@ -1,4 +1,4 @@
-"""The factory of map states, and the only place that stacks their layers."""
+"""The factory of map states, and what it needs of a store."""
 
 from __future__ import annotations
 
@@ -7,24 +7,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Protocol, Self, get_args
 
-from trident.states.backing_map import Ability, IBackingMap, abilities
-from trident.states.cached import CachedMap
-from trident.states.compared_cache import ConditionalCachedMap
-from trident.states.counted import CountedMap
+from trident.states.backing_map import Ability, IBackingMap, abilities, abilities_of
 from trident.states.map_state import Key
-from trident.states.microbatch import MicroBatchMap
 from trident.states.nontransactional import NonTransactionalMap
 from trident.states.opaque import OpaqueMap
 from trident.states.serializers import JSONSerializer, Serializer
-from trident.states.snapshottable import GLOBAL_KEY, SnapshottableMap, TupleCollectionMap
+from trident.states.snapshottable import GLOBAL_KEY, SnapshottableMap
 from trident.states.state import StateFactory
 from trident.states.stored_map import StoredMap
 from trident.states.storm import StormMap
+from trident.states.table.cache import CachedMap
+from trident.states.table.counted import CountedMap
+from trident.states.table.split import MicroBatchMap
 from trident.states.transactional import TransactionalMap
 from trident.states.values import StateType
 
 _MAPS: Mapping[StateType, type[StoredMap]] = {
-    kind.rules.kind: kind for kind in (OpaqueMap, TransactionalMap, NonTransactionalMap)
+    kind.kept_as.type: kind for kind in (OpaqueMap, TransactionalMap, NonTransactionalMap)
 }
 
 WrittenBy = Literal["trident", "storm"]
@@ -121,11 +120,9 @@ class MapStateFactory(StateFactory):
     serializer : Serializer
         Makes bytes of values, for stores that exchange bytes.
     cache_size : int
-        How many entries to keep in memory, in each process that updates the state. Used where
-        that is one process (``store.hosted == "driver"``), and where the store can make a write
-        conditional on the very entry (Redis): elsewhere a partition may move to another process
-        and back, and its entries here would be old. There it feeds combiners whose new values
-        nobody takes, and no other updates.
+        How many entries to keep in memory, where one process updates the state
+        (``store.hosted == "driver"``) and the store refuses late writes. Elsewhere there is no
+        cache (see `cache_left_out`): its entries could be old.
     max_get, max_put : int
         How many keys to read and write at once; 0 leaves it to the store.
     snapshot_key : sequence or None
@@ -209,6 +206,23 @@ class MapStateFactory(StateFactory):
         return getattr(self.store, "map_type", None)
 
     @property
+    def cache_left_out(self) -> str | None:  # type: ignore[override]
+        """Why `cache_size` is of no effect; None where it is, or was not asked for."""
+        if not self.cache_size:
+            return None
+        if self.hosted != "driver":
+            return (
+                "several processes write the state, and each would keep entries that others have "
+                "replaced"
+            )
+        if self.map_type is not None and Ability.FENCED not in abilities_of(self.map_type):
+            return (
+                f"{self.map_type.__name__} can't refuse a late write, which would replace what is "
+                "kept"
+            )
+        return None
+
+    @property
     def opens(self) -> Callable[[], IBackingMap]:
         """What opens the store's map: the user's own callable, where there is one."""
         return self.store.make if isinstance(self.store, OpenedStore) else self.store.open
@@ -237,25 +251,24 @@ class MapStateFactory(StateFactory):
         numPartitions: int = 1,
     ) -> SnapshottableMap:
         """Open the store and return the state, for the calling process."""
-        inner = self.makeMap()
-        lists = Ability.LIST in abilities(inner.backing)
         stores_key: Key = getattr(self.store, "snapshot_key", GLOBAL_KEY)
-        key = stores_key if self.snapshot_key is None else self.snapshot_key
-        return (TupleCollectionMap if lists else SnapshottableMap)(inner, key)
+        state = self.makeMap()
+        state.key = stores_key if self.snapshot_key is None else self.snapshot_key
+        return state
 
     def makeMap(self) -> StoredMap:
-        """Open the store and return the bare map state over its layers."""
+        """Return the same, with its single value where trident has it by default."""
+        backing = self.open()
+        if self.written_by == "storm":
+            return StormMap(self.kind, backing, self.serializer)
+        return _MAPS[self.kind](backing, self.serializer)
+
+    def open(self) -> IBackingMap:
+        """Open the store and return its map, in the layers that were asked for."""
         backing = self.store.open()
         if self.max_get or self.max_put:
             backing = MicroBatchMap(backing, self.max_get, self.max_put)
-        if self.written_by == "storm":
-            return StormMap(self.kind, backing, self.serializer)
-        return _MAPS[self.kind](CountedMap(self._cached(backing)), self.serializer)
-
-    def _cached(self, backing: IBackingMap) -> IBackingMap:
-        if self.cache_size and self.hosted == "driver":
-            return CachedMap(backing, self.cache_size)
-        if self.cache_size and backing.versions_are_values:
-            place = (self.identity, self.cache_size)
-            return ConditionalCachedMap(backing, self.cache_size, place)
-        return backing
+        fenced = Ability.FENCED in abilities(backing)
+        if self.cache_size and self.hosted == "driver" and fenced:
+            backing = CachedMap(backing, self.cache_size)
+        return CountedMap(backing)

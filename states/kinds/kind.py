@@ -1,0 +1,71 @@
+"""What the kinds of map state differ in."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from trident.states.control import ControlRecord
+from trident.states.cut import Cut
+from trident.states.values import StateType
+
+if TYPE_CHECKING:
+    from trident.states.serializers import Serializer
+
+
+class Kind(ABC):
+    """How one kind keeps its values. An entry is what is stored of a key, None where it is absent.
+
+    Attributes
+    ----------
+    type : StateType
+        What users call it.
+    columns : tuple of str
+        The names of an entry's parts.
+    tokens : int
+        How many of them, the first ones, are integers that tell who wrote the entry.
+    """
+
+    type: ClassVar[StateType]
+    columns: ClassVar[tuple[str, ...]]
+    tokens: ClassVar[int]
+
+    @abstractmethod
+    def read(self, entries: Sequence[Any], cut: Cut) -> list[Any]:
+        """Return the values that `entries` had at the cut.
+
+        Raises BatchMovedOn where an entry was written beyond the cut's horizon.
+        """
+
+    def applied(
+        self, keys: Sequence[bytes], entries: Sequence[Any], record: ControlRecord
+    ) -> Iterable[bytes]:
+        """Return those of `keys` that already hold what this batch makes of them."""
+        return ()
+
+    @abstractmethod
+    def write(
+        self, values: Sequence[Any], befores: Sequence[Any], record: ControlRecord
+    ) -> Sequence[Any]:
+        """Return the entries for new `values` of keys that :meth:`read` gave `befores` for."""
+
+    @abstractmethod
+    def is_dead(self, entry: Any, record: ControlRecord) -> bool:
+        """Return whether `entry` says for good that its key is absent, so that it may go."""
+
+    @abstractmethod
+    def parts(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        """Return `entries`, none of which is None, as columns."""
+
+    @abstractmethod
+    def of_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Return the entries whose parts are `rows`; a row of nulls is an absent key."""
+
+    @abstractmethod
+    def dumps(self, entries: Sequence[Any], serializer: Serializer) -> list[bytes]:
+        """Return the bytes of `entries`, none of which is None."""
+
+    @abstractmethod
+    def loads(self, data: Sequence[bytes | None], serializer: Serializer) -> Sequence[Any]:
+        """Return the entries that :meth:`dumps` was given."""

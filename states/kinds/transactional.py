@@ -1,0 +1,94 @@
+"""Transactional values: exact for sources whose replays are identical.
+
+An entry holds its value and the batch that wrote it: a replay finds its batch there and leaves the
+entry alone. Readers may see a batch before it commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from trident.states.control import ControlRecord
+from trident.states.cut import BatchMovedOn, Cut
+from trident.states.kinds.kind import Kind
+from trident.states.values import StateType, Token
+
+if TYPE_CHECKING:
+    from trident.states.serializers import Serializer
+
+
+class TransactionalValue(NamedTuple):
+    """A value that survives identical replays.
+
+    Parameters
+    ----------
+    txid : int
+        The batch that wrote it.
+    value : object
+        The value; None is absent.
+    """
+
+    txid: int
+    value: Any
+
+
+_transactional_value = partial(tuple.__new__, TransactionalValue)
+
+
+class TransactionalKind(Kind):
+    """Every entry keeps the batch that wrote it; that batch never changes it again."""
+
+    type = StateType.TRANSACTIONAL
+    columns = ("txid", "value")
+    tokens = 1
+
+    def read(self, entries: Sequence[Any], cut: Cut) -> list[Any]:
+        last = cut.horizon.txid
+        values: list[Any] = []
+        for entry in entries:
+            if entry is None:
+                values.append(None)
+                continue
+            txid, value = entry
+            if txid > last:
+                raise BatchMovedOn(Token(txid, 0))
+            values.append(value)
+        return values
+
+    def applied(
+        self, keys: Sequence[bytes], entries: Sequence[Any], record: ControlRecord
+    ) -> list[bytes]:
+        txid = record.token.txid
+        return [
+            key
+            for key, entry in zip(keys, entries, strict=True)
+            if entry is not None and entry.txid == txid
+        ]
+
+    def write(
+        self, values: Sequence[Any], befores: Sequence[Any], record: ControlRecord
+    ) -> list[Any]:
+        txid = record.token.txid
+        return [TransactionalValue(txid, value) for value in values]
+
+    def is_dead(self, entry: Any, record: ControlRecord) -> bool:
+        return entry is not None and entry.value is None and entry.txid <= record.committed
+
+    def parts(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
+        return list(zip(*entries, strict=True)) or [()] * 2
+
+    def of_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+        entries = map(_transactional_value, rows)
+        return [entry if entry[0] is not None else None for entry in entries]
+
+    def dumps(self, entries: Sequence[Any], serializer: Serializer) -> list[bytes]:
+        txids, values = self.parts(entries)
+        return serializer.dumps_transactional(txids, values)
+
+    def loads(self, data: Sequence[bytes | None], serializer: Serializer) -> Sequence[Any]:
+        return serializer.loads_transactional(data)
+
+
+TRANSACTIONAL = TransactionalKind()

@@ -1,0 +1,132 @@
+"""From a store to the table of a state: one adapter for each thing that a store may be able to do.
+
+They differ in what keeps a late write out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from trident.states.backing_map import Ability, IBackingMap, abilities
+from trident.states.control import ControlRecord
+from trident.states.errors import StaleBatchError, StateError, StateUnavailableError
+from trident.states.table.table import Table
+
+_MAX_ATTEMPT = 2**12 - 1
+
+
+class CheckedTable(Table):
+    """The control record is compared right before a write, which leaves a moment between the two.
+
+    All that a store needs are its two methods.
+
+    Parameters
+    ----------
+    store : IBackingMap
+        The store.
+    """
+
+    def __init__(self, store: IBackingMap) -> None:
+        self.where = store.where
+        self._store = store
+
+    def begin(self, record: ControlRecord) -> None:
+        self._record = record
+        self._fence = record.encode()
+
+    def read(self, keys: Sequence[Any]) -> Sequence[Any]:
+        return self._store.multiGet(keys)
+
+    def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
+        self._check()
+        self._store.multiPut(keys, entries)
+        return ()
+
+    def entries(self) -> Sequence[tuple[Any, Any]]:
+        if Ability.LIST not in abilities(self._store):
+            raise StateError(
+                f"{self.where or 'the store of this state'} can't list its entries; look up keys, "
+                "or keep the state in a store that lists: in memory, in SQLite, or in one Redis "
+                "server under a prefix"
+            )
+        return self._store.entries()
+
+    def _check(self) -> None:
+        """Raise where the control record is not the one that this attempt began with."""
+        if self._store.getControl() != self._fence:
+            raise self._refused()
+
+    def _refused(self) -> StaleBatchError | StateUnavailableError:
+        """Return why it is another one: someone newer began, or the store forgot us."""
+        data, own = self._store.getControl(), self._record
+        found = None if data is None else ControlRecord.decode(data)
+        if found is None or (found.lineage == own.lineage and found.token < own.token):
+            return StateUnavailableError(
+                self.where or "the store",
+                f"it no longer knows that batch {own.token.txid} began, so it lost writes",
+                "The batch is retried. Look at the store's log: did it start from old data, or did "
+                "another server take over?",
+            )
+        return StaleBatchError(own.token, found.token)
+
+
+class FencedTable(CheckedTable):
+    """The store compares the control record and writes in one atomic step.
+
+    Parameters
+    ----------
+    store : IBackingMap
+        The store.
+    removes : bool
+        Whether it also removes so.
+    """
+
+    def __init__(self, store: IBackingMap, removes: bool) -> None:
+        super().__init__(store)
+        self.removes = removes
+
+    def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
+        if not self._store.multiPutFenced(keys, entries, self._fence):
+            raise self._refused()
+        return ()
+
+    def remove(self, keys: Sequence[Any]) -> None:
+        if not self._store.multiRemoveFenced(keys, self._fence):
+            raise self._refused()
+
+
+class ConditionalTable(CheckedTable):
+    """The store writes an entry only where it is as it was read."""
+
+    refuses = True
+
+    def begin(self, record: ControlRecord) -> None:
+        super().begin(record)
+        self._versions: dict[Any, Any] = {}
+
+    def read(self, keys: Sequence[Any]) -> Sequence[Any]:
+        found = self._store.multiGetVersioned(keys)
+        self._versions.update(zip(keys, [version for _, version in found], strict=True))
+        return [entry for entry, _ in found]
+
+    def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
+        self._check()
+        versions = list(map(self._versions.__getitem__, keys))
+        stored = self._store.multiPutVersioned(keys, entries, versions)
+        return [key for key, done in zip(keys, stored, strict=True) if not done]
+
+
+class VersionedTable(CheckedTable):
+    """Every write has a version made of its token, and the store shows the highest."""
+
+    def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
+        self._check()
+        txid, attempt = self._record.token
+        if attempt > _MAX_ATTEMPT:
+            raise StateError(
+                f"attempt {attempt} of batch {txid} has no version: a versioned store tells "
+                f"{_MAX_ATTEMPT} attempts of a batch apart. Find out why it keeps failing."
+            )
+        self._store.multiPutAt(keys, entries, 2**62 | txid << 12 | attempt)
+        return ()

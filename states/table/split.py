@@ -1,0 +1,72 @@
+"""Splits large calls, for stores with a limit on what they take at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from trident.states.backing_map import IBackingMap
+from trident.states.table.layered import LayeredMap
+from trident.states.table.table import Layer, Table
+
+
+class SplitTable(Layer):
+    """Reads at most `max_get` keys and writes at most `max_put` at once, in order; 0: any number.
+
+    Each part is a write of its own: a fence that closes in between refuses the rest, and the
+    attempt, whose earlier parts no longer count, is stale as a whole.
+    """
+
+    def __init__(self, below: Table, max_get: int, max_put: int) -> None:
+        super().__init__(below)
+        self._max_get = max_get
+        self._max_put = max_put
+
+    def read(self, keys: Sequence[Any]) -> Sequence[Any]:
+        parts = _parts(len(keys), self._max_get)
+        return [entry for part in parts for entry in self._below.read(keys[part])]
+
+    def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
+        parts = _parts(len(keys), self._max_put)
+        return [key for part in parts for key in self._below.write(keys[part], entries[part])]
+
+    def remove(self, keys: Sequence[Any]) -> None:
+        for part in _parts(len(keys), self._max_put):
+            self._below.remove(keys[part])
+
+    def add(self, keys: Sequence[Any], amounts: Sequence[int | float]) -> None:
+        for part in _parts(len(keys), self._max_put):
+            self._below.add(keys[part], amounts[part])
+
+
+class MicroBatchMap(LayeredMap):
+    """Has states over a map read and write it in parts.
+
+    Parameters
+    ----------
+    inner : IBackingMap
+        The map below.
+    max_get, max_put : int
+        Keys a call; 0 does not split.
+
+    Examples
+    --------
+    >>> from trident.states import MemoryMap, OpaqueMap
+    >>> state = OpaqueMap(MicroBatchMap(MemoryMap("in parts"), max_put=2))
+    >>> state.beginCommit(1)
+    >>> state.multiPut([("a",), ("b",), ("c",)], [1, 2, 3])
+    >>> state.commit(1)  # two writes
+    """
+
+    def __init__(self, inner: IBackingMap, max_get: int = 0, max_put: int = 0) -> None:
+        super().__init__(inner)
+        self._max_get = max_get
+        self._max_put = max_put
+
+    def over(self, below: Table) -> SplitTable:
+        return SplitTable(below, self._max_get, self._max_put)
+
+
+def _parts(count: int, size: int) -> Iterator[slice]:
+    size = size or max(count, 1)
+    return (slice(start, start + size) for start in range(0, count, size))

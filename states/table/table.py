@@ -1,0 +1,100 @@
+"""The one interface between a map state and its store, and what a layer is made of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from trident.states.control import ControlRecord
+
+
+class Table(ABC):
+    """The entries of one state, as one attempt of a batch after the other reads and writes them.
+
+    Keys are encoded; of those that are written, none comes twice in a call. The table that a map
+    state sees has value objects for entries, or columns of them; those below it have what the store
+    exchanges.
+
+    Attributes
+    ----------
+    where : str
+        How errors name the store.
+    refuses : bool
+        Whether :meth:`write` may refuse single entries, which are then to be read and computed
+        again.
+    removes, adds : bool
+        Whether there is :meth:`remove`, and :meth:`add`.
+    """
+
+    where: str
+    refuses: bool = False
+    removes: bool = False
+    adds: bool = False
+
+    @abstractmethod
+    def begin(self, record: ControlRecord) -> None:
+        """Let everything that follows be done by the attempt of `record`."""
+
+    @abstractmethod
+    def read(self, keys: Sequence[Any]) -> Sequence[Any]:
+        """Return the entries of `keys`, in their order, None for each that is absent."""
+
+    @abstractmethod
+    def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
+        """Store `entries`; return the keys whose entries were refused.
+
+        Raises
+        ------
+        StaleBatchError
+            When the attempt was overtaken.
+        StateUnavailableError
+            When the store lost what says that the attempt began.
+        """
+
+    def remove(self, keys: Sequence[Any]) -> None:
+        """Remove entries for good; raises as :meth:`write` does."""
+        raise NotImplementedError
+
+    def add(self, keys: Sequence[Any], amounts: Sequence[int | float]) -> None:
+        """Have the store add `amounts` to the values of `keys`; raises as :meth:`write` does."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def entries(self) -> Sequence[tuple[Any, Any]]:
+        """Return all keys and entries; only for stores that can list them."""
+
+
+class Layer(Table):
+    """A table over another one: hands every call on, subclasses change the ones they are for.
+
+    Parameters
+    ----------
+    below : Table
+        The other one.
+    """
+
+    def __init__(self, below: Table) -> None:
+        self._below = below
+        self.where = below.where
+        self.refuses = below.refuses
+        self.removes = below.removes
+        self.adds = below.adds
+
+    def begin(self, record: ControlRecord) -> None:
+        self._below.begin(record)
+
+    def read(self, keys: Sequence[Any]) -> Sequence[Any]:
+        return self._below.read(keys)
+
+    def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
+        return self._below.write(keys, entries)
+
+    def remove(self, keys: Sequence[Any]) -> None:
+        self._below.remove(keys)
+
+    def add(self, keys: Sequence[Any], amounts: Sequence[int | float]) -> None:
+        self._below.add(keys, amounts)
+
+    def entries(self) -> Sequence[tuple[Any, Any]]:
+        return self._below.entries()

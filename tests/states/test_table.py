@@ -1,0 +1,46 @@
+"""Between a map state and its store: layers that know nothing of each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import trident.states.table
+from tests.packaging.test_layers import imports_of
+
+TABLE = Path(trident.states.table.__file__).parent
+LAYERS = ["cache", "counted", "fields", "serialized", "split"]
+ADAPTERS = ["adapters", "adding"]
+
+
+def siblings(name: str) -> set[str]:
+    """The modules of the package that a module of it imports."""
+    found = (each.module for each in imports_of(TABLE / f"{name}.py"))
+    own = "trident.states.table."
+    return {module.removeprefix(own).split(".")[0] for module in found if module.startswith(own)}
+
+
+def test_every_module_of_the_package_is_an_interface_a_layer_an_adapter_or_the_builder() -> None:
+    named = {"__init__", "table", "layered", "build", *LAYERS, *ADAPTERS}
+    assert {path.stem for path in TABLE.glob("*.py")} == named
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_knows_no_other_layer_and_no_adapter(layer: str) -> None:
+    assert siblings(layer) <= {"table", "layered"}
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_an_adapter_knows_no_layer(adapter: str) -> None:
+    assert siblings(adapter) <= {"table", "adapters"}
+
+
+def test_only_the_builder_knows_the_store_that_adds_by_itself() -> None:
+    states = TABLE.parent
+    knowing = [
+        path.name
+        for path in states.rglob("*.py")
+        if any(found.is_from("trident.states.table.adding") for found in imports_of(path))
+    ]
+    assert knowing == ["build.py"]
