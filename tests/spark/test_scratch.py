@@ -33,7 +33,7 @@ def run_in(folder: Path, program: str) -> Path:
 
 
 def test_a_folder_of_the_users_with_a_name_like_ours_is_left_alone(tmp_path: Path) -> None:
-    data = tmp_path / "trident-spark-demo" / "counts.db"
+    data = tmp_path / "trident-scratch-demo" / "counts.db"
     data.parent.mkdir()
     data.write_text("mine")
     run_in(tmp_path, MAKE)
@@ -49,7 +49,7 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("odd", ["folder", "link", "closed", "file"])
 def test_what_can_not_be_looked_into_is_passed_over(tmp_path: Path, odd: str) -> None:
-    path = tmp_path / "trident-spark-odd"
+    path = tmp_path / "trident-scratch-odd"
     if odd == "file":
         path.write_text("mine")
     else:

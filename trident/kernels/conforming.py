@@ -52,7 +52,7 @@ class ConformStep(Step):
 
 
 def conform_step(node: Node, place: Place) -> ConformStep | None:
-    """What checks the fields that a step makes; None where no type of them is checked."""
+    """The check of the fields that a step makes; None where none has a type that is checked."""
     made = node.facts.makes
     kinds = tuple((name, kind) for name, kind in made.types.items() if kind and python_type(kind))
     return ConformStep(place, None, made.names, kinds) if kinds else None

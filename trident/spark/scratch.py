@@ -12,7 +12,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-_PREFIX = "trident-spark-"
+_PREFIX = "trident-scratch-"
+"""Not that of earlier versions, which remove what bears it and isn't locked itself."""
 _MARKER = ".trident-scratch"
 """Locked as long as the process lives; a folder without it may be anybody's, and is left alone."""
 
