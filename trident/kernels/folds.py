@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from trident.fields import Fields
-from trident.kernels import columns
+from trident.kernels import column_forms
 from trident.kernels.block import Block, block_of
-from trident.kernels.columns import Totals
+from trident.kernels.column_forms import Totals
 from trident.kernels.keys import group_keys, key_columns, key_fields
 from trident.kernels.step import Step, made_tuples
 from trident.kernels.task import Task
@@ -66,7 +66,7 @@ class CombineStep(FoldStep):
     zero: bool = True
 
     def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
-        totals = columns.no_totals(self.operation)
+        totals = column_forms.no_totals(self.operation)
         for block in blocks:
             if block.length:
                 self._take_in(totals, block, task)
@@ -79,7 +79,7 @@ class CombineStep(FoldStep):
         with task.at(self.place):
             keys = group_keys(block, self.group)
         names = self.inputs.names
-        if not self.partial and columns.take_in(self.operation, totals, keys, block, names):
+        if not self.partial and column_forms.take_in(self.operation, totals, keys, block, names):
             return
         combine = self.operation.combine
         pending = iter(self._given(block))
