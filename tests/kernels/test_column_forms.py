@@ -29,7 +29,21 @@ LONG = 2**63
 TEXTS = st.none() | st.text(max_size=5) | st.sampled_from(["", "a b", " a", "ä\u2003ö", "\0"])
 LONGS = st.integers(-3, 3) | st.sampled_from([LONG - 1, -LONG, LONG, 2**62, True])
 FLOATS = st.floats() | st.sampled_from([0.0, -0.0, float("nan")])
-OTHERS = st.sampled_from([Decimal("0.5"), b"a", "a", None, False])
+
+
+class Odd:
+    """Compares with nothing, as arrays of other libraries do."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("ambiguous")
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return "Odd()"
+
+
+OTHERS = st.sampled_from([Decimal("0.5"), b"a", "a", None, False, Odd()])
 VALUES = [TEXTS, LONGS, FLOATS, st.none() | LONGS, LONGS | FLOATS, LONGS | OTHERS, TEXTS | OTHERS]
 
 
