@@ -14,7 +14,18 @@ from itertools import repeat
 from operator import eq, is_not, not_
 from typing import Any
 
-from trident.builtin import Count, Equals, FilterNull, Max, Min, Negate, Split, Sum
+from trident.builtin import (
+    Count,
+    Equals,
+    FilterNull,
+    MapGet,
+    Max,
+    Min,
+    Negate,
+    SnapshotGet,
+    Split,
+    Sum,
+)
 from trident.kernels.block import Block
 
 _LONG_MAX = 2**63 - 1
@@ -64,6 +75,11 @@ def mask(filter: object, block: Block, names: Sequence[str]) -> list[bool] | Non
 def no_totals(combiner: object) -> Totals:
     """What `take_in` begins with."""
     return Counter() if type(combiner) is Count else {}
+
+
+def emits_results(query: object) -> bool:
+    """Whether a query emits what it has retrieved for a tuple, and that alone."""
+    return type(query) in (MapGet, SnapshotGet)
 
 
 def take_in(

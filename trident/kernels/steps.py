@@ -9,7 +9,7 @@ from trident.callables import CallableConsumer, CallableFilter, CallableFlatMap,
 from trident.kernels import column_forms
 from trident.kernels.block import Block, block_of, columns_of
 from trident.kernels.calls import Calls
-from trident.kernels.step import BlockStep, made_tuples
+from trident.kernels.step import TupleStep, made_tuples
 from trident.kernels.task import Task
 from trident.operations import (
     Consumer,
@@ -23,7 +23,7 @@ from trident.rows import ListCollector, checked_row, flat_rows, operation_name
 
 
 @dataclass(frozen=True)
-class EachStep(BlockStep):
+class EachStep(TupleStep):
     """Appends what a function makes of the inputs."""
 
     operation: Function
@@ -61,7 +61,7 @@ class EachStep(BlockStep):
 
 
 @dataclass(frozen=True)
-class FilterStep(BlockStep):
+class FilterStep(TupleStep):
     """Keeps some tuples."""
 
     operation: Filter
@@ -82,7 +82,7 @@ class FilterStep(BlockStep):
 
 
 @dataclass(frozen=True)
-class MapStep(BlockStep):
+class MapStep(TupleStep):
     """Replaces each tuple by one other."""
 
     operation: MapFunction
@@ -101,7 +101,7 @@ class MapStep(BlockStep):
 
 
 @dataclass(frozen=True)
-class FlatMapStep(BlockStep):
+class FlatMapStep(TupleStep):
     """Replaces each tuple by any number of others."""
 
     operation: FlatMapFunction
@@ -121,7 +121,7 @@ class FlatMapStep(BlockStep):
 
 
 @dataclass(frozen=True)
-class PeekStep(BlockStep):
+class PeekStep(TupleStep):
     """Shows each tuple to a consumer."""
 
     operation: Consumer
