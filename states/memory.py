@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
-from operator import itemgetter
 from threading import Lock
 from typing import Any, ClassVar, Literal
 from uuid import uuid4
@@ -37,10 +36,10 @@ class _Database:
     lock: Lock = field(default_factory=Lock)
 
     def get(self, keys: Sequence[bytes]) -> Sequence[Any]:
-        if not self.rows:
+        if not self.rows or not keys:
             return list(map(self.entries.get, keys))
-        rows = list(map(self.rows.get, keys, repeat(_ABSENT)))
-        return OpaqueEntries(*(list(map(itemgetter(place), rows)) for place in range(4)))
+        rows = map(self.rows.get, keys, repeat(_ABSENT))
+        return OpaqueEntries(*zip(*rows, strict=True))
 
     def put(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:
         if isinstance(values, OpaqueEntries) and not self.entries and type(self.entries) is dict:

@@ -28,6 +28,7 @@ _DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 _EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
 
 
+@cache
 def python_type(kind: str) -> type | None:
     """The Python type of the values of a Spark type; None where they are left to Spark.
 

@@ -58,16 +58,6 @@ def test_no_seconds_between_batches_are_as_fast_as_possible(engine: Engine) -> N
     assert contents(counts) == {("a",): 2, ("b",): 1}
 
 
-def test_new_values_of_which_only_the_number_counts_are_there(engine: Engine) -> None:
-    topology = TridentTopology()
-    spout = FeederBatchSpout("word string")
-    stream = topology.newStream("words", spout).groupBy("word")
-    counts = stream.persistentAggregate(memory(), Count(), "count")
-    changed = engine.capture(counts.newValuesStream().aggregate(Count(), "changed"))
-    engine.play(topology, spout, [("a",), ("b",), ("a",)], [("b",)])
-    assert changed.batches == [[(2,)], [(1,)]]
-
-
 def test_new_values_can_be_counted_in_turn(engine: Engine) -> None:
     topology = TridentTopology()
     spout = FeederBatchSpout("word string")

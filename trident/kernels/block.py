@@ -56,7 +56,10 @@ class Block:
 
     def only(self, names: Sequence[str]) -> Block:
         """The same tuples with these fields only."""
-        return Block({name: self.values(name) for name in names}, self.length)
+        if not self.length:
+            return NOTHING
+        columns = self._columns
+        return Block({name: columns[name] for name in names}, self.length)
 
     def renamed(self, names: Mapping[str, str]) -> Block:
         """The fields that are a key of `names`, called as its value."""
@@ -64,6 +67,8 @@ class Block:
 
     def repeated(self, counts: Sequence[int], carried: Sequence[str]) -> Block:
         """Each tuple as often as its count says, with the `carried` fields only."""
+        if counts.count(1) == self.length:
+            return self.only(carried)
         columns = {
             name: list(chain.from_iterable(map(repeat, self.values(name), counts)))
             for name in carried

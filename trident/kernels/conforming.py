@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
+from types import NoneType
 
 from trident.errors import EmittedValueError
 from trident.kernels.block import Block
-from trident.kernels.step import Step
+from trident.kernels.step import BlockStep, Step
 from trident.kernels.task import Place, Task
 from trident.plan.nodes import Node
 from trident.value_types import conformed, fits, python_type
 
 
 @dataclass(frozen=True)
-class ConformStep(Step):
+class ConformStep(BlockStep):
     """Checks the fields that the step before it made; converts what is the same in another form.
 
     Parameters
     ----------
     names : tuple of str
         The fields that the step made.
-    kinds : tuple of (str, str)
-        Name and type of those that are checked.
+    kinds : tuple of (str, str, frozenset)
+        Name and type of those that are checked, and the Python types that need no closer look.
     """
 
     names: tuple[str, ...]
-    kinds: tuple[tuple[str, str], ...]
-
-    def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
-        for block in blocks:
-            yield self.apply(block, task)
+    kinds: tuple[tuple[str, str, frozenset[type]], ...]
 
     def apply(self, block: Block, task: Task) -> Block:
         """The block with what had to be converted."""
         found = {}
-        for name, kind in self.kinds:
+        for name, kind, plain in self.kinds:
             values = block.values(name)
+            if plain.issuperset(map(type, values)):
+                continue
             try:
                 right = conformed(self.place.step, name, kind, values)
             except EmittedValueError:
@@ -54,8 +53,17 @@ class ConformStep(Step):
 def conform_step(node: Node, place: Place) -> ConformStep | None:
     """The check of the fields that a step makes; None where none has a type that is checked."""
     made = node.facts.makes
-    kinds = tuple((name, kind) for name, kind in made.types.items() if kind and python_type(kind))
+    kinds = tuple(
+        (name, kind, _plain(wanted))
+        for name, kind in made.types.items()
+        if kind and (wanted := python_type(kind))
+    )
     return ConformStep(place, None, made.names, kinds) if kinds else None
+
+
+def _plain(wanted: type) -> frozenset[type]:
+    """Of integers the size matters too, of decimals how many digits they have."""
+    return frozenset() if wanted in (int, Decimal) else frozenset({wanted, NoneType})
 
 
 def checked(step: Step, node: Node) -> tuple[Step, ...]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trident.fields import Fields
-from trident.kernels import columns
+from trident.kernels import column_forms
 from trident.kernels.block import Block, block_of
-from trident.kernels.columns import Totals
+from trident.kernels.column_forms import Totals
 from trident.kernels.keys import group_keys, key_columns, key_fields
 from trident.kernels.step import Step, made_tuples
 from trident.kernels.task import Task
@@ -43,10 +43,17 @@ class FoldStep(Step):
     inputs: Fields
     outputs: tuple[str, ...]
 
+    def _keys(self, block: Block, task: Task) -> Sequence[Hashable]:
+        if not self.group:
+            return [()] * block.length
+        with task.at(self.place):
+            return group_keys(block, self.group)
+
     def _finished(self, totals: Totals) -> Iterator[Block]:
         if totals:
-            made = {self.outputs[0]: list(totals.values())}
-            yield Block({**key_columns(self.group, list(totals)), **made}, len(totals))
+            made = key_columns(self.group, list(totals))
+            made[self.outputs[0]] = list(totals.values())
+            yield Block(made, len(totals))
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ class CombineStep(FoldStep):
     zero: bool = True
 
     def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
-        totals = columns.no_totals(self.operation)
+        totals = column_forms.no_totals(self.operation)
         for block in blocks:
             if block.length:
                 self._take_in(totals, block, task)
@@ -76,10 +83,9 @@ class CombineStep(FoldStep):
         yield from self._finished(totals)
 
     def _take_in(self, totals: Totals, block: Block, task: Task) -> None:
-        with task.at(self.place):
-            keys = group_keys(block, self.group)
+        keys = self._keys(block, task)
         names = self.inputs.names
-        if not self.partial and columns.take_in(self.operation, totals, keys, block, names):
+        if not self.partial and column_forms.take_in(self.operation, totals, keys, block, names):
             return
         combine = self.operation.combine
         pending = iter(self._given(block))
@@ -107,8 +113,7 @@ class ReduceStep(FoldStep):
             with task.at(self.place):
                 totals[()] = init()
         for block in blocks:
-            with task.at(self.place):
-                keys = group_keys(block, self.group)
+            keys = self._keys(block, task)
             pending = iter(made_tuples(self.operation, self.inputs, block))
             with task.at(self.place, self.inputs.names, block, pending):
                 for key, row in zip(keys, pending, strict=True):
@@ -131,8 +136,7 @@ class AggregateStep(FoldStep):
             with task.at(self.place):
                 values[()] = aggregator.init(task.batch, collector)
         for block in blocks:
-            with task.at(self.place):
-                keys = group_keys(block, self.group)
+            keys = self._keys(block, task)
             pending = iter(made_tuples(aggregator, self.inputs, block))
             with task.at(self.place, self.inputs.names, block, pending):
                 for key, row in zip(keys, pending, strict=True):

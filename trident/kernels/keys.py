@@ -45,6 +45,8 @@ def key_fields(key: Hashable) -> Row:
 
 def key_columns(group: Sequence[str], keys: Sequence[Hashable]) -> dict[str, Sequence[Any]]:
     """The fields of several groups as columns."""
+    if not group:
+        return {}
     if len(group) == 1 and bytes not in set(map(type, keys)):
         return {group[0]: keys}
     return columns_of(group, list(map(key_fields, keys)))

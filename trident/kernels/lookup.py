@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 from trident.fields import Fields
+from trident.kernels import column_forms
 from trident.kernels.block import Block, columns_of
 from trident.kernels.step import made_tuples
 from trident.kernels.task import Place, Task
 from trident.operations import QueryFunction
-from trident.rows import ListCollector, Row, operation_name, retrieved
+from trident.rows import ListCollector, operation_name, retrieved
 
 
 @dataclass(frozen=True)
@@ -42,20 +42,19 @@ class Lookup:
         """Ask what a state shows for each tuple; nothing is asked for a block without tuples."""
         if not block.length:
             return block
-        answers = self._answers(view, block, task)
-        found = columns_of(self.outputs, list(chain.from_iterable(answers)))
-        return block.repeated(list(map(len, answers)), self.carried).added(found)
-
-    def _answers(self, view: Any, block: Block, task: Task) -> list[list[Row]]:
-        function, name = self.operation, operation_name(self.operation)
+        function = self.operation
         given = made_tuples(function, self.inputs, block)
         with task.at(self.place):
             results = retrieved(function, view, given)
-        answers = []
+        if column_forms.emits_results(function) and len(self.outputs) == 1:
+            return block.only(self.carried).added({self.outputs[0]: list(results)})
+        collector = ListCollector(operation_name(function), len(self.outputs))
+        counts, done = [], 0
         pending = iter(given)
         with task.at(self.place, self.inputs.names, block, pending):
             for row, result in zip(pending, results, strict=True):
-                collector = ListCollector(name, len(self.outputs))
                 function.execute(row, result, collector)
-                answers.append(collector.rows)
-        return answers
+                counts.append(len(collector.rows) - done)
+                done += counts[-1]
+        found = columns_of(self.outputs, collector.rows)
+        return block.repeated(counts, self.carried).added(found)

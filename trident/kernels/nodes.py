@@ -9,7 +9,7 @@ from trident.fields import Fields
 from trident.kernels.conforming import conform_step
 from trident.kernels.folds import AggregateStep, CombineStep, FoldStep, ReduceStep
 from trident.kernels.lookup import Lookup
-from trident.kernels.step import BlockStep
+from trident.kernels.step import TupleStep
 from trident.kernels.steps import EachStep, FilterStep, FlatMapStep, MapStep, PeekStep
 from trident.kernels.task import Place
 from trident.kernels.update import Update
@@ -26,12 +26,12 @@ from trident.plan.nodes import (
     StateUpdateNode,
 )
 
-BlockNode = EachNode | FilterNode | MapNode | FlatMapNode | PeekNode
+TupleNode = EachNode | FilterNode | MapNode | FlatMapNode | PeekNode
 """What looks at each tuple by itself."""
 FoldNode = PartitionAggregateNode | AggregateNode
 
 
-def block_step(node: BlockNode, operation: Any, place: Place, needed: Iterable[str]) -> BlockStep:
+def tuple_step(node: TupleNode, operation: Any, place: Place, needed: Iterable[str]) -> TupleStep:
     """The step of a node that looks at each tuple by itself.
 
     Parameters

@@ -38,7 +38,21 @@ class Step(ABC):
 
 @dataclass(frozen=True)
 class BlockStep(Step):
-    """A step that works on each block by itself.
+    """A step that works on each block by itself."""
+
+    def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
+        for block in blocks:
+            if block.length:
+                yield self.apply(block, task)
+
+    @abstractmethod
+    def apply(self, block: Block, task: Task) -> Block:
+        """Turn one block, of one tuple at least, into another."""
+
+
+@dataclass(frozen=True)
+class TupleStep(BlockStep):
+    """A step that looks at each tuple by itself.
 
     Parameters
     ----------
@@ -50,15 +64,6 @@ class BlockStep(Step):
 
     inputs: Fields
     carried: tuple[str, ...]
-
-    def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
-        for block in blocks:
-            if block.length:
-                yield self.apply(block, task)
-
-    @abstractmethod
-    def apply(self, block: Block, task: Task) -> Block:
-        """Turn one block into another."""
 
 
 def made_tuples(operation: Operation, inputs: Fields, block: Block) -> Sequence[Any]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import chain
 
 from trident.callables import CallableConsumer, CallableFilter, CallableFlatMap, CallableMap
-from trident.kernels import columns
+from trident.kernels import column_forms
 from trident.kernels.block import Block, block_of, columns_of
 from trident.kernels.calls import Calls
-from trident.kernels.step import BlockStep, made_tuples
+from trident.kernels.step import TupleStep, made_tuples
 from trident.kernels.task import Task
 from trident.operations import (
     Consumer,
@@ -23,7 +23,7 @@ from trident.rows import ListCollector, checked_row, flat_rows, operation_name
 
 
 @dataclass(frozen=True)
-class EachStep(BlockStep):
+class EachStep(TupleStep):
     """Appends what a function makes of the inputs."""
 
     operation: Function
@@ -32,10 +32,10 @@ class EachStep(BlockStep):
     def apply(self, block: Block, task: Task) -> Block:
         names = self.inputs.names
         if not self.carried:
-            items = columns.items(self.operation, block, names)
+            items = column_forms.items(self.operation, block, names)
             if items is not None:
                 return Block({self.outputs[0]: items}, len(items))
-        lists = columns.lists(self.operation, block, names)
+        lists = column_forms.lists(self.operation, block, names)
         if lists is not None:
             made = {self.outputs[0]: list(chain.from_iterable(lists))}
             return block.repeated(list(map(len, lists)), self.carried).added(made)
@@ -61,7 +61,7 @@ class EachStep(BlockStep):
 
 
 @dataclass(frozen=True)
-class FilterStep(BlockStep):
+class FilterStep(TupleStep):
     """Keeps some tuples."""
 
     operation: Filter
@@ -71,7 +71,7 @@ class FilterStep(BlockStep):
 
     def _mask(self, block: Block, task: Task) -> list[bool]:
         names = self.inputs.names
-        mask = columns.mask(self.operation, block, names)
+        mask = column_forms.mask(self.operation, block, names)
         if mask is not None:
             return mask
         if type(self.operation) is CallableFilter:
@@ -82,7 +82,7 @@ class FilterStep(BlockStep):
 
 
 @dataclass(frozen=True)
-class MapStep(BlockStep):
+class MapStep(TupleStep):
     """Replaces each tuple by one other."""
 
     operation: MapFunction
@@ -101,7 +101,7 @@ class MapStep(BlockStep):
 
 
 @dataclass(frozen=True)
-class FlatMapStep(BlockStep):
+class FlatMapStep(TupleStep):
     """Replaces each tuple by any number of others."""
 
     operation: FlatMapFunction
@@ -121,7 +121,7 @@ class FlatMapStep(BlockStep):
 
 
 @dataclass(frozen=True)
-class PeekStep(BlockStep):
+class PeekStep(TupleStep):
     """Shows each tuple to a consumer."""
 
     operation: Consumer

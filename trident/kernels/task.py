@@ -113,6 +113,8 @@ class _Blaming:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if error is None:
+            return
         passes = isinstance(error, _PASSING) and not isinstance(error, SerializationError)
         if isinstance(error, Exception) and not passes:
             self._raise(error)

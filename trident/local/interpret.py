@@ -8,8 +8,8 @@ from typing import Any
 from trident.errors import PlanError
 from trident.kernels.block import NOTHING, Block, block_of, joined
 from trident.kernels.conforming import conform_step
-from trident.kernels.nodes import block_step, final_step, fold_step, lookup_of, update_of
-from trident.kernels.step import Step
+from trident.kernels.nodes import final_step, fold_step, lookup_of, tuple_step, update_of
+from trident.kernels.step import BlockStep, Step
 from trident.kernels.task import Task, place_of
 from trident.local.batch import Batch, Rows
 from trident.local.exchanges import Partitions, by_key, dealt, exchange, gathered, merged
@@ -231,7 +231,7 @@ class Program:
                 return [[] for _ in operations]  # columns have names, and nothing moves
             case EachNode() | FilterNode() | MapNode() | FlatMapNode() | PeekNode():
                 place = place_of(node)
-                runs = [_run(block_step(node, own, place, needed)) for own in operations]
+                runs = [_run(tuple_step(node, own, place, needed)) for own in operations]
             case PartitionAggregateNode():
                 place = place_of(node)
                 runs = [_run(fold_step(node, own, place)) for own in operations]
@@ -249,6 +249,9 @@ class Program:
 
 
 def _run(step: Step) -> Run:
+    if isinstance(step, BlockStep):
+        apply = step.apply
+        return lambda block, task, batch: apply(block, task) if block.length else NOTHING
     return lambda block, task, batch: joined(step.run((block,), task))
 
 
@@ -259,22 +262,28 @@ def _checks(node: Node) -> list[Run]:
 
 
 def _query(node: StateQueryNode, operation: Any, needed: Iterable[str]) -> Run:
-    place = place_of(node)
-    asks = lookup_of(node, operation, place, needed)
+    asks = lookup_of(node, operation, place_of(node), needed)
+    return lambda block, task, batch: asks.apply(batch.queried(node.state), block, task)
 
-    def run(block: Block, task: Task, batch: Batch) -> Block:
-        if not block.length:
-            return NOTHING
-        with task.at(place):
-            view = batch.queried(node.state)
-        return asks.apply(view, block, task)
 
-    return run
+def _in_one(runs: Sequence[Run]) -> Stage:
+    """Some steps one after the other, in the only partition."""
+
+    def stage(parents: Sequence[Partitions], batch: Batch) -> Partitions:
+        [block] = parents[0]
+        task = batch.task(0, 1)
+        for run in runs:
+            block = run(block, task, batch)
+        return [block]
+
+    return stage
 
 
 def _in_each(runs: Sequence[Sequence[Run]]) -> Stage:
     """Some steps one after the other, in each partition for itself."""
     count = len(runs)
+    if count == 1:
+        return _in_one(runs[0])
 
     def stage(parents: Sequence[Partitions], batch: Batch) -> Partitions:
         out = []

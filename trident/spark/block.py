@@ -69,6 +69,8 @@ class ArrowBlock(Block):
         return ArrowBlock(arrow, self.length, made, self._rows)
 
     def repeated(self, counts: Sequence[int], carried: Sequence[str]) -> Block:
+        if counts.count(1) == self.length:
+            return self.only(carried)
         made = super().repeated(counts, [name for name in carried if name in self._columns])
         arrow = {name: self._arrow[name] for name in carried if name in self._arrow}
         if not arrow:

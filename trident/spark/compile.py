@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from trident.errors import PlanError
 from trident.kernels.folds import CombineStep
-from trident.kernels.nodes import BlockNode, FoldNode, block_step, final_step, fold_step
+from trident.kernels.nodes import FoldNode, TupleNode, final_step, fold_step, tuple_step
 from trident.kernels.step import Step
 from trident.operations import CombinerAggregator
 from trident.plan.nodes import (
@@ -178,8 +178,8 @@ class Compiler:
         return self.flow(node.parent)
 
     @_flow.register(EachNode | FilterNode | MapNode | FlatMapNode | PeekNode)
-    def _(self, node: BlockNode) -> Flow:
-        step = block_step(
+    def _(self, node: TupleNode) -> Flow:
+        step = tuple_step(
             node, node.facts.operation, self.group.place(node), self.group.needed[node]
         )
         return _then_on(self.flow(node.parent), node, step)

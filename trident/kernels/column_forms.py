@@ -14,7 +14,18 @@ from itertools import repeat
 from operator import eq, is_not, not_
 from typing import Any
 
-from trident.builtin import Count, Equals, FilterNull, Max, Min, Negate, Split, Sum
+from trident.builtin import (
+    Count,
+    Equals,
+    FilterNull,
+    MapGet,
+    Max,
+    Min,
+    Negate,
+    SnapshotGet,
+    Split,
+    Sum,
+)
 from trident.kernels.block import Block
 
 _LONG_MAX = 2**63 - 1
@@ -50,12 +61,10 @@ def mask(filter: object, block: Block, names: Sequence[str]) -> list[bool] | Non
         return None if dropped is None else list(map(not_, dropped))
     columns = list(map(block.values, names))
     if type(filter) is FilterNull:
-        columns = [column for column in columns if None in column]
-        if not columns:
-            return [True] * block.length
-        if len(columns) == 1:
-            return list(map(is_not, columns[0], repeat(None)))
-        return [None not in row for row in zip(*columns, strict=True)]
+        present = [list(map(is_not, column, repeat(None))) for column in columns]
+        if len(present) == 1:
+            return present[0]
+        return list(map(all, zip(*present, strict=True))) if present else [True] * block.length
     if type(filter) is Equals and len(columns) == 2:
         a, b = columns
         if set(map(type, a)) | set(map(type, b)) <= {str, int, bool, float, bytes, _NULL}:
@@ -66,6 +75,11 @@ def mask(filter: object, block: Block, names: Sequence[str]) -> list[bool] | Non
 def no_totals(combiner: object) -> Totals:
     """What `take_in` begins with."""
     return Counter() if type(combiner) is Count else {}
+
+
+def emits_results(query: object) -> bool:
+    """Whether a query emits what it has retrieved for a tuple, and that alone."""
+    return type(query) in (MapGet, SnapshotGet)
 
 
 def take_in(
