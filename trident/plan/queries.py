@@ -20,6 +20,7 @@ from trident.state_updaters import (
     ReducerAggStateUpdater,
 )
 from trident.states.backing_map import Ability, abilities_of
+from trident.states.map_state import ITupleCollection
 from trident.states.state import State, StateFactory
 from trident.value_types import value_sort
 
@@ -110,8 +111,8 @@ def check_made(query: StateQueryNode) -> None:
         return
     made = factory.makeState({}, None, 0, 1)
     try:
-        # Every map state can be asked for its tuples, but not every store lists them.
-        if not hasattr(made, asked) or (asked == "getTuples" and not getattr(made, "lists", True)):
+        cannot_list = isinstance(made, ITupleCollection) and not made.lists
+        if not hasattr(made, asked) or (asked == "getTuples" and cannot_list):
             function = operation_name(query.function)
             what = f"start: at {query.origin}, {function} needs a state with {asked}(), "
             found = f"found {type(made).__name__}"
