@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from trident.emitted import ListCollector, Row, retrieved
 from trident.fields import Fields
 from trident.kernels.block import Block, columns_of
 from trident.kernels.step import made_tuples
 from trident.kernels.task import Place, Task
-from trident.operations import QueryFunction
-from trident.rows import ListCollector, Row, operation_name, retrieved
+from trident.operations import QueryFunction, operation_name
 
 
 @dataclass(frozen=True)

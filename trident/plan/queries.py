@@ -8,11 +8,10 @@ from typing import Any
 from trident.builtin import MapGet
 from trident.errors import FieldError, OperationTypeError
 from trident.fields import Fields
-from trident.operations import QueryFunction
+from trident.operations import QueryFunction, operation_name
 from trident.plan.conversions import conversion, new_name
 from trident.plan.nodes import DRPCNode, Node, StateNode, StateQueryNode, StateUpdateNode
 from trident.plan.plan import ancestors
-from trident.rows import operation_name
 from trident.state_updaters import (
     CombinerAggStateUpdater,
     MapCombinerAggStateUpdater,
