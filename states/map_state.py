@@ -84,6 +84,9 @@ class Snapshottable(ReadOnlySnapshottable):
 class ITupleCollection(State):
     """A state that can list what it holds."""
 
+    lists: bool = True
+    """Whether it can indeed: a map state can't over a store that doesn't list its entries."""
+
     @abstractmethod
     def getTuples(self) -> Iterator[tuple[Any, ...]]:
         """Return an iterator over ``(*key fields, value)`` of every key that has a value."""

@@ -17,8 +17,8 @@ from trident.operations import (
     QueryFunction,
     TridentCollector,
     TridentOperationContext,
+    operation_name,
 )
-from trident.rows import operation_name
 from trident.tuples import TridentTuple
 from trident.value_types import summed_decimal
 

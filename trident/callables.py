@@ -21,6 +21,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from trident.annotations import callable_name, item_annotation, return_annotation, row_types
+from trident.emitted import checked_row, checked_rows
 from trident.errors import EmittedValueError, OperationTypeError, described
 from trident.fields import Fields
 from trident.operations import (
@@ -30,7 +31,6 @@ from trident.operations import (
     MapFunction,
     PlainFunction,
 )
-from trident.rows import checked_row, checked_rows
 from trident.tuples import TridentTuple
 
 

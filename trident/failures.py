@@ -121,7 +121,7 @@ def operation_error(
     error : BaseException
         The exception as caught, with its traceback.
     step, declared, token, partition, row
-        Where it happened; see `OperationError`. Make ``row`` with `describe`.
+        Where it happened; see `OperationError`. Make ``row`` with `shown_tuple`.
 
     Returns
     -------
@@ -156,12 +156,12 @@ def without_frames(error: TridentError) -> TridentError:
     return error
 
 
-def describe(fields: Sequence[str], row: Sequence[Any]) -> str:
+def shown_tuple(fields: Sequence[str], row: Sequence[Any]) -> str:
     """A tuple in one line, every long value shortened.
 
     Examples
     --------
-    >>> describe(["word", "n"], ["x" * 500, 3])
+    >>> shown_tuple(["word", "n"], ["x" * 500, 3])
     "word='xxxxxxxxxxxxxxxxxxxx...xxxxxxxxxxxxxxxxxxxx', n=3"
     """
     short = reprlib.Repr()

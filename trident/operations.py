@@ -303,3 +303,18 @@ class QueryFunction(Operation, ABC, Generic[S, R]):
             The fields of the state's new values: its keys and its value; empty where unknown.
         """
         return self.infer_types(inputs)
+
+
+def operation_name(operation: object) -> str:
+    """The name of an operation in plans and errors: its ``label``, else its class.
+
+    Examples
+    --------
+    >>> from trident.builtin import Split
+    >>> operation_name(Split())
+    'Split()'
+    """
+    if isinstance(operation, Operation) or hasattr(operation, "label"):
+        label = getattr(operation, "label", None)
+        return label if isinstance(label, str) else f"{type(operation).__name__}()"
+    return type(operation).__name__

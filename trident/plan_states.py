@@ -12,6 +12,7 @@ from trident.states.committed import CommittedReads
 from trident.states.control import ControlRecord
 from trident.states.cut import Cut
 from trident.states.state import State
+from trident.states.stored_map import StoredMap
 from trident.states.table.cache import CachedMap
 from trident.states.table.counted import CountedMap
 from trident.states.table.layered import layers
@@ -79,8 +80,7 @@ def counted(states: Iterable[State]) -> tuple[int, int, int]:
     """Keys read, keys written and cache hits, since the states were made."""
     read = written = hits = 0
     for state in states:
-        backing = getattr(state, "backing", None)
-        for layer in layers(backing)[0] if backing is not None else ():
+        for layer in layers(state.backing)[0] if isinstance(state, StoredMap) else ():
             if isinstance(layer, CountedMap):
                 read += layer.counts.keys_read
                 written += layer.counts.keys_written

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trident.batch.points import POINTS, watching
+from trident.batch.watchpoints import POINTS, watching
 from trident.states.errors import FailedException
 from trident.states.values import Token
 

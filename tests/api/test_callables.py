@@ -204,7 +204,7 @@ def test_both_ways_to_write_a_function_give_the_same(function: Function) -> None
 
 
 def test_a_plain_function_can_be_used_as_any_other() -> None:
-    from trident.rows import ListCollector
+    from trident.emitted import ListCollector
 
     collector = ListCollector("Ranges()", 1)
     Ranges().execute((2,), collector)  # type: ignore[arg-type]

@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.api.topologies import Longest
 from trident.builtin import Count, Sum
+from trident.emitted import ListCollector
 from trident.fields import Fields
-from trident.rows import ListCollector
 from trident.state_updaters import (
     CombinerAggStateUpdater,
     MapCombinerAggStateUpdater,

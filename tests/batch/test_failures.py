@@ -19,9 +19,9 @@ from tests.batch.counting import (
 )
 from trident.batch.errors import BatchFailedError, BatchInterruptedError, FailurePolicyError
 from trident.batch.failures import FailurePolicy
-from trident.batch.points import POINTS
 from trident.batch.runner import BatchRunner
 from trident.batch.states import BatchState
+from trident.batch.watchpoints import POINTS
 from trident.log.log import MemoryLog
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.batch.killed_run import EXPECTED, run
-from trident.batch.points import POINTS
+from trident.batch.watchpoints import POINTS
 
 ROOT = Path(__file__).parents[2]
 

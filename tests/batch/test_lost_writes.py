@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pytest
 
 from tests.batch.counting import CountingEngine, Words, counts, memory_state, open_runner
-from trident.batch.points import POINTS, Watcher, watching
 from trident.batch.runner import BatchRunner
 from trident.batch.states import GroupStates
+from trident.batch.watchpoints import POINTS, Watcher, watching
 from trident.errors import CopiedLogError, LostStateError, LostWritesError, RewoundStateError
 from trident.log.entry import LogEntry
 from trident.log.log import Log, MemoryLog

@@ -21,7 +21,7 @@ from trident.batch import outage
 from trident.batch.errors import BatchFailedError, BatchInterruptedError, OutageError
 from trident.batch.failures import FailurePolicy
 from trident.batch.outage import Outage
-from trident.batch.points import POINTS, watching
+from trident.batch.watchpoints import POINTS, watching
 from trident.log.errors import LogUnavailableError, TakenOverError
 from trident.log.file_log import FileLog
 from trident.log.log import Log, MemoryLog

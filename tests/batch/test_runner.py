@@ -17,7 +17,7 @@ from tests.batch.counting import (
     open_runner,
     seen_elsewhere,
 )
-from trident.batch.points import POINTS, watching
+from trident.batch.watchpoints import POINTS, watching
 from trident.log.errors import (
     LogConflictError,
     LogMismatchError,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from trident.backends import sqlite
-from trident.batch.points import watching
+from trident.batch.watchpoints import watching
 from trident.builtin import Count, SnapshotGet, Split, TupleCollectionGet
 from trident.fields import Fields
 from trident.operations import TridentCollector

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from tests.crash.program import committed, counted_once, run, sentences
-from trident.batch.points import POINTS
+from trident.batch.watchpoints import POINTS
 
 _EVERY_POINT = [(point, number) for number in (0, 2) for point in POINTS]
 _ANYWHERE = [("clock", 0.02 * number) for number in range(1, 16)]

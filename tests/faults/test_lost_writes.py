@@ -16,7 +16,7 @@ from tests.servers.memcached import MemcachedServer
 from tests.servers.process import wait_until
 from tests.servers.redis import RedisReplica, RedisSentinel, RedisServer
 from trident.backends import memcached, redis
-from trident.batch.points import watching
+from trident.batch.watchpoints import watching
 from trident.errors import LostStateError, LostWritesError, NoStateError, RewoundStateError
 from trident.states.values import Token
 

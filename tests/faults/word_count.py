@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from trident.batch.points import POINTS, watching
+from trident.batch.watchpoints import POINTS, watching
 from trident.builtin import Count
 from trident.fields import Fields
 from trident.operations import TridentCollector

@@ -19,7 +19,7 @@ from trident.kernels.folds import CombineStep
 from trident.kernels.step import Step
 from trident.kernels.steps import EachStep, FilterStep
 from trident.kernels.task import Place, Task
-from trident.rows import operation_name
+from trident.operations import operation_name
 
 PLACE = Place("the step", "job.py:7")
 TASK = Task(1, None, 0, 1)

@@ -18,7 +18,7 @@ from trident.errors import (
     StateUnavailableError,
     TridentError,
 )
-from trident.failures import describe, operation_error
+from trident.failures import operation_error, shown_tuple
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states import OpaqueMap
 from trident.states.memory import MemoryMap, MemoryMapState
@@ -117,7 +117,7 @@ def test_a_value_that_cannot_show_itself_does_no_harm() -> None:
         def __repr__(self) -> str:
             raise RuntimeError
 
-    assert describe(["a", "b"], [Odd(), 1]).endswith("b=1")
+    assert shown_tuple(["a", "b"], [Odd(), 1]).endswith("b=1")
 
 
 @pytest.mark.parametrize("error", [FailedException("later"), StaleBatchError(None)])

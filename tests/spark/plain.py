@@ -26,7 +26,7 @@ def part(name: str) -> None:
 
 
 def main(folder: Path, pythons: dict[str, str]) -> None:
-    """Try workers of several Pythons, the last of which is fit, then steps that fail."""
+    """Try steps that fail, with the Python called fit, then workers of the other Pythons."""
     builder = SparkSession.builder.master("local[2]")
     spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     context: Any = spark.sparkContext
@@ -46,13 +46,7 @@ def main(folder: Path, pythons: dict[str, str]) -> None:
             traceback.print_exc()  # as Python itself would
 
     spouts = FixedBatchSpout("line string", 2, ("a",), ("",))
-    for name, python in pythons.items():
-        context.pythonExec = python
-        if name == "fit":
-            break
-        local, context.master = context.master, name.partition(":")[2] or context.master
-        count(name, spouts, "line")
-        context.master = local
+    context.pythonExec = pythons.pop("fit")
     count("spouts", spouts, "line")
     (folder / "texts").mkdir()
     (folder / "texts" / "1.txt").write_text("a\n\n")
@@ -61,4 +55,10 @@ def main(folder: Path, pythons: dict[str, str]) -> None:
     own = spark.createDataFrame([("x",)], "value string").select(F.expr("cast(value AS bigint)"))
     with suppress(PySparkException):
         own.collect()
+    # Last, as Spark may log late that it has ended other tasks of theirs.
+    for name, python in pythons.items():
+        context.pythonExec = python
+        local, context.master = context.master, name.partition(":")[2] or context.master
+        count(name, spouts, "line")
+        context.master = local
     part("end")

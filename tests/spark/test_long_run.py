@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tests.spark.lines import PATIENCE, Lines
-from trident.batch.points import watching
+from trident.batch.watchpoints import watching
 from trident.states.values import Token
 
 BATCHES = 150

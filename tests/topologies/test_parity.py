@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import tuples
 
 from tests.plan.node_classes import names, node_classes
 from tests.topologies.conftest import Engine, feed
@@ -95,10 +96,10 @@ def test_spark_does_what_the_model_does(spark: Any) -> None:
     until = monotonic() + SPARK_SECONDS
 
     @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(chains("f"), chains("g"), chains("h"), BATCHES)
-    def check(*drawn: Any) -> None:
+    @given(tuples(chains("f"), chains("g"), chains("h")), BATCHES)
+    def check(drawn: tuple[list[Step], ...], batches: list[Rows]) -> None:
         if monotonic() < until:
-            play(spark, drawn[:-1], drawn[-1])
+            play(spark, drawn, batches)
 
     check()
     assert_every_node_was_there()

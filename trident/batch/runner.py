@@ -15,10 +15,10 @@ from trident.batch.failures import DEFAULT_POLICY, DroppedWork, FailurePolicy
 from trident.batch.opening import Clock, opening_entry
 from trident.batch.outage import Outage
 from trident.batch.outcome import Outcome
-from trident.batch.points import reached
 from trident.batch.progress import BatchProgress
 from trident.batch.states import BatchState, GroupStates
 from trident.batch.stopwatch import Stopwatch
+from trident.batch.watchpoints import reached
 from trident.batch.work import BatchWork
 from trident.log.entry import LogEntry, check_metadata
 from trident.log.errors import (

@@ -16,10 +16,10 @@ from trident.callables import (
     checked_bool,
     checked_iterable,
 )
+from trident.emitted import checked_row, checked_rows, checked_values
 from trident.kernels.block import Block, columns_of
 from trident.kernels.task import Place, Task
-from trident.operations import PlainFunction
-from trident.rows import checked_row, checked_rows, checked_values, operation_name
+from trident.operations import PlainFunction, operation_name
 
 _LISTS = frozenset({list, tuple})
 

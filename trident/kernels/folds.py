@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trident.emitted import Row, checked_row
 from trident.fields import Fields
 from trident.kernels import column_forms
 from trident.kernels.block import Block, block_of
@@ -18,8 +19,8 @@ from trident.operations import (
     CombinerAggregator,
     ReducerAggregator,
     TridentCollector,
+    operation_name,
 )
-from trident.rows import Row, checked_row, operation_name
 
 _MOST_KEPT = 131_072
 """How many emitted tuples are kept before they are handed on, so that memory stays bounded."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from trident.callables import CallableConsumer, CallableFilter, CallableFlatMap, CallableMap
+from trident.emitted import ListCollector, checked_row, flat_rows
 from trident.kernels import column_forms
 from trident.kernels.block import Block, block_of, columns_of
 from trident.kernels.calls import Calls
@@ -18,8 +19,8 @@ from trident.operations import (
     Function,
     MapFunction,
     PlainFunction,
+    operation_name,
 )
-from trident.rows import ListCollector, checked_row, flat_rows, operation_name
 
 
 @dataclass(frozen=True)

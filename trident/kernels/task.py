@@ -8,9 +8,9 @@ from operator import length_hint
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn
 
-from trident.failures import OperationError, describe, operation_error
+from trident.failures import OperationError, operation_error, shown_tuple
 from trident.kernels.block import NOTHING, Block
-from trident.plan.describe import describe as describe_step
+from trident.plan.describe import describe
 from trident.plan.nodes import Node
 from trident.states.control import ControlRecord
 from trident.states.cut import BatchMovedOn
@@ -38,7 +38,7 @@ class Place:
 
 def place_of(node: Node) -> Place:
     """A step of the plan as errors name it."""
-    return Place(describe_step(node), str(node.origin))
+    return Place(describe(node), str(node.origin))
 
 
 class Task(NamedTuple):
@@ -136,4 +136,4 @@ class _Blaming:
         position = self._block.length - length_hint(self._pending) - 1
         if position < 0:
             return None
-        return describe(self._names, self._block.tuple_at(position, self._names))
+        return shown_tuple(self._names, self._block.tuple_at(position, self._names))

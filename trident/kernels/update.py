@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from trident.emitted import ListCollector
 from trident.fields import Fields
 from trident.kernels.block import NOTHING, Block, block_of
 from trident.kernels.conforming import ConformStep
 from trident.kernels.keys import encoded_keys
 from trident.kernels.step import made_tuples
 from trident.kernels.task import Place, Task
-from trident.operations import StateUpdater
-from trident.rows import ListCollector, operation_name
+from trident.operations import StateUpdater, operation_name
 from trident.state_updaters import MapCombinerAggStateUpdater
 from trident.states.map_state import MapState
 from trident.states.state import State

@@ -29,8 +29,8 @@ from trident.operations import (
     QueryFunction,
     ReducerAggregator,
     StateUpdater,
+    operation_name,
 )
-from trident.rows import operation_name
 
 _PLACES: tuple[tuple[type[Operation], str], ...] = (
     (Function, "each(inputs, function, outputs)"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from trident.errors import DuplicateNameError, OperationTypeError, PlanError, described
-from trident.operations import Operation
+from trident.operations import Operation, operation_name
 from trident.plan.call_site import caller
 from trident.plan.nodes import (
     DRPCNode,
@@ -20,7 +20,6 @@ from trident.plan.nodes import (
     StateUpdateNode,
 )
 from trident.plan.plan import Plan, ancestors
-from trident.rows import operation_name
 from trident.states.state import StateFactory, StateSpec
 from trident.states.url_errors import StateURLError
 from trident.states.urls import StateURL

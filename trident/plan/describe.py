@@ -6,6 +6,7 @@ from functools import singledispatch
 
 from trident.errors import PlanError
 from trident.fields import Fields
+from trident.operations import operation_name
 from trident.plan.nodes import (
     AggregateNode,
     DRPCNode,
@@ -28,7 +29,6 @@ from trident.plan.nodes import (
     StateUpdateNode,
     StaticStateNode,
 )
-from trident.rows import operation_name
 
 
 @singledispatch

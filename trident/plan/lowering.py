@@ -20,6 +20,7 @@ from trident.operations import (
     QueryFunction,
     ReducerAggregator,
     StateUpdater,
+    operation_name,
 )
 from trident.plan.arguments import (
     as_filter,
@@ -51,7 +52,6 @@ from trident.plan.nodes import (
 )
 from trident.plan.queries import check_queryable
 from trident.plan.validate import check_aggregate_shape, check_new_fields, check_selection
-from trident.rows import operation_name
 from trident.spouts.interfaces import IBatchSpout, ITridentSpout
 from trident.state_updaters import (
     CombinerAggStateUpdater,

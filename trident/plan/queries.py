@@ -8,11 +8,10 @@ from typing import Any
 from trident.builtin import MapGet
 from trident.errors import FieldError, OperationTypeError
 from trident.fields import Fields
-from trident.operations import QueryFunction
+from trident.operations import QueryFunction, operation_name
 from trident.plan.conversions import conversion, new_name
 from trident.plan.nodes import DRPCNode, Node, StateNode, StateQueryNode, StateUpdateNode
 from trident.plan.plan import ancestors
-from trident.rows import operation_name
 from trident.state_updaters import (
     CombinerAggStateUpdater,
     MapCombinerAggStateUpdater,
@@ -20,6 +19,7 @@ from trident.state_updaters import (
     ReducerAggStateUpdater,
 )
 from trident.states.backing_map import Ability, abilities_of
+from trident.states.map_state import ITupleCollection
 from trident.states.state import State, StateFactory
 from trident.value_types import value_sort
 
@@ -110,8 +110,8 @@ def check_made(query: StateQueryNode) -> None:
         return
     made = factory.makeState({}, None, 0, 1)
     try:
-        # Every map state can be asked for its tuples, but not every store lists them.
-        if not hasattr(made, asked) or (asked == "getTuples" and not getattr(made, "lists", True)):
+        cannot_list = isinstance(made, ITupleCollection) and not made.lists
+        if not hasattr(made, asked) or (asked == "getTuples" and cannot_list):
             function = operation_name(query.function)
             what = f"start: at {query.origin}, {function} needs a state with {asked}(), "
             found = f"found {type(made).__name__}"

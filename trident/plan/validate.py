@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from trident.errors import FieldError, OperationTypeError, PlanError
 from trident.fields import Fields
-from trident.operations import Aggregator, CombinerAggregator, Operation
-from trident.rows import operation_name
+from trident.operations import Aggregator, CombinerAggregator, Operation, operation_name
 from trident.value_types import value_sort
 
 _KEY_TYPES = (

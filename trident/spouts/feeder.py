@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from trident.emitted import Row, checked_row
 from trident.errors import TridentError
 from trident.fields import Fields, FieldsLike
 from trident.operations import TridentCollector
-from trident.rows import Row, checked_row
 from trident.spouts.interfaces import IBatchSpout, SpoutKind
 
 

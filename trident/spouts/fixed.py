@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from trident.emitted import checked_row
 from trident.errors import described
 from trident.fields import Fields, FieldsLike
 from trident.operations import TridentCollector
-from trident.rows import checked_row
 from trident.spouts.interfaces import IBatchSpout, SpoutKind
 
 

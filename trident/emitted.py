@@ -6,11 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trident.errors import EmittedValueError, described
-from trident.operations import (
-    Operation,
-    QueryFunction,
-    TridentCollector,
-)
+from trident.operations import QueryFunction, TridentCollector, operation_name
 
 Row = tuple[Any, ...]
 
@@ -114,18 +110,3 @@ def retrieved(
             "where batchRetrieve returns one for each, in order",
         )
     return results
-
-
-def operation_name(operation: object) -> str:
-    """The name of an operation in plans and errors: its ``label``, else its class.
-
-    Examples
-    --------
-    >>> from trident.builtin import Split
-    >>> operation_name(Split())
-    'Split()'
-    """
-    if isinstance(operation, Operation) or hasattr(operation, "label"):
-        label = getattr(operation, "label", None)
-        return label if isinstance(label, str) else f"{type(operation).__name__}()"
-    return type(operation).__name__
