@@ -10,7 +10,7 @@ PYTEST_ARGS ?=
 BENCH  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help wordcount test pythons oldest bench lint typecheck lock environment java servers clean
+.PHONY: help wordcount test quick pythons oldest bench lint typecheck lock environment java servers clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,12 @@ wordcount: $(STAMP) java ## count words on Spark, exactly once: Python's own doc
 
 test: $(STAMP) servers java ## run every test (PYTEST_ARGS="-k word" for some of them)
 	@$(PYTHON_IN_ENV) -m pytest $(PYTEST_ARGS)
+
+# Where the variable is set a test that asks for a server is skipped. One that starts Spark and is
+# not marked so fails, as it finds no Java. What is left out waits for processes to die, or for nobody.
+quick: $(STAMP) ## run the tests that need neither a server nor Java, in a minute
+	@TRIDENT_TEST_QUICK=1 JAVA_HOME=/nonexistent $(PYTHON_IN_ENV) -m pytest -r fE \
+		--numprocesses auto -m "not spark" --ignore tests/crash --ignore tests/faults $(PYTEST_ARGS)
 
 pythons: $(STAMP) ## run the fast tests on Python 3.11, 3.12 and 3.13, where they are found
 	@setup/pythons $(ENV)/pythons $(PYTHON_IN_ENV)

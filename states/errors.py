@@ -19,18 +19,18 @@ class TridentError(Exception):
 
     A subclass that declares nothing takes a text, as any exception does. One with fields is a
     dataclass: ``args`` are its fields, so that it crosses processes by pickle unchanged, and its
-    text is made when it is shown: by `template`, or by a ``__str__`` of its own where the words
+    text is made when it is shown: by `_template`, or by a ``__str__`` of its own where the words
     depend on the fields.
     """
 
-    template: ClassVar[str] = ""
+    _template: ClassVar[str] = ""
     """The text, with the names of the fields in braces."""
 
     def __post_init__(self) -> None:
         self.args = tuple(getattr(self, field.name) for field in fields(self))
 
     def __str__(self) -> str:
-        return self.template.format_map(vars(self)) if self.template else super().__str__()
+        return self._template.format_map(vars(self)) if self._template else super().__str__()
 
 
 class FailedException(TridentError):
@@ -113,7 +113,7 @@ class LineageError(StateError):
     expected: str
     """The log's own."""
 
-    template = (
+    _template = (
         "state {state} belongs to another checkpoint: its lineage is {found}, this "
         "checkpoint's is {expected}. If a run of that checkpoint is alive, stop it. To continue "
         "that state, start with that checkpoint, or here with adopt=<its path>, or where it is "
@@ -197,7 +197,7 @@ class UnownedStateError(StateError):
     found: str
     """What is there."""
 
-    template = (
+    _template = (
         "state {state} can't begin: there is {found} already, and no control record. Where "
         "Storm wrote it, start with a new checkpoint and adopt={{'base': <txid>}}: of opaque "
         "state the last batch that Storm committed, of transactional state the highest txid "
@@ -332,7 +332,7 @@ class SerializationError(StateError):
     allowed: str
     """What may be stored, and the next step."""
 
-    template = "a {what} can't be stored: found {found}. {allowed}"
+    _template = "a {what} can't be stored: found {found}. {allowed}"
 
 
 @dataclass(eq=False, repr=False)
@@ -349,7 +349,7 @@ class LongOverflowError(TridentError, ArithmeticError):
     value: int
     """What it would have become."""
 
-    template = (
+    _template = (
         "{what}: {value} does not fit into 64 bits. "
         "Sum doubles instead, or keep the sum in several keys."
     )

@@ -93,7 +93,7 @@ class EmittedValueError(TridentError):
     problem: str
     """What it emitted, and what is allowed."""
 
-    template = "{operation} {problem}"
+    _template = "{operation} {problem}"
 
 
 @dataclass(eq=False, repr=False)
@@ -107,7 +107,7 @@ class ValueTypeError(TridentError, TypeError):
     found: str
     """The value, as `described` tells it."""
 
-    template = "{what} needs {allowed}, found {found}"
+    _template = "{what} needs {allowed}, found {found}"
 
 
 def described(value: object) -> str:

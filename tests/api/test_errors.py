@@ -11,7 +11,13 @@ from typing import Any, get_args, get_origin, get_type_hints
 import pytest
 
 from tests.packaging.conftest import ROOT
-from trident.errors import FieldError, PlanError, StateUnavailableError, TridentError
+from trident.errors import (
+    FailedException,
+    FieldError,
+    PlanError,
+    StateUnavailableError,
+    TridentError,
+)
 from trident.states.values import Token
 
 MODULES = [
@@ -100,3 +106,9 @@ def test_a_plan_error_says_what_was_found_allowed_nearest_and_next() -> None:
 
 def test_a_plan_error_is_a_value_error() -> None:
     assert isinstance(PlanError("x"), ValueError)
+
+
+def test_an_attribute_of_a_users_error_does_not_change_its_text() -> None:
+    error = FailedException("the page was not rendered")
+    error.template = "page.html"  # type: ignore[attr-defined]
+    assert str(error) == "the page was not rendered"

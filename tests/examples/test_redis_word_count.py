@@ -122,6 +122,7 @@ def test_a_run_that_is_killed_is_gone_on_with(url: str, tmp_path: Path) -> None:
     assert counted == truth(batches)
 
 
+@pytest.mark.spark
 @needs_java
 def test_spark_counts_the_same(url: str, tmp_path: Path) -> None:
     screen = run(tmp_path, url, "--until", "3")

@@ -88,6 +88,7 @@ def counted() -> Counter[str]:
     )
 
 
+@pytest.mark.spark
 @needs_java
 def test_each_text_is_counted_once_over_all_runs(
     text: Path, counted: Counter[str], tmp_path: Path
@@ -117,6 +118,7 @@ def test_each_text_is_counted_once_over_all_runs(
     assert again.answer == first.answer + 1
 
 
+@pytest.mark.spark
 @needs_java
 def test_without_a_text_the_documentation_of_python_is_counted(tmp_path: Path) -> None:
     screen = wordcount(None, tmp_path / "data")

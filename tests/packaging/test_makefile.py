@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.packaging.conftest import ROOT, Machine
+from tests.servers.process import QUICK
 
 MAKE = shutil.which("make")
 
@@ -31,7 +32,7 @@ def test_help_is_the_default_and_lists_every_target(machine: Machine, project: P
     listed = machine.run(str(MAKE), cwd=project).stdout
     for target in re.findall(r"^([a-z]+):.*##", (project / "Makefile").read_text(), re.MULTILINE):
         assert re.search(rf"make {target} +\w", listed), target
-    for target in ("wordcount", "test", "bench", "lint", "typecheck", "lock", "clean"):
+    for target in ("wordcount", "test", "quick", "bench", "lint", "typecheck", "lock", "clean"):
         assert f"make {target} " in listed
 
 
@@ -76,6 +77,14 @@ def test_tests_do_not_run_without_servers_in_ci(machine: Machine, project: Path)
     done = machine.run(str(MAKE), "test", cwd=project, CI="true")
     assert done.returncode != 0
     assert "redis-server" in done.stderr
+
+
+def test_a_quick_run_needs_neither_servers_nor_java(machine: Machine, project: Path) -> None:
+    planned = machine.run(str(MAKE), "--dry-run", "quick", cwd=project).stdout
+    assert f"{QUICK}=1 JAVA_HOME=/nonexistent" in planned
+    assert '-m "not spark"' in planned
+    assert "setup/servers" not in planned
+    assert "setup/java" not in planned
 
 
 def test_style_and_types_need_neither_servers_nor_java(machine: Machine, project: Path) -> None:

@@ -60,6 +60,7 @@ def test_the_quickstart_prints_what_the_readme_says(quickstart: str, tmp_path: P
     assert run(quickstart, tmp_path) in blocks("text")
 
 
+@pytest.mark.spark
 def test_one_line_changes_for_spark(quickstart: str, tmp_path: Path) -> None:
     (changed,) = re.findall(r"`(with topology\.start\(.+\) as run:)`", README)
     on_spark = re.sub(r"with topology\.start\(\).*", changed, quickstart)

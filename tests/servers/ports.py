@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 
@@ -13,7 +14,8 @@ _BUS = 10_000
 
 def free_port() -> int:
     """Return a port that is free, and so is the one 10,000 above it, for Redis Cluster's bus."""
-    for port in random.sample(range(_LOWEST, _HIGHEST), 1000):
+    own = _own_ports()
+    for port in random.sample(own, len(own)):
         if _is_free(port) and _is_free(port + _BUS):
             return port
     raise RuntimeError(f"no port from {_LOWEST} to {_HIGHEST} is free")
@@ -24,6 +26,12 @@ def accepts(host: str, port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(3)
         return probe.connect_ex((host, port)) == 0
+
+
+def _own_ports() -> range:
+    """Those of this process, where tests run in several: no other may find the same one free."""
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    return range(_LOWEST + number, _HIGHEST, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
 def _is_free(port: int) -> bool:

@@ -12,10 +12,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar, Self
 
+import pytest
+
 from tests.servers.ports import accepts, free_port
+
+QUICK = "TRIDENT_TEST_QUICK"
+"""The variable of a run that needs no server: what asks for one is skipped there."""
 
 # Reads until the tests' process is gone, however it ended
 _GUARD = ("sh", "-c", 'read -r _; kill -9 "$0"')
+
+
+def skip_where_quick() -> None:
+    """Skip the test that asks for a server, in a run that shall need none."""
+    if QUICK in os.environ:
+        pytest.skip(f"{QUICK} is set, and this needs a server")
 
 
 class MissingServer(Exception):
@@ -70,7 +81,8 @@ class ServerProcess(ABC):
         return self.process is not None and self.process.poll() is None
 
     def start(self) -> None:
-        """Start it, and return when it answers."""
+        """Start it, and return when it answers; in a quick run the test is skipped instead."""
+        skip_where_quick()
         assert not self.running, f"{self.program} runs already"
         command = self.command()
         with self.log.open("ab") as log:

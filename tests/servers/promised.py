@@ -12,7 +12,7 @@ from typing import Protocol
 import pytest
 
 from tests.servers.ports import accepts
-from tests.servers.process import MissingServer
+from tests.servers.process import MissingServer, skip_where_quick
 
 
 class Served(Protocol):
@@ -36,6 +36,7 @@ def served(name: str, made: Callable[[], AbstractContextManager[Served]]) -> Ite
     One that is promised and not there fails the test. One that can't be had here skips it, and
     fails it where CI is true: there everything has to have run.
     """
+    skip_where_quick()
     promised = os.environ.get(f"TRIDENT_TEST_{name}_URL")
     with ExitStack() as running:
         server: Served

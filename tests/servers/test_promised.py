@@ -11,7 +11,7 @@ import pytest
 from tests.servers.hbase import HBaseServer
 from tests.servers.memcached import MemcachedServers
 from tests.servers.ports import free_port
-from tests.servers.process import MissingServer
+from tests.servers.process import QUICK, MissingServer
 from tests.servers.promised import Served, served
 from tests.servers.redis import RedisCluster, RedisServer
 
@@ -19,7 +19,7 @@ from tests.servers.redis import RedisCluster, RedisServer
 @pytest.fixture(autouse=True)
 def machine_without_servers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    for name in ("CI", "JAVA_HOME", "TRIDENT_TEST_REDIS_URL"):
+    for name in ("CI", "JAVA_HOME", "TRIDENT_TEST_REDIS_URL", QUICK):
         monkeypatch.delenv(name, raising=False)
 
 

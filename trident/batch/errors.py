@@ -22,7 +22,7 @@ class BatchFailedError(TridentError):
     advice: str
     """The next step."""
 
-    template = (
+    _template = (
         "batch {txid} of {group} failed {attempts} times, last with: {failure}. It is kept: "
         "the next start tries it again. {advice}"
     )
@@ -39,7 +39,7 @@ class OutageError(TridentError):
     failure: str
     """What the last try failed with, and where."""
 
-    template = (
+    _template = (
         "{what} waited {seconds:.1f} s, as long as patience= allows, and it is still so: "
         "{failure} Nothing was given up: remove the cause, and start again, which goes on "
         "where this run stopped; or allow more seconds with patience=."
@@ -55,7 +55,7 @@ class BatchInterruptedError(TridentError):
     txid: int
     """The batch."""
 
-    template = (
+    _template = (
         "the run stopped while batch {txid} of {group} waited. It is kept: the next start "
         "goes on with it."
     )
@@ -70,4 +70,4 @@ class FailurePolicyError(TridentError, ValueError):
     advice: str
     """What is allowed."""
 
-    template = "{problem}. {advice}"
+    _template = "{problem}. {advice}"

@@ -71,4 +71,4 @@ class DRPCClosedError(DRPCError):
     function: str
     """What was asked for."""
 
-    template = "{function!r} can't be answered any more: the run has been stopped"
+    _template = "{function!r} can't be answered any more: the run has been stopped"

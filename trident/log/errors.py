@@ -19,7 +19,7 @@ class CheckpointError(TridentError):
     advice: str
     """What is allowed, and the next step."""
 
-    template = "checkpoint {checkpoint}: {problem}. {advice}"
+    _template = "checkpoint {checkpoint}: {problem}. {advice}"
 
 
 @dataclass(eq=False, repr=False)
@@ -59,7 +59,7 @@ class CorruptLogError(LogError):
     found: str
     """What is wrong with it."""
 
-    template = (
+    _template = (
         "the log entry {path} can't be read: {found}. Don't delete it: older entries don't "
         "know what it committed. Restore it from a backup of the checkpoint, or start with a "
         "new checkpoint and adopt={{'lineage': …, 'in_flight': 'committed' or 'burn'}}; "
@@ -76,7 +76,7 @@ class LogConflictError(LogError):
     number: int
     """The entry that this run wanted to append."""
 
-    template = (
+    _template = (
         "another run has written entry {number} or a later one to the log {place}: it has "
         "taken over. This run stops and changes nothing more; if both should not run, stop "
         "the other and start again."
@@ -92,7 +92,7 @@ class LogUnavailableError(LogError):
     problem: str
     """What the system said."""
 
-    template = (
+    _template = (
         "the log {place} can't be read or written: {problem}. Make room on its disk, or "
         "repair it; nothing is built on an entry before the disk has confirmed it."
     )
@@ -109,7 +109,7 @@ class TakenOverError(LogError):
     found: str
     """That of the run which wrote the newest entry."""
 
-    template = (
+    _template = (
         "the log {place} was taken over by the run {found}; this is {own}. This run stops "
         "and changes nothing more; two runs can't share a checkpoint."
     )
@@ -175,7 +175,7 @@ class ReplayError(LogError):
     found: str | None
     """That of the replay."""
 
-    template = (
+    _template = (
         "batch {txid} is committed in the log {place} with the digest {expected}, but "
         "{source} replays it with {found}: it now covers other data, which would be lost or "
         "counted twice. Restore both logs from one backup."
@@ -193,7 +193,7 @@ class AdoptionError(LogError):
     advice: str
     """The next step."""
 
-    template = "{place}: {problem}. {advice}"
+    _template = "{place}: {problem}. {advice}"
 
 
 @dataclass(eq=False, repr=False)
@@ -205,7 +205,7 @@ class MetadataError(LogError):
     found: str
     """The metadata, shortened."""
 
-    template = (
+    _template = (
         "the metadata of stream {stream!r} can't be logged: {found}. Allowed are None, bool, "
         "int, finite float, str, and lists and dicts (with str keys) of them."
     )

@@ -29,7 +29,7 @@ class SparkSessionError(TridentError):
     advice: str
     """The next step."""
 
-    template = "{found}. {advice}"
+    _template = "{found}. {advice}"
 
 
 @dataclass(eq=False, repr=False)
@@ -50,7 +50,7 @@ class StatusError(TridentError):
     found: str
     """The beginning of what was found in its place."""
 
-    template = (
+    _template = (
         "a task that updates a state was expected to tell how that went, found {found!r}. "
         "The batch is kept: the next start tries it again."
     )

@@ -1,0 +1,37 @@
+"""A quick run starts no server, whatever test asks for one."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.servers.hbase import HBaseServer
+from tests.servers.memcached import MemcachedServer, MemcachedServers
+from tests.servers.process import QUICK
+from tests.servers.promised import served
+from tests.servers.redis import RedisCluster, RedisServer
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(QUICK, "1")
+    monkeypatch.setattr(subprocess, "Popen", NotImplemented)
+
+
+@pytest.mark.parametrize(
+    "kind", [RedisServer, RedisCluster, MemcachedServer, MemcachedServers, HBaseServer]
+)
+def test_a_test_that_starts_a_server_is_skipped(kind: type[RedisServer], tmp_path: Path) -> None:
+    with pytest.raises(pytest.skip.Exception, match="needs a server"), kind(tmp_path / "server"):
+        pass
+
+
+def test_so_is_one_that_is_promised_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIDENT_TEST_REDIS_URL", "redis://localhost:6379")
+    with (
+        pytest.raises(pytest.skip.Exception, match="needs a server"),
+        served("REDIS", lambda: pytest.fail("it is promised")),
+    ):
+        pass
