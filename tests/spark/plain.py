@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from tests.servers.process import wait_until
 from trident import Count, FixedBatchSpout, TridentTopology
 from trident.backends import sqlite
 
@@ -26,7 +27,7 @@ def part(name: str) -> None:
 
 
 def main(folder: Path, pythons: dict[str, str]) -> None:
-    """Try steps that fail, with the Python called fit, then workers of the other Pythons."""
+    """Try workers of several Pythons, the last of which is fit, then steps that fail."""
     builder = SparkSession.builder.master("local[2]")
     spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     context: Any = spark.sparkContext
@@ -46,7 +47,16 @@ def main(folder: Path, pythons: dict[str, str]) -> None:
             traceback.print_exc()  # as Python itself would
 
     spouts = FixedBatchSpout("line string", 2, ("a",), ("",))
-    context.pythonExec = pythons.pop("fit")
+    for name, python in pythons.items():
+        context.pythonExec = python
+        if name == "fit":
+            break
+        local, context.master = context.master, name.partition(":")[2] or context.master
+        count(name, spouts, "line")
+        context.master = local
+    # Spark logs late that it has ended other tasks of theirs.
+    tracker = context._jsc.sc().statusTracker()
+    wait_until(lambda: not any(each.numRunningTasks() for each in tracker.getExecutorInfos()))
     count("spouts", spouts, "line")
     (folder / "texts").mkdir()
     (folder / "texts" / "1.txt").write_text("a\n\n")
@@ -55,10 +65,4 @@ def main(folder: Path, pythons: dict[str, str]) -> None:
     own = spark.createDataFrame([("x",)], "value string").select(F.expr("cast(value AS bigint)"))
     with suppress(PySparkException):
         own.collect()
-    # Last, as Spark may log late that it has ended other tasks of theirs.
-    for name, python in pythons.items():
-        context.pythonExec = python
-        local, context.master = context.master, name.partition(":")[2] or context.master
-        count(name, spouts, "line")
-        context.master = local
     part("end")
