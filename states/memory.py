@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
+from operator import itemgetter
 from threading import Lock
 from typing import Any, ClassVar, Literal
 from uuid import uuid4
@@ -20,6 +21,7 @@ from trident.states.urls import StateURL
 
 _Row = tuple[int, int, Any, Any]
 _ABSENT: _Row = (0, 0, None, None)
+_COLUMNS = tuple(map(itemgetter, range(4)))
 
 
 @dataclass(eq=False)
@@ -36,10 +38,11 @@ class _Database:
     lock: Lock = field(default_factory=Lock)
 
     def get(self, keys: Sequence[bytes]) -> Sequence[Any]:
-        if not self.rows or not keys:
+        if not self.rows:
             return list(map(self.entries.get, keys))
-        rows = map(self.rows.get, keys, repeat(_ABSENT))
-        return OpaqueEntries(*zip(*rows, strict=True))
+        rows = list(map(self.rows.get, keys, repeat(_ABSENT)))
+        # zip(*rows) would make an iterator for each, which the collector counts.
+        return OpaqueEntries(*[list(map(column, rows)) for column in _COLUMNS])
 
     def put(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:
         if isinstance(values, OpaqueEntries) and not self.entries and type(self.entries) is dict:
