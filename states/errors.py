@@ -214,7 +214,7 @@ class GivenBackError(StateError):
     state: str
     """The state's name or place."""
 
-    template = (
+    _template = (
         "state {state} was given back to Storm, and its control record is still there. Delete that "
         'first (docs/protocol.md, "Storm\'s state", says how). Then Storm may go on, readers open '
         "the state with written_by=storm, and a topology takes it over again with a new checkpoint "
