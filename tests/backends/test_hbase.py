@@ -14,9 +14,9 @@ import pytest
 
 from tests.servers.process import wait_until
 from tests.servers.promised import Served
-from trident.backends import hbase, hbase_connections, hbase_map
-from trident.backends.hbase import HBaseStore
-from trident.backends.hbase_map import HBaseMap
+from trident.backends import hbase
+from trident.backends.hbase import HBaseStore, backing_map, connections
+from trident.backends.hbase.backing_map import HBaseMap
 from trident.states import StateType
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import (
@@ -533,8 +533,8 @@ def test_modules_keep_nothing_of_maps_but_connections_and_checked_tables(
 ) -> None:
     backing = store.open()
     backing.multiGet([b"k"])
-    assert (backing._gateway, store.table, "state") in hbase_map._prepared
-    hbase_connections.close_idle()
+    assert (backing._gateway, store.table, "state") in backing_map._prepared
+    connections.close_idle()
     assert backing.multiGet([b"k"]) == [None]
 
 

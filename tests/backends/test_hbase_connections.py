@@ -23,8 +23,7 @@ from tests.backends.hbase_proxy import Proxy
 from tests.servers.ports import free_port
 from tests.servers.process import wait_until
 from tests.servers.promised import Served
-from trident.backends import hbase_connections
-from trident.backends.hbase import HBaseStore
+from trident.backends.hbase import HBaseStore, connections
 from trident.states.errors import StateUnavailableError
 
 _VERSION = 2**62
@@ -35,14 +34,14 @@ _VALUES = (b"%d" % number for number in count())
 def store(hbase_server: Served) -> Iterator[HBaseStore]:
     [(host, port)] = re.findall(r"//(.+):(\d+)", hbase_server.url)
     yield HBaseStore(host, int(port), table="tests", prefix=uuid4().hex, timeout=60)
-    hbase_connections.close_idle()
+    connections.close_idle()
 
 
 @pytest.fixture
 def proxy(store: HBaseStore) -> Iterator[Proxy]:
     with Proxy(store.host, store.port) as made:
         yield made
-        hbase_connections.close_idle()
+        connections.close_idle()
 
 
 @pytest.fixture
@@ -114,7 +113,7 @@ def test_a_connection_that_the_server_closed_is_replaced(behind: HBaseStore, pro
 def test_a_connection_that_the_server_may_close_soon_is_replaced(
     behind: HBaseStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hbase_connections, "_IDLE", 0.0)
+    monkeypatch.setattr(connections, "_IDLE", 0.0)
     behind.open().multiGet([b"k"])
     assert proxy.accepted == 2
 
@@ -158,7 +157,7 @@ def test_an_answer_that_comes_too_late_is_nobody_s(
 
 def test_closing_what_is_idle_leaves_what_is_lent(behind: HBaseStore, proxy: Proxy) -> None:
     with behind.open()._gateway.lend() as client:
-        hbase_connections.close_idle()
+        connections.close_idle()
         client.getTableNames()
     behind.open().multiGet([b"k"])
     assert proxy.accepted == 1
@@ -167,11 +166,11 @@ def test_closing_what_is_idle_leaves_what_is_lent(behind: HBaseStore, proxy: Pro
 def test_a_forked_child_leaves_its_parent_s_connection_alone(store: HBaseStore) -> None:
     program = f"""
         import os
-        from trident.backends import hbase_connections
+        from trident.backends.hbase import connections
         from trident.backends.hbase import HBaseStore
         backing = {store!r}.open()
         backing.multiPutAt([b"k"], [b"parent"], {_VERSION})
-        [idle] = hbase_connections._idle.values()
+        [idle] = connections._idle.values()
         [connection] = idle
         child = os.fork()
         if not child:
@@ -196,8 +195,8 @@ def test_a_forked_child_leaves_its_parent_s_connection_alone(store: HBaseStore) 
 
 def test_the_connections_of_a_busier_time_are_closed(behind: HBaseStore) -> None:
     gateway = behind.open()._gateway
-    idle = hbase_connections._idle[gateway]
-    busier = [hbase_connections.Connection(gateway) for _ in range(3)]
+    idle = connections._idle[gateway]
+    busier = [connections.Connection(gateway) for _ in range(3)]
     for connection in busier:
         connection.used -= 1000
     idle.extendleft(busier)

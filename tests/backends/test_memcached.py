@@ -27,10 +27,10 @@ from trident.backends.memcached import (
     opaque,
     transactional,
 )
-from trident.backends.memcached_connections import close_all, lent
-from trident.backends.memcached_keys import StoredKeys
-from trident.backends.memcached_map import MemcachedMap
-from trident.backends.memcached_nodes import Placement
+from trident.backends.memcached.backing_map import MemcachedMap
+from trident.backends.memcached.connections import close_all, lent
+from trident.backends.memcached.keys import StoredKeys
+from trident.backends.memcached.nodes import Placement
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import SerializationError
 from trident.states.keys import CONTROL_KEY

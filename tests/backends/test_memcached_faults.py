@@ -18,8 +18,8 @@ from tests.servers.ports import free_port
 from tests.servers.process import wait_until
 from tests.servers.promised import served
 from trident.backends.memcached import MemcachedStore
-from trident.backends.memcached_keys import StoredKeys
-from trident.backends.memcached_map import MemcachedMap
+from trident.backends.memcached.backing_map import MemcachedMap
+from trident.backends.memcached.keys import StoredKeys
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import (
     CorruptStateError,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trident.backends.memcached_keys import LONGEST, LONGEST_PREFIX, StoredKeys, quoted
+from trident.backends.memcached.keys import LONGEST, LONGEST_PREFIX, StoredKeys, quoted
 from trident.states.keys import CONTROL_KEY, encode_key
 from trident.states.testing.checks import ODD_KEYS
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trident.backends.memcached_wire import (
+from trident.backends.memcached.wire import (
     IncompleteReplyError,
     UnexpectedReplyError,
     all_stored,

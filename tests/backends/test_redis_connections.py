@@ -19,9 +19,9 @@ from tests.servers.ports import free_port
 from tests.servers.process import wait_until
 from tests.servers.promised import Served
 from tests.servers.redis import RedisReplica, RedisServer
-from trident.backends import redis_connections
-from trident.backends.redis_access import Access
-from trident.backends.redis_connections import connected
+from trident.backends.redis import connections
+from trident.backends.redis.access import Access
+from trident.backends.redis.connections import connected
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory
 from trident.states.errors import NoStateError, StateUnavailableError
@@ -324,7 +324,7 @@ class TestPool:
     def test_idle_connections_can_be_closed(self, server: RedisServer) -> None:
         backing = opened(server.url).store.open()
         backing.multiPut([b"dog"], [b"1"])
-        redis_connections.disconnect()
+        connections.disconnect()
         with plain(server.url) as client:
             wait_until(lambda: len(client.client_list()) == 1)
         assert backing.multiGet([b"dog"]) == [b"1"]

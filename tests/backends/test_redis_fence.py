@@ -11,8 +11,8 @@ from redis import Redis
 
 from tests.backends.redis_batches import add, committed, found, new_prefix, plain, record, written
 from tests.servers.promised import Served
-from trident.backends import redis_parts
-from trident.backends.redis_map import RedisMap
+from trident.backends.redis import parts
+from trident.backends.redis.backing_map import RedisMap
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory
 from trident.states.errors import StaleBatchError, StateUnavailableError
@@ -43,7 +43,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], No
     """Has something happen between the comparison of the record and the first write."""
 
     def hook(act: Callable[[], Any], times: int = 1) -> None:
-        write_fenced, acts = redis_parts.write_fenced, [act] * times
+        write_fenced, acts = parts.write_fenced, [act] * times
 
         def hooked(wires: Any, writes: Any, fence: bytes) -> bool:
             class Disturbed:
@@ -62,7 +62,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], No
 
             return write_fenced([Disturbed(wire) for wire in wires], writes, fence)
 
-        monkeypatch.setattr(redis_parts, "write_fenced", hooked)
+        monkeypatch.setattr(parts, "write_fenced", hooked)
 
     return hook
 

@@ -13,8 +13,8 @@ from tests.backends.redis_batches import committed, found, new_prefix, plain, re
 from tests.servers.process import wait_until
 from tests.servers.promised import Served
 from tests.servers.redis import RedisServer
-from trident.backends.redis_layouts import StringLayout
-from trident.backends.redis_map import RedisMap
+from trident.backends.redis.backing_map import RedisMap
+from trident.backends.redis.layouts import StringLayout
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory
 from trident.states.control import ControlRecord

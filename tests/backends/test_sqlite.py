@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from trident.backends import sqlite, sqlite_tables
-from trident.backends.sqlite import SQLiteStore
-from trident.backends.sqlite_map import SQLiteMap
+from trident.backends import sqlite
+from trident.backends.sqlite import SQLiteStore, tables
+from trident.backends.sqlite.backing_map import SQLiteMap
 from trident.states import OpaqueValue, StateType, Token, TransactionalValue
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import (
@@ -93,8 +93,8 @@ def test_values_come_back_equal_and_of_the_same_type(
     opened: Opener, monkeypatch: pytest.MonkeyPatch, value: Any, strict: bool
 ) -> None:
     if not strict:
-        monkeypatch.setattr(sqlite_tables, "_ANY", "")
-        monkeypatch.setattr(sqlite_tables, "_OPTIONS", "WITHOUT ROWID")
+        monkeypatch.setattr(tables, "_ANY", "")
+        monkeypatch.setattr(tables, "_OPTIONS", "WITHOUT ROWID")
     store = opened()
     store.multiPut([b"k"], [OpaqueValue(1, 0, value, None)])
     [found] = store.multiGet([b"k"])

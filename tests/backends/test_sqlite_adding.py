@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trident.backends.sqlite import SQLiteStore
-from trident.backends.sqlite_map import SQLiteMap
+from trident.backends.sqlite.backing_map import SQLiteMap
 from trident.builtin import Sum
 from trident.states import OpaqueValue, Token
 from trident.states.control import Control, ControlRecord

@@ -17,7 +17,7 @@ import pytest
 
 from tests.backends.held_writer import KEYS, VALUES
 from trident.backends.sqlite import SQLiteStore, opaque
-from trident.backends.sqlite_map import SQLiteMap
+from trident.backends.sqlite.backing_map import SQLiteMap
 from trident.states import OpaqueValue, Token
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import StateUnavailableError

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from trident.backends.hbase_connections import Gateway
-from trident.backends.hbase_map import HBaseMap
+from trident.backends.hbase.backing_map import HBaseMap
+from trident.backends.hbase.connections import Gateway
 from trident.states.backing_map import IBackingMap
 from trident.states.factory import MapStateFactory
 from trident.states.url_errors import StateURLError

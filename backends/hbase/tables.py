@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trident.backends.hbase_driver import thrift
+from trident.backends.hbase.driver import thrift
 from trident.states.errors import StateError
 
 _FOREVER = 2**31 - 1

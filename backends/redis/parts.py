@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
-from trident.backends.redis_access import Access
-from trident.backends.redis_connections import (
+from trident.backends.redis.access import Access
+from trident.backends.redis.connections import (
     Address,
     Command,
     Make,
@@ -18,17 +18,17 @@ from trident.backends.redis_connections import (
     connected,
     converse,
 )
-from trident.backends.redis_control import (
+from trident.backends.redis.control import (
     INFO,
     Waiting,
     check_replicas,
     incarnation,
     touch_and_wait,
 )
-from trident.backends.redis_errors import misfit
-from trident.backends.redis_fence import FencedWrite, write_fenced
-from trident.backends.redis_layouts import Layout
-from trident.backends.redis_shares import Share, in_order, split
+from trident.backends.redis.errors import misfit
+from trident.backends.redis.fence import FencedWrite, write_fenced
+from trident.backends.redis.layouts import Layout
+from trident.backends.redis.shares import Share, in_order, split
 from trident.states.backing_map import IBackingMap
 from trident.states.errors import CorruptStateError, StateUnavailableError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trident.backends.redis_connections import Command, Wire
-from trident.backends.redis_errors import not_a_master
+from trident.backends.redis.connections import Command, Wire
+from trident.backends.redis.errors import not_a_master
 from trident.states.errors import StateUnavailableError
 
 _REPLACE = """

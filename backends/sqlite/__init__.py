@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
-from trident.backends.sqlite_map import SQLiteMap
-from trident.backends.sqlite_tables import CATALOG, Table
+from trident.backends.sqlite.backing_map import SQLiteMap
+from trident.backends.sqlite.tables import CATALOG, Table
 from trident.states.backing_map import IBackingMap
 from trident.states.factory import MapStateFactory
 from trident.states.serializers import JSONSerializer, Serializer

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from trident.backends.redis_access import Access
-from trident.backends.redis_errors import explained
+from trident.backends.redis.access import Access
+from trident.backends.redis.errors import explained
 
 if TYPE_CHECKING:
     from redis import ConnectionPool

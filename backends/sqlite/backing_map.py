@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from trident.backends.sqlite_adding import Adding
-from trident.backends.sqlite_connections import Connections, transaction
-from trident.backends.sqlite_tables import CATALOG, CREATE_CATALOG, Table, stored_keys
+from trident.backends.sqlite.adding import Adding
+from trident.backends.sqlite.connections import Connections, transaction
+from trident.backends.sqlite.tables import CATALOG, CREATE_CATALOG, Table, stored_keys
 from trident.states.backing_map import Codec, IBackingMap
 from trident.states.control import ControlRecord
 from trident.states.errors import CorruptStateError

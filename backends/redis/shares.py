@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
-from trident.backends.redis_layouts import chunks
+from trident.backends.redis.layouts import chunks
 
 
 @dataclass(frozen=True)

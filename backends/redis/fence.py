@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trident.backends.redis_connections import Make, Wire
+from trident.backends.redis.connections import Make, Wire
 from trident.states.errors import StateUnavailableError
 
 _STARTS = 16

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trident.backends.redis_connections import Command, Pair
+from trident.backends.redis.connections import Command, Pair
 from trident.states.keys import CONTROL_KEY
 
 CHUNK = 2000

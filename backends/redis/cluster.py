@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from trident.backends.redis_access import Access
-from trident.backends.redis_connections import Address, Command
-from trident.backends.redis_control import Waiting, replace
-from trident.backends.redis_layouts import Layout
-from trident.backends.redis_parts import PartedMap
-from trident.backends.redis_slots import ClusterPlace
+from trident.backends.redis.access import Access
+from trident.backends.redis.connections import Address, Command
+from trident.backends.redis.control import Waiting, replace
+from trident.backends.redis.layouts import Layout
+from trident.backends.redis.parts import PartedMap
+from trident.backends.redis.slots import ClusterPlace
 from trident.states.errors import CorruptStateError
 from trident.states.spread_control import least_control, may_spread
 

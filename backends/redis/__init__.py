@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from trident.backends.redis_store import PORT, RedisStore
-from trident.backends.redis_urls import from_url
+from trident.backends.redis.store import PORT, RedisStore
+from trident.backends.redis.urls import from_url
 from trident.states.factory import MapStateFactory
 from trident.states.values import StateType
 

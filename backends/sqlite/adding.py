@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
-from trident.backends.sqlite_tables import Table, key_of, native, restored, stored_keys
+from trident.backends.sqlite.tables import Table, key_of, native, restored, stored_keys
 from trident.states.errors import LongOverflowError, StaleBatchError
 from trident.states.keys import decode_key
 from trident.states.updaters import check_addable

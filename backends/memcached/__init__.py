@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from trident.backends.memcached_keys import LONGEST_PREFIX, quoted
-from trident.backends.memcached_map import MemcachedMap
-from trident.backends.memcached_nodes import Node, NodeLike
+from trident.backends.memcached.backing_map import MemcachedMap
+from trident.backends.memcached.keys import LONGEST_PREFIX, quoted
+from trident.backends.memcached.nodes import Node, NodeLike
 from trident.states.backing_map import IBackingMap
 from trident.states.factory import MapStateFactory
 from trident.states.url_errors import StateURLError

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from trident.backends.redis_access import Access
-from trident.backends.redis_connections import Address
-from trident.backends.redis_control import Waiting, replace
-from trident.backends.redis_layouts import CHUNK, HashLayout, Layout, StringLayout
-from trident.backends.redis_parts import PartedMap
-from trident.backends.redis_places import Place
+from trident.backends.redis.access import Access
+from trident.backends.redis.connections import Address
+from trident.backends.redis.control import Waiting, replace
+from trident.backends.redis.layouts import CHUNK, HashLayout, Layout, StringLayout
+from trident.backends.redis.parts import PartedMap
+from trident.backends.redis.places import Place
 from trident.states.errors import StateError
 from trident.states.keys import CONTROL_KEY
 

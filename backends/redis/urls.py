@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from trident.backends.redis_store import PORT, RedisStore
+from trident.backends.redis.store import PORT, RedisStore
 from trident.states.factory import MapStateFactory
 from trident.states.url_errors import StateURLError
 from trident.states.urls import StateURL

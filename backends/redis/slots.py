@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trident.backends.redis_access import Access
-from trident.backends.redis_connections import Address, connected
-from trident.backends.redis_places import shown
+from trident.backends.redis.access import Access
+from trident.backends.redis.connections import Address, connected
+from trident.backends.redis.places import shown
 from trident.states.errors import StateUnavailableError
 
 _SLOTS = 16384

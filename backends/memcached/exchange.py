@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from typing import Generic, TypeVar
 
-from trident.backends.memcached_connections import Connection
-from trident.backends.memcached_errors import cut, refused, silent
-from trident.backends.memcached_wire import IncompleteReplyError, UnexpectedReplyError
+from trident.backends.memcached.connections import Connection
+from trident.backends.memcached.errors import cut, refused, silent
+from trident.backends.memcached.wire import IncompleteReplyError, UnexpectedReplyError
 
 T = TypeVar("T")
 

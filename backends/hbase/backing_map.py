@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from trident.backends.hbase_connections import Gateway
-from trident.backends.hbase_driver import thrift
-from trident.backends.hbase_errors import explained
-from trident.backends.hbase_tables import prepare_table
+from trident.backends.hbase.connections import Gateway
+from trident.backends.hbase.driver import thrift
+from trident.backends.hbase.errors import explained
+from trident.backends.hbase.tables import prepare_table
 from trident.states.backing_map import IBackingMap
 from trident.states.errors import SerializationError, StateUnavailableError
 from trident.states.keys import CONTROL_KEY

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from trident.backends.memcached_connections import Connection, lent
-from trident.backends.memcached_errors import too_large
-from trident.backends.memcached_exchange import Call, exchange
-from trident.backends.memcached_keys import LONGEST, StoredKeys
-from trident.backends.memcached_nodes import Node, Placement
-from trident.backends.memcached_wire import (
+from trident.backends.memcached.connections import Connection, lent
+from trident.backends.memcached.errors import too_large
+from trident.backends.memcached.exchange import Call, exchange
+from trident.backends.memcached.keys import LONGEST, StoredKeys
+from trident.backends.memcached.nodes import Node, Placement
+from trident.backends.memcached.wire import (
     END,
     Found,
     all_stored,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from trident.backends.redis_access import Access
-from trident.backends.redis_connections import Address, connected
+from trident.backends.redis.access import Access
+from trident.backends.redis.connections import Address, connected
 from trident.states.errors import StateUnavailableError
 
 

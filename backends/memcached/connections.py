@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
-from trident.backends.memcached_errors import no_memcached, unreachable
-from trident.backends.memcached_nodes import Node
+from trident.backends.memcached.errors import no_memcached, unreachable
+from trident.backends.memcached.nodes import Node
 
 CONNECT_TIMEOUT = 2.0
 """Seconds that a node has to accept a connection."""

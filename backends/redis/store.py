@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
-from trident.backends.redis_access import CONNECT_SECONDS, Access
-from trident.backends.redis_cluster import RedisClusterMap
-from trident.backends.redis_control import Waiting
-from trident.backends.redis_layouts import HashLayout, Layout, StringLayout
-from trident.backends.redis_map import BareRedisMap, RedisMap
-from trident.backends.redis_parts import PartedMap
-from trident.backends.redis_places import FixedPlace, Place, SentinelPlace, shown
-from trident.backends.redis_slots import ClusterPlace
+from trident.backends.redis.access import CONNECT_SECONDS, Access
+from trident.backends.redis.backing_map import BareRedisMap, RedisMap
+from trident.backends.redis.cluster import RedisClusterMap
+from trident.backends.redis.control import Waiting
+from trident.backends.redis.layouts import HashLayout, Layout, StringLayout
+from trident.backends.redis.parts import PartedMap
+from trident.backends.redis.places import FixedPlace, Place, SentinelPlace, shown
+from trident.backends.redis.slots import ClusterPlace
 
 PORT = 6379
 _DEFAULT_PREFIX = "state"

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from trident.backends.hbase_driver import await_answer, client_over, thrift
-from trident.backends.hbase_errors import explained_connecting, silent
+from trident.backends.hbase.driver import await_answer, client_over, thrift
+from trident.backends.hbase.errors import explained_connecting, silent
 
 _PATIENCE = 2.0
 # The gateway closes a connection that was idle for a minute, and might do so as we write to it.
