@@ -23,7 +23,7 @@ test: $(STAMP) servers java ## run every test (PYTEST_ARGS="-k word" for some of
 
 # Where the variable is set a test that asks for a server is skipped. One that starts Spark and is
 # not marked so fails, as it finds no Java. What is left out waits for processes to die, or for nobody.
-quick: $(STAMP) ## run the tests that need neither a server nor Java, in a minute
+quick: $(STAMP) ## run the tests that need neither a server nor Java, in about a minute
 	@TRIDENT_TEST_QUICK=1 JAVA_HOME=/nonexistent $(PYTHON_IN_ENV) -m pytest -r fE \
 		--numprocesses auto -m "not spark" --ignore tests/crash --ignore tests/faults $(PYTEST_ARGS)
 
