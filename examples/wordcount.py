@@ -21,7 +21,8 @@ from wordcount_text import Refused, Text, find_text, write_documentation
 
 from trident import Count, MapGet, Split, Sum, TridentTopology, TupleCollectionGet
 from trident.backends import sqlite
-from trident.errors import TridentError
+from trident.drpc.errors import DRPCExecutionError
+from trident.errors import NoStateError, TridentError
 from trident.spark import local_session
 
 if TYPE_CHECKING:
@@ -75,7 +76,12 @@ def counts_in(database: Path) -> dict[str, int]:
     if not database.exists():
         return {}
     with everything(database).start() as run:
-        return dict(json.loads(run.drpc.execute("everything", "")))
+        try:
+            return dict(json.loads(run.drpc.execute("everything", "")))
+        except DRPCExecutionError as error:
+            if isinstance(error.__cause__, NoStateError):  # killed before the state was begun
+                return {}
+            raise
 
 
 def count_words(text: Text, folder: Path) -> None:

@@ -145,6 +145,25 @@ def one_paragraph(screen: Screen) -> str:
     return " ".join(said.split())
 
 
+def test_a_run_that_was_killed_before_its_state_was_there_has_counted_nothing(
+    tmp_path: Path,
+) -> None:
+    database = tmp_path / "counts.db"
+    database.touch()
+    asked = (
+        "import pathlib, sys, wordcount; "
+        "sys.exit(len(wordcount.counts_in(pathlib.Path(sys.argv[1]))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", asked, str(database)],
+        cwd=WORDCOUNT.parent,
+        env={**os.environ, "PYTHONPATH": str(WORDCOUNT.parents[1])},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_missing_text_is_named(tmp_path: Path) -> None:
     said = one_paragraph(wordcount(tmp_path / "nothing", tmp_path / "data"))
     assert f"There is no {tmp_path / 'nothing'}." in said
