@@ -55,6 +55,12 @@ class State(ABC):
         Asked where an aggregate without groups takes over what Storm wrote.
         """
 
+    def check_key(self) -> None:  # noqa: B027 - only maps over stores have keys
+        """Raise StateError where the single value was begun under another key than now.
+
+        Asked at each start at which an aggregate without groups goes on.
+        """
+
     def close(self) -> None:  # noqa: B027 - most states have nothing to close
         """Let go of connections; may be called twice. The default has none."""
 

@@ -16,7 +16,7 @@ from trident.states.keys import decode_key, encode_key, encode_keys
 from trident.states.kinds.kind import Kind
 from trident.states.map_state import Key
 from trident.states.serializers import JSONSerializer, Serializer
-from trident.states.snapshottable import SnapshottableMap
+from trident.states.snapshottable import GLOBAL_KEY, SnapshottableMap
 from trident.states.stand_alone import begin_stand_alone
 from trident.states.state import Batch
 from trident.states.table.build import build
@@ -227,6 +227,19 @@ class StoredMap(CommittedReads, SnapshottableMap):
             f"{self.key[0]!r}, which is not there, but {found} is. Give the key that Storm's "
             "globalKey named: snapshot_key="
         )
+
+    def check_key(self) -> None:
+        """Raise where the single value is under the key that it has in most stores, and not under
+        the one that it has here: it would be counted from nothing."""
+        if self.key == GLOBAL_KEY:
+            return
+        here, there = self.tables.reading.read([encode_key(self.key), encode_key(GLOBAL_KEY)])
+        if here is None and there is not None:
+            raise StateError(
+                f"state {self.control.place}: its single value is under {GLOBAL_KEY[0]!r}, where "
+                f"earlier versions began it, not under {self.key[0]!r}, Storm's key in this store. "
+                f"Leave it there: snapshot_key={GLOBAL_KEY[0]}"
+            )
 
     def committed(self, cut: Cut) -> CommittedMap:
         """Return a view as of `cut`; :func:`~trident.states.read_committed` makes the cut."""

@@ -57,7 +57,7 @@ def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
         node.state.name: BatchState(
             state.control,
             state.kind,
-            state.check_single if isinstance(node.updater, _SINGLE) else None,
+            state if isinstance(node.updater, _SINGLE) else None,
         )
         for node, state in states.items()
         if isinstance(node, StateUpdateNode)

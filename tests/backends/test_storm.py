@@ -181,6 +181,15 @@ class TestASingleValue:
         count(f"{url}&snapshot_key=all", "dog", tmp_path, grouped=False, adopt={"base": 9})
         assert client.get("all") == b"[10,6,5,1]"
 
+    def test_one_that_an_earlier_version_began_is_not_begun_from_nothing(
+        self, server: RedisServer, client: Redis, tmp_path: Path
+    ) -> None:
+        count(f"{server.url}?snapshot_key=$GLOBAL$", "dog", tmp_path, grouped=False)
+        with pytest.raises(StateError, match=r"under '\$GLOBAL\$'.*: snapshot_key=\$GLOBAL\$"):
+            count(server.url, "dog", tmp_path, grouped=False)
+        count(f"{server.url}?snapshot_key=$GLOBAL$", "dog", tmp_path, grouped=False)
+        assert json.loads(client.get("count:$GLOBAL$"))[:3] == [2, 2, 1]
+
     def test_nothing_where_storms_state_should_be_is_noticed(
         self, server: RedisServer, client: Redis, tmp_path: Path
     ) -> None:

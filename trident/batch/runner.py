@@ -161,6 +161,7 @@ class BatchRunner:
         except StaleBatchError:
             self._check_overtaken(first.begun)
             raise
+        self._states.check_keys(first)
 
     @property
     def base(self) -> int:

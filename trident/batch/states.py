@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,6 +17,7 @@ from trident.states.errors import (
     RewoundStateError,
 )
 from trident.states.judgement import Claim, judge
+from trident.states.state import State
 from trident.states.values import StateType, Token
 
 _logger = logging.getLogger("trident")
@@ -32,14 +33,13 @@ class BatchState:
         The state's control record; None for a state that keeps none.
     kind : StateType or None
         How it keeps its values; None for a state that isn't a map.
-    check_single : callable or None
-        Raises where what Storm left lacks the single value; None for a state that is no single
-        value.
+    single : State or None
+        The state itself where it is the single value of an aggregate without groups.
     """
 
     control: Control | None
     kind: StateType | None
-    check_single: Callable[[], None] | None = None
+    single: State | None = None
 
 
 class GroupStates:
@@ -63,7 +63,9 @@ class GroupStates:
             name: state.kind.value for name, state in states.items() if state.kind is not None
         }
         """How each state keeps its values; states that aren't maps are left out."""
-        self._checks = [state.check_single for state in states.values() if state.check_single]
+        self._singles = {
+            name: single for name, state in states.items() if (single := state.single) is not None
+        }
         self.inexact = sorted(
             name for name, state in states.items() if state.kind is not StateType.OPAQUE
         )
@@ -104,8 +106,14 @@ class GroupStates:
                 f"no entries are in {places}",
                 "Give the states the prefix under which Storm's entries are, empty for bare keys.",
             )
-        for check in self._checks:
-            check()
+        for single in self._singles.values():
+            single.check_single()
+
+    def check_keys(self, entry: LogEntry) -> None:
+        """Raise StateError where a single value that the log knows was begun under another key."""
+        for name, single in self._singles.items():
+            if name in entry.states:
+                single.check_key()
 
     def accept(self, entry: LogEntry, losses: Mapping[str, int]) -> LogEntry:
         """Return `entry`, in which what states hold now is enough where their loss is accepted.
