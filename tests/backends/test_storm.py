@@ -190,6 +190,17 @@ class TestASingleValue:
         count(f"{server.url}?snapshot_key=$GLOBAL$", "dog", tmp_path, grouped=False)
         assert json.loads(client.get("count:$GLOBAL$"))[:3] == [2, 2, 1]
 
+    def test_nor_is_it_where_a_loss_of_it_is_accepted(
+        self, server: RedisServer, client: Redis, tmp_path: Path
+    ) -> None:
+        for _ in range(2):
+            before = {key: client.get(key) for key in client.scan_iter()}
+            count(f"{server.url}?snapshot_key=$GLOBAL$", "dog", tmp_path, grouped=False)
+        client.mset(before)
+        for accept_loss in ({"count": 2}, {}):
+            with pytest.raises(StateError, match=r": snapshot_key=\$GLOBAL\$"):
+                count(server.url, "dog", tmp_path, grouped=False, accept_loss=accept_loss)
+
     def test_nothing_where_storms_state_should_be_is_noticed(
         self, server: RedisServer, client: Redis, tmp_path: Path
     ) -> None:

@@ -112,7 +112,7 @@ class GroupStates:
     def check_keys(self, entry: LogEntry) -> None:
         """Raise StateError where a single value that the log knows was begun under another key."""
         for name, single in self._singles.items():
-            if name in entry.states:
+            if self._claim(entry, name).listed is not None:
                 single.check_key()
 
     def accept(self, entry: LogEntry, losses: Mapping[str, int]) -> LogEntry:
