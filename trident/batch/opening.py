@@ -84,10 +84,9 @@ def _same_kinds(log: Log, entry: LogEntry, states: GroupStates) -> Mapping[str, 
     By nothing in the store can a list be told from an entry of another kind. What Storm wrote is
     read, and fails, before anything is written: until a batch commits, the kind may be corrected.
     """
-    is_storms = entry.committed == entry.base > 0 and not entry.adopted
     for name, kind in states.kinds.items():
         written = entry.kinds.get(name, kind)
-        if written != kind and not is_storms:
+        if written != kind and not entry.follows_storm:
             raise LogMismatchError(
                 log.place,
                 f"kind of the state {name!r}",

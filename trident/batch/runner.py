@@ -152,8 +152,7 @@ class BatchRunner:
         )
         first = self._states.accept(entry, accept_loss)
         self._writer.begin(first)
-        is_new = first.number == 1 or first.committed == first.base > 0
-        if is_new and not first.adopted:
+        if first.follows_storm or (first.number == 1 and not first.adopted):
             self._states.own(first, self._states.controls)
         self._states.own(first, [name for name, held in first.accepted.items() if held is None])
         try:

@@ -93,6 +93,11 @@ class LogEntry:
         """What a state is told of the attempt that the writer may run."""
         return ControlRecord(self.lineage, self.begun, self.committed, self.exceptions)
 
+    @property
+    def follows_storm(self) -> bool:
+        """Whether the next batch is the first after what Storm wrote."""
+        return self.committed == self.base > 0 and not self.adopted
+
     def encode(self) -> bytes:
         """Return a line of JSON and a line with its CRC-32."""
         body = {name: getattr(self, name) for name in self.__slots__}
