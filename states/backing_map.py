@@ -79,6 +79,12 @@ class IBackingMap(ABC):
     prefix: str | None = None
     """What tells this state from others in the same store; None where that is not by a name."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # Left as it is it would not be called any more: acknowledged writes could be lost.
+        if "persist" in vars(cls):
+            raise TypeError(f"{cls.__name__}.persist() is called flush() now: rename it.")
+
     @abstractmethod
     def multiGet(self, keys: Sequence[Any]) -> Sequence[Any]:
         """Return the values of `keys`, in their order, None for each that is absent.
@@ -90,7 +96,7 @@ class IBackingMap(ABC):
     def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
         """Store `values` under `keys`; readers elsewhere see them when this returns.
 
-        They survive the end of this process from then on, a loss of power from :meth:`persist` on.
+        They survive the end of this process from then on, a loss of power from :meth:`flush` on.
         A failure may leave some of them written. Raise
         :class:`~trident.states.errors.StateUnavailableError` where the store can't be reached, to
         have the batch wait for it.
@@ -169,7 +175,7 @@ class IBackingMap(ABC):
         """
         raise NotImplementedError
 
-    def persist(self) -> None:  # noqa: B027 - most stores persist every write
+    def flush(self) -> None:  # noqa: B027 - most stores flush every write
         """Make everything acknowledged so far survive a loss of power.
 
         Called once a batch a state, after its last write and before the batch is committed: a
@@ -321,8 +327,8 @@ class WrappedMap(IBackingMap):
     ) -> bool:
         return self.inner.multiAddFenced(keys, amounts, token, record)
 
-    def persist(self) -> None:
-        self.inner.persist()
+    def flush(self) -> None:
+        self.inner.flush()
 
     def incarnation(self) -> str | None:
         return self.inner.incarnation()

@@ -96,8 +96,9 @@ def read_committed(
     Notes
     -----
     Control records are read before the keys. With c the least committed batch of a group's
-    states and k the least begun one: what batches up to c wrote is judged by the exceptions, the
-    next batch's values give their previous ones, and anything beyond max(k, c + 1) starts over.
+    states and k the least begun one: what batches up to c wrote counts as their committed attempts
+    say, the next batch's values give their previous ones, and anything beyond max(k, c + 1) starts
+    over.
     """
     for _ in range(restarts + 1):
         try:
@@ -155,7 +156,7 @@ def _cuts(
         least = min(found, key=_COMMITTED)
         under_way = min(record.token.txid for record in found)
         horizon = max(least.committed + 1, under_way)
-        cuts[group] = Cut.after(least.committed, horizon, least.exceptions)
+        cuts[group] = Cut.after(least.committed, horizon, least.retried)
     return cuts
 
 
@@ -164,7 +165,7 @@ def _view(state: State, record: ControlRecord | None, cut: Cut) -> State:
         return state
     if state.kind is not StateType.OPAQUE:
         return state.committed(cut.endless())  # their entries can't be told apart by a cut
-    return state.committed(cut if record is None else cut._replace(exceptions=record.exceptions))
+    return state.committed(cut if record is None else cut._replace(retried=record.retried))
 
 
 def _check_nothing_removed(state: State, cut: Cut) -> None:

@@ -18,10 +18,10 @@ from trident.states.backing_map import Ability, IBackingMap, abilities
 from trident.states.errors import (
     CorruptStateError,
     GivenBackError,
-    LineageError,
     LostStateError,
     LostWritesError,
     NoStateError,
+    OtherLogError,
     StaleBatchError,
     StateError,
     StateUnavailableError,
@@ -34,10 +34,10 @@ Check = Callable[["ControlRecord | None"], None]
 
 _FORMAT = 1
 GIVEN_BACK = "given-back-to-storm"
-"""The lineage of a state that Storm has again, and no topology may write."""
+"""The log id of a state that Storm has again, and no topology may write."""
 
 BURNT = -1
-"""The attempt number that no attempt has: a txid excepted with it has no committed attempt."""
+"""The attempt number that no attempt has: a txid retried as it has no committed attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class ControlRecord:
 
     Parameters
     ----------
-    lineage : str
+    log_id : str
         The log's id, made once.
     token : Token
         The attempt that may write now.
     committed : int
         The last committed txid; 0 before the first.
-    exceptions : mapping of int to int
+    retried : mapping of int to int
         The txids whose committed attempt was not 0, and that attempt.
     ready : bool or None
         Whether the attempt has confirmed that everything it wrote is there; None in a record of
@@ -60,7 +60,7 @@ class ControlRecord:
 
     Examples
     --------
-    >>> begun = ControlRecord("a1", Token(5, 2), committed=4, exceptions={3: 1})
+    >>> begun = ControlRecord("a1", Token(5, 2), committed=4, retried={3: 1})
     >>> begun.is_committed(3, 0), begun.is_committed(3, 1), begun.is_committed(5, 2)
     (False, True, False)
     >>> begun.confirmed().announced().is_committed(5, 2)
@@ -69,22 +69,22 @@ class ControlRecord:
     True
     """
 
-    lineage: str
+    log_id: str
     token: Token
     committed: int = 0
-    exceptions: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+    retried: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
     ready: bool | None = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        exceptions = dict(self.exceptions)
-        return ControlRecord, (self.lineage, self.token, self.committed, exceptions, self.ready)
+        retried = dict(self.retried)
+        return ControlRecord, (self.log_id, self.token, self.committed, retried, self.ready)
 
     def __hash__(self) -> int:
-        return hash((self.lineage, self.token, self.committed))
+        return hash((self.log_id, self.token, self.committed))
 
     def attempt_of(self, txid: int) -> int:
         """Return which attempt of a committed `txid` counts."""
-        return self.exceptions.get(txid, 0)
+        return self.retried.get(txid, 0)
 
     def is_committed(self, txid: int, attempt: int) -> bool:
         """Return whether what `attempt` of `txid` wrote counts."""
@@ -97,8 +97,8 @@ class ControlRecord:
     def announced(self) -> ControlRecord:
         """Return the record after its own attempt has been committed."""
         txid, attempt = self.token
-        exceptions = {**self.exceptions, txid: attempt} if attempt else self.exceptions
-        return replace(self, committed=txid, exceptions=exceptions)
+        retried = {**self.retried, txid: attempt} if attempt else self.retried
+        return replace(self, committed=txid, retried=retried)
 
     def waiting(self) -> ControlRecord:
         """Return the record of a state that waits for its first batch, in the same log."""
@@ -109,18 +109,18 @@ class ControlRecord:
         """Whether no batch has begun under it: whichever log begins one first gets the state."""
         return self.token == (0, 0)
 
-    def is_free_for(self, lineage: str) -> bool:
-        """Whether it is another log's than that of `lineage`, which may take its place."""
-        return self.is_unused and self.lineage != lineage
+    def is_free_for(self, log_id: str) -> bool:
+        """Whether it is another log's than that of `log_id`, which may take its place."""
+        return self.is_unused and self.log_id != log_id
 
     def encode(self) -> bytes:
         """Return the canonical bytes: equal for equal records, and only for them."""
         told = {
             "format": _FORMAT,
-            "lineage": self.lineage,
+            "lineage": self.log_id,
             "token": list(self.token),
             "committed": self.committed,
-            "exceptions": sorted(self.exceptions.items()),
+            "exceptions": sorted(self.retried.items()),
         }
         return orjson.dumps(told if self.ready is None else {**told, "ready": self.ready})
 
@@ -207,7 +207,7 @@ class Control:
 
     def _read(self) -> tuple[bytes | None, ControlRecord | None]:
         stored, found = self._look()
-        if found is not None and found.lineage == GIVEN_BACK:
+        if found is not None and found.log_id == GIVEN_BACK:
             raise GivenBackError(self.place)
         return stored, found
 
@@ -269,14 +269,14 @@ class Control:
 
         Raises
         ------
-        LineageError
+        OtherLogError
             When the state belongs to a log already.
         StateUnavailableError
             When the record changed between the look and the step.
         """
         stored, found = self._read()
         if found is not None and not found.is_unused:
-            raise LineageError(self.place, found.lineage, record.lineage)
+            raise OtherLogError(self.place, found.log_id, record.log_id)
         self._tell(record, stored)
 
     def _tell(self, record: ControlRecord, stored: bytes | None) -> None:
@@ -312,7 +312,7 @@ class Control:
         Parameters
         ----------
         record : ControlRecord
-            What is begun: the log's lineage, the new token, what is committed.
+            What is begun: the id of the log, the new token, what is committed.
         check : callable, optional
             Raises where the record that is there can't be what the log left; see
             :func:`~trident.states.judgement.judge`.
@@ -331,7 +331,7 @@ class Control:
         """
         incarnation = self._backing.incarnation()
         stored, found = self._read()
-        if found is not None and found.lineage == record.lineage and found.token == record.token:
+        if found is not None and found.log_id == record.log_id and found.token == record.token:
             # Every attempt begins a state once: whoever did so calls this place another name.
             raise StateError(
                 f"state {self.place}: attempt {record.token.attempt} of batch "
@@ -342,7 +342,7 @@ class Control:
             )
         if check is not None:
             check(found)
-        if found is None or found.is_free_for(record.lineage):
+        if found is None or found.is_free_for(record.log_id):
             self.check_vacant()
         elif found.token > record.token:
             raise StaleBatchError(record.token, found.token)
@@ -376,10 +376,10 @@ class Control:
         marked = self._backing.putControl(ready.encode(), record.encode())
         if not marked:
             found = self.read()
-            if found is not None and found.lineage == record.lineage and found.token > record.token:
+            if found is not None and found.log_id == record.log_id and found.token > record.token:
                 raise StaleBatchError(record.token, found.token)
         else:
-            self._backing.persist()
+            self._backing.flush()
         # After the mark: a server that took over before it would have taken it, and lost writes.
         if not marked or self._backing.incarnation() != self._incarnation:
             raise StateUnavailableError(
@@ -412,7 +412,7 @@ class Control:
         found = self.read()
         if found is None:
             raise LostStateError(self.name, record.token, self.where, self.lasts)
-        if found.lineage != record.lineage or found.token > record.token:
+        if found.log_id != record.log_id or found.token > record.token:
             return False
         # An earlier call may have been stored without an answer.
         if found.token == record.token and found.committed >= record.token.txid:
@@ -442,9 +442,9 @@ class Control:
         """
         stored, found = self._read()
         check(found)
-        if found is None or found.is_free_for(committed.lineage):
+        if found is None or found.is_free_for(committed.log_id):
             self.check_vacant()
             return self._tell(committed.waiting(), stored)
         caught_up = replace(committed, token=found.token, ready=found.ready)
-        if found.lineage != committed.lineage or found.committed < committed.committed:
+        if found.log_id != committed.log_id or found.committed < committed.committed:
             self._tell(caught_up, stored)

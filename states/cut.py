@@ -21,29 +21,29 @@ class Cut(NamedTuple):
     horizon : Token
         The last attempt that may have begun since; what a later one wrote means that the cut is
         too old.
-    exceptions : mapping of int to int
+    retried : mapping of int to int
         The committed attempts that were not 0.
 
     Examples
     --------
-    >>> begun = ControlRecord("a1", Token(9, 1), committed=8, exceptions={7: 1})
+    >>> begun = ControlRecord("a1", Token(9, 1), committed=8, retried={7: 1})
     >>> Cut.before(begun)
-    Cut(committed=8, horizon=Token(txid=9, attempt=1), exceptions={7: 1})
+    Cut(committed=8, horizon=Token(txid=9, attempt=1), retried={7: 1})
     """
 
     committed: int
     horizon: Token
-    exceptions: Mapping[int, int]
+    retried: Mapping[int, int]
 
     @staticmethod
     def before(record: ControlRecord) -> Cut:
         """Return what the batch that `record` has begun starts from."""
-        return Cut(record.token.txid - 1, record.token, record.exceptions)
+        return Cut(record.token.txid - 1, record.token, record.retried)
 
     @staticmethod
-    def after(committed: int, under_way: int, exceptions: Mapping[int, int]) -> Cut:
+    def after(committed: int, under_way: int, retried: Mapping[int, int]) -> Cut:
         """Return what `committed` left, where any attempt up to batch `under_way` may write."""
-        return Cut(committed, Token(under_way, _ANY_ATTEMPT), exceptions)
+        return Cut(committed, Token(under_way, _ANY_ATTEMPT), retried)
 
     def endless(self) -> Cut:
         """Return the same without a horizon: what any later batch wrote is passed over."""

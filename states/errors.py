@@ -103,22 +103,22 @@ class StaleBatchError(StateError):
 
 
 @dataclass(eq=False, repr=False)
-class LineageError(StateError):
+class OtherLogError(StateError):
     """The state belongs to another log."""
 
     state: str
     """The state's name or place."""
     found: str
-    """The lineage in the state's control record."""
+    """The log id in the state's control record."""
     expected: str
     """The log's own."""
 
     _template = (
-        "state {state} belongs to another checkpoint: its lineage is {found}, this "
+        "state {state} belongs to another checkpoint: its log id is {found}, this "
         "checkpoint's is {expected}. If a run of that checkpoint is alive, stop it. To continue "
         "that state, start with that checkpoint, or here with adopt=<its path>, or where it is "
         "gone, or there was none, with "
-        "adopt={{'lineage': '{found}', 'in_flight': 'committed' or 'burn'}}; to begin anew, "
+        "adopt={{'log_id': '{found}', 'in_flight': 'committed' or 'burn'}}; to begin anew, "
         "give the state another name or empty its store (in memory: make a new Factory)."
     )
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from trident.states.control import ControlRecord
 from trident.states.errors import (
     CopiedLogError,
-    LineageError,
     LostStateError,
     LostWritesError,
+    OtherLogError,
     RewoundStateError,
     StaleBatchError,
 )
@@ -30,7 +30,7 @@ class Claim:
     listed : Token or None
         The last committed attempt that had begun the state; None where none has.
     adopted : frozenset of str
-        Further lineages whose state this log has taken over.
+        Further log ids whose state this log has taken over.
     accepted : bool
         Whether `listed` is what the store held when the loss of all that came after was accepted.
     """
@@ -68,7 +68,7 @@ def judge(
     ------
     LostStateError
         When the log knows the state, and the store doesn't.
-    LineageError
+    OtherLogError
         When the record is another log's, in which a batch has begun.
     RewoundStateError
         When the record is older than the last batch that committed there.
@@ -94,10 +94,10 @@ def judge(
         if listed is not None:
             raise LostStateError(name, listed, where, lasts)
         return
-    if listed is None and found.is_free_for(own.lineage):
+    if listed is None and found.is_free_for(own.log_id):
         return
-    if found.lineage != own.lineage and found.lineage not in claim.adopted:
-        raise LineageError(f"{name} in {where}" if where else name, found.lineage, own.lineage)
+    if found.log_id != own.log_id and found.log_id not in claim.adopted:
+        raise OtherLogError(f"{name} in {where}" if where else name, found.log_id, own.log_id)
     if listed is not None and found.token < listed:
         raise RewoundStateError(name, found.token, listed, where)
     if found.token == listed:
@@ -106,7 +106,7 @@ def judge(
         if began_only and own.is_committed(*listed) and not claim.accepted:
             raise LostWritesError(name, listed, where)
         return
-    if found.lineage == own.lineage and found.token >= own.token:
+    if found.log_id == own.log_id and found.token >= own.token:
         raise StaleBatchError(own.token, found.token)
     if found.token >= own.token or _unknown_to(own, found):
         raise CopiedLogError(name, found.token, own.committed, where)
@@ -119,5 +119,5 @@ def _unknown_to(own: ControlRecord, found: ControlRecord) -> bool:
         return True
     if txid <= own.committed and attempt > own.attempt_of(txid):
         return True
-    known = {txid: kept for txid, kept in own.exceptions.items() if txid <= found.committed}
-    return dict(found.exceptions) != known
+    known = {txid: kept for txid, kept in own.retried.items() if txid <= found.committed}
+    return dict(found.retried) != known

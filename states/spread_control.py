@@ -78,7 +78,7 @@ def may_spread(
     Raises
     ------
     CorruptStateError
-        When a state that doesn't exist any more has left records of another lineage, or a part
+        When a state that doesn't exist any more has left records of another log, or a part
         lost its record.
 
     Notes
@@ -94,7 +94,7 @@ def may_spread(
     if not present <= {new, expected}:
         own = ControlRecord.decode(new)
         others = [ControlRecord.decode(record) for record in present]
-        strangers = [other for other in others if other.lineage != own.lineage]
+        strangers = [other for other in others if other.log_id != own.log_id]
         if expected is None and not all(other.is_unused for other in strangers):
             raise CorruptStateError(
                 f"the control record of {state}",

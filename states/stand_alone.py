@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from trident.states.control import BURNT, Control, ControlRecord
-from trident.states.errors import LineageError
+from trident.states.errors import OtherLogError
 from trident.states.values import Token
 
 STAND_ALONE = "stand-alone"
-"""The lineage of a state that no log updates."""
+"""The log id of a state that no log updates."""
 
 
 def begin_stand_alone(control: Control, txid: int) -> ControlRecord:
@@ -20,24 +20,24 @@ def begin_stand_alone(control: Control, txid: int) -> ControlRecord:
     ------
     StaleBatchError
         When a later txid has begun.
-    LineageError
+    OtherLogError
         When the state belongs to a topology.
     """
     found = control.read()
     if found is not None and found.is_free_for(STAND_ALONE):
         found = None
-    if found is not None and found.lineage != STAND_ALONE:
-        raise LineageError(control.place, found.lineage, STAND_ALONE)
+    if found is not None and found.log_id != STAND_ALONE:
+        raise OtherLogError(control.place, found.log_id, STAND_ALONE)
     attempt = 0
-    exceptions: dict[int, int] = {}
+    retried: dict[int, int] = {}
     if found is not None:
-        exceptions.update(found.exceptions)
+        retried.update(found.retried)
         if found.token.txid == txid:
             attempt = found.token.attempt + 1
             if found.committed == txid:  # should the replay be passed over, this still counts
-                exceptions[txid] = found.attempt_of(txid)
+                retried[txid] = found.attempt_of(txid)
         elif found.committed < found.token.txid:
-            exceptions.setdefault(found.token.txid, BURNT)
-    record = ControlRecord(STAND_ALONE, Token(txid, attempt), txid - 1, exceptions)
+            retried.setdefault(found.token.txid, BURNT)
+    record = ControlRecord(STAND_ALONE, Token(txid, attempt), txid - 1, retried)
     control.begin(record)
     return record

@@ -103,7 +103,7 @@ class StoredMap(CommittedReads, SnapshottableMap):
         ------
         StaleBatchError
             When the state has begun a later attempt.
-        LineageError
+        OtherLogError
             When an int is given, but the state belongs to a topology.
         """
         self._attempt = None
@@ -147,7 +147,7 @@ class StoredMap(CommittedReads, SnapshottableMap):
         if self._stand_alone:
             if not self.control.announce(record):
                 raise StaleBatchError(record.token)
-            self.backing.persist()  # no log will tell it again
+            self.backing.flush()  # no log will tell it again
 
     def _begun(self, call: str) -> Attempt:
         if self._attempt is None:

@@ -86,7 +86,7 @@ def give_back(
     table = state.tables.writing
     table.begin(record)
     entries = table.entries()
-    cut = Cut.after(record.committed, record.token.txid, record.exceptions).endless()
+    cut = Cut.after(record.committed, record.token.txid, record.retried).endless()
     values = state.kept_as.read([entry for _, entry in entries], cut)
     changed = [
         (key, value)
@@ -95,7 +95,7 @@ def give_back(
     ]
     for start in range(0, len(changed), _AT_ONCE):
         _rewrite(state, changed[start : start + _AT_ONCE], txid, record)
-    state.backing.persist()
+    state.backing.flush()
     return len(changed)
 
 
@@ -105,7 +105,7 @@ def _settled(
     """Return the record under which the state is rewritten: that of a batch after the last."""
     if found is None:
         return None
-    (begun, attempt), committed, exceptions = found.token, found.committed, dict(found.exceptions)
+    (begun, attempt), committed, retried = found.token, found.committed, dict(found.retried)
     if begun > committed:
         if in_flight not in ("committed", "burn"):
             raise StateError(
@@ -122,13 +122,13 @@ def _settled(
             )
         if in_flight == "committed":
             committed = begun
-            exceptions.update({begun: attempt} if attempt else {})
+            retried.update({begun: attempt} if attempt else {})
         elif state.kind is not StateType.OPAQUE:
             raise StateError(
                 f"state {state.control.place}: what a batch left in {state.kind.value} state can't "
                 "be undone. Give in_flight='committed'."
             )
-    return ControlRecord(GIVEN_BACK, Token(begun, attempt + 1), committed, exceptions)
+    return ControlRecord(GIVEN_BACK, Token(begun, attempt + 1), committed, retried)
 
 
 def _is_storms(entry: Any, value: Any, txid: int, record: ControlRecord) -> bool:
@@ -182,8 +182,8 @@ class StormControl(Control):
         found = self.read()
         if found is not None:
             raise StateError(
-                f"state {self.place} has been taken over from Storm: its lineage is "
-                f"{found.lineage}. Read it without written_by=storm."
+                f"state {self.place} has been taken over from Storm: its log id is "
+                f"{found.log_id}. Read it without written_by=storm."
             )
         if not self._occupied and self.can_look:
             if self.occupant() is None:

@@ -205,7 +205,7 @@ class TridentTopology:
             for.
         adopt : path, mapping, Adoption or StormState, optional
             An old checkpoint whose state this one takes over, once; where that is gone, the
-            ``lineage`` of the state, and whether the batch ``in_flight`` is ``"committed"`` or to
+            ``log_id`` of the state, and whether the batch ``in_flight`` is ``"committed"`` or to
             ``"burn"``. For state that Storm wrote, ``{"base": its last txid}``.
         accept_loss : mapping of str to int, optional
             ``{"count": 5}`` goes on although the state ``count`` has lost writes of batch 5 that

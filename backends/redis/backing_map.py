@@ -31,7 +31,7 @@ class RedisMap(PartedMap):
     layout : Layout
         How entries are stored.
     waiting : Waiting
-        What :meth:`persist` waits for.
+        What :meth:`flush` waits for.
     """
 
     def __init__(self, place: Place, access: Access, layout: Layout, waiting: Waiting) -> None:

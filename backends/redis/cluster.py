@@ -33,7 +33,7 @@ class RedisClusterMap(PartedMap):
     layouts : sequence of Layout
         One for each partition.
     waiting : Waiting
-        What :meth:`persist` waits for, at each node.
+        What :meth:`flush` waits for, at each node.
 
     Notes
     -----

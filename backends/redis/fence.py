@@ -50,7 +50,7 @@ def write_fenced(
     -----
     All records are compared before the first write. One that changes later refuses the
     transactions that follow; what went before them is as any overtaken attempt leaves it. One that
-    was only written again as it was, by `persist`, lets everything be written anew, to the same
+    was only written again as it was, by `flush`, lets everything be written anew, to the same
     effect.
     """
     for _ in range(_STARTS):
@@ -72,7 +72,7 @@ def write_fenced(
     raise StateUnavailableError(
         f"redis at {host}:{port}",
         f"a control record was written again, unchanged, during {_STARTS} tries",
-        "The batch is retried. Only persist() does that, once a batch: what else does?",
+        "The batch is retried. Only flush() does that, once a batch: what else does?",
     )
 
 

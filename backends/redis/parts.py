@@ -49,7 +49,7 @@ class PartedMap(IBackingMap):
     layouts : sequence of Layout
         One for each part; a key belongs to part ``crc32(key) % len(layouts)``.
     waiting : Waiting
-        What :meth:`persist` waits for.
+        What :meth:`flush` waits for.
 
     Raises
     ------
@@ -93,7 +93,7 @@ class PartedMap(IBackingMap):
         }
         return self._write(removals, fence)
 
-    def persist(self) -> None:
+    def flush(self) -> None:
         """Wait for the replicas, where that was asked for."""
         if not self._waiting.replicas:
             return

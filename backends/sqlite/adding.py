@@ -36,7 +36,7 @@ _STATEMENT = """
                 SELECT CASE
                     WHEN stored.txid < excluded.txid THEN
                         CASE coalesce(
-                            (SELECT e.attempt FROM temp.exceptions AS e
+                            (SELECT e.attempt FROM temp.retried AS e
                              WHERE e.txid = stored.txid), 0)
                         WHEN stored.attempt THEN stored.curr
                         ELSE stored.prev
@@ -68,7 +68,7 @@ class Adding:
         self._own = Token(0, 0)
         self._refusal: Exception | None = None
         connection.execute(
-            "CREATE TEMP TABLE exceptions (txid INTEGER PRIMARY KEY, attempt INTEGER NOT NULL)"
+            "CREATE TEMP TABLE retried (txid INTEGER PRIMARY KEY, attempt INTEGER NOT NULL)"
         )
         connection.create_function("trident_add", 3, self._sum)
         connection.create_function("trident_stale", 2, self._refuse_later)
@@ -78,7 +78,7 @@ class Adding:
         keys: Sequence[bytes],
         amounts: Sequence[Any],
         token: Token,
-        exceptions: Mapping[int, int],
+        retried: Mapping[int, int],
     ) -> None:
         """Add `amounts` to the committed values of `keys`, inside a transaction.
 
@@ -88,7 +88,7 @@ class Adding:
             Parallel; no key twice.
         token : Token
             The attempt that writes.
-        exceptions : mapping of int to int
+        retried : mapping of int to int
             The txids whose committed attempt was not 0.
 
         Raises
@@ -102,12 +102,12 @@ class Adding:
         """
         self._own = token
         self._refusal = None
-        if exceptions or self._filled:
+        if retried or self._filled:
             # Filled anew each time: what is in it is undone with the transaction.
             self._filled = True
-            self._connection.execute("DELETE FROM temp.exceptions")
+            self._connection.execute("DELETE FROM temp.retried")
             self._connection.executemany(
-                "INSERT INTO temp.exceptions VALUES (?, ?)", exceptions.items()
+                "INSERT INTO temp.retried VALUES (?, ?)", retried.items()
             )
         tokens = repeat(token.txid, len(keys)), repeat(token.attempt, len(keys))
         rows = zip(stored_keys(keys), *tokens, native(amounts, self._table.serializer), strict=True)

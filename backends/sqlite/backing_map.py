@@ -112,7 +112,7 @@ class SQLiteMap(IBackingMap):
         with self._transaction() as connection:
             if self._control(connection) != fence:
                 return False
-            self._adding.add(keys, amounts, token, record.exceptions)
+            self._adding.add(keys, amounts, token, record.retried)
             return True
 
     def entries(self) -> list[tuple[bytes, Any]]:
@@ -130,7 +130,7 @@ class SQLiteMap(IBackingMap):
             rows = connection.execute(f"SELECT name FROM {CATALOG} WHERE control IS NOT NULL")
             return [name for (name,) in rows.fetchmany(_SHOWN)]
 
-    def persist(self) -> None:
+    def flush(self) -> None:
         if not self._unsaved:
             return
         with self._connections.writer() as connection:

@@ -13,7 +13,7 @@ from pathlib import Path
 from trident.states.errors import CorruptStateError, StateUnavailableError
 
 _PRAGMAS = (
-    # A commit waits for the disk only in persist(); see SQLiteStore's notes.
+    # A commit waits for the disk only in flush(); see SQLiteStore's notes.
     "synchronous = NORMAL",
     "temp_store = MEMORY",
     "cache_size = -65536",

@@ -101,7 +101,7 @@ class OpaqueEntries(Sequence[OpaqueValue | None]):
         return (
             not any(self.attempts)
             and max(self.txids, default=0) <= cut.committed
-            and cut.exceptions.keys().isdisjoint(self.txids)
+            and cut.retried.keys().isdisjoint(self.txids)
         )
 
 
@@ -122,12 +122,12 @@ class OpaqueKind(Kind):
     def read(self, entries: Sequence[Any], cut: Cut) -> list[Any]:
         if isinstance(entries, OpaqueEntries) and entries.committed(cut):
             return list(entries.currs)
-        committed, _, exceptions = cut
+        committed, _, retried = cut
         return [
             None
             if entry is None
             else entry[2]  # of attempt 0 of a committed batch, as nearly every one is
-            if not entry[1] and entry[0] <= committed and entry[0] not in exceptions
+            if not entry[1] and entry[0] <= committed and entry[0] not in retried
             else _resolved(entry, cut)
             for entry in entries
         ]
@@ -169,7 +169,7 @@ def _resolved(entry: OpaqueValue, cut: Cut) -> Any:
     """Return the value that an entry had at the cut."""
     txid, attempt, curr, prev = entry
     if txid <= cut.committed:
-        return curr if attempt == cut.exceptions.get(txid, 0) else prev
+        return curr if attempt == cut.retried.get(txid, 0) else prev
     if (txid, attempt) <= cut.horizon:
         return prev
     raise BatchMovedOn(Token(txid, attempt))

@@ -61,7 +61,7 @@ class CheckedTable(Table):
         """Return why it is another one: someone newer began, or the store forgot us."""
         data, own = self._store.getControl(), self._record
         found = None if data is None else ControlRecord.decode(data)
-        if found is None or (found.lineage == own.lineage and found.token < own.token):
+        if found is None or (found.log_id == own.log_id and found.token < own.token):
             return StateUnavailableError(
                 self.where or "the store",
                 f"it no longer knows that batch {own.token.txid} began, so it lost writes",

@@ -28,7 +28,7 @@ class Cache:
         # In the order of their use. A key is moved by taking it out and putting it back, for all
         # keys of a call in two passes: a tenth of what an LRU cache costs that moves each alone.
         self._entries: dict[Any, Any] = {}
-        self._lineage = ""
+        self._log_id = ""
         self.hits = 0
         self.misses = 0
 
@@ -61,9 +61,9 @@ class Cache:
         that this process has of a log: the store may have been emptied since, and filled again by
         others.
         """
-        if record.token.attempt or not record.committed or record.lineage != self._lineage:
+        if record.token.attempt or not record.committed or record.log_id != self._log_id:
             self._entries.clear()
-            self._lineage = record.lineage
+            self._log_id = record.log_id
 
 
 class CachedTable(Layer):

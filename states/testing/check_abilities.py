@@ -57,7 +57,7 @@ class FenceChecks(Checks):
             pytest.param(record(4, 1), id="an earlier batch"),
             pytest.param(record(6, 1), id="a later batch"),
             pytest.param(record(5, 1, "other"), id="another log"),
-            pytest.param(record(5, 1, t3=1), id="other exceptions"),
+            pytest.param(record(5, 1, t3=1), id="other retried batches"),
             pytest.param(record(5, 1).announced(), id="the announced record"),
         ],
     )

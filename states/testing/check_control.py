@@ -54,8 +54,8 @@ class ControlChecks(Checks):
         assert backing.putControl(b"one", b"one") is True
 
     def test_a_long_record_comes_back(self, backing: IBackingMap) -> None:
-        exceptions = dict.fromkeys(range(1, 20000, 3), 1)
-        long = ControlRecord("caf\u00e9", Token(20_000, 3), 19_999, exceptions).encode()
+        retried = dict.fromkeys(range(1, 20000, 3), 1)
+        long = ControlRecord("caf\u00e9", Token(20_000, 3), 19_999, retried).encode()
         assert backing.putControl(long, None)
         assert backing.getControl() == long, "a control record has any length, and exact bytes"
         assert backing.putControl(b"short", long)

@@ -206,7 +206,7 @@ class MapChecks(Checks):
     def test_the_entries_outlive_the_map(self) -> None:
         backing = self.make_map()
         self._store(backing, ["a"])
-        backing.persist()
+        backing.flush()
         other = self.reopen(backing)
         backing.close()
         found = other.multiGet([key_of(other, "a")])
@@ -234,10 +234,10 @@ class MapChecks(Checks):
         self.make_map().close()
 
     def test_persist_may_be_called_at_any_time(self, backing: IBackingMap) -> None:
-        backing.persist()
+        backing.flush()
         self._store(backing, ["a"])
-        backing.persist()
-        backing.persist()
+        backing.flush()
+        backing.flush()
         assert backing.multiGet([key_of(backing, "a")]) == [value_of(backing, 0)]
 
     def test_the_incarnation_stays(self, backing: IBackingMap) -> None:

@@ -163,10 +163,10 @@ def value_of(backing: IBackingMap, number: int, kind: StateType = StateType.OPAQ
             return number
 
 
-def record(txid: int, attempt: int = 0, lineage: str = "log", **exceptions: int) -> ControlRecord:
-    """Return the control record of an attempt; exceptions are written ``t3=1``."""
-    known = {int(name[1:]): excepted for name, excepted in exceptions.items()}
-    return ControlRecord(lineage, Token(txid, attempt), txid - 1, known)
+def record(txid: int, attempt: int = 0, log_id: str = "log", **retried: int) -> ControlRecord:
+    """Return the control record of an attempt; retried batches are written ``t3=1``."""
+    known = {int(name[1:]): attempt for name, attempt in retried.items()}
+    return ControlRecord(log_id, Token(txid, attempt), txid - 1, known)
 
 
 def begun(backing: IBackingMap, of: ControlRecord) -> bytes:

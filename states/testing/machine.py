@@ -107,7 +107,7 @@ class StatesMachine(RuleBasedStateMachine):
         super().__init__()
         self.servers: tuple[Any, Any] = self.make_server(), self.make_server()
         self.history: list[Values] = [({}, {})]
-        self.exceptions: dict[int, int] = {}
+        self.retried: dict[int, int] = {}
         self.listed: list[Token | None] = [None, None]
         self.emissions: list[Sequence[Content]] = []
         self.driver = 0
@@ -160,7 +160,7 @@ class StatesMachine(RuleBasedStateMachine):
             emission = len(self.emissions)
         token = Token(txid, self.next_attempt)
         self.next_attempt += 1
-        record = ControlRecord("log", token, self.committed, dict(self.exceptions))
+        record = ControlRecord("log", token, self.committed, dict(self.retried))
         controls = [self.control(self.open_map(server)) for server in self.servers]
         attempt = Attempt(self.driver, record, emission, content, controls, self.caches)
         self.attempts.append(attempt)
@@ -268,7 +268,7 @@ class StatesMachine(RuleBasedStateMachine):
         if attempt.driver != self.driver or record.token.attempt != self.next_attempt - 1:
             return
         if record.token.attempt:
-            self.exceptions[record.token.txid] = record.token.attempt
+            self.retried[record.token.txid] = record.token.attempt
         self.history.append(self._after(attempt))
         self.listed = [record.token, record.token]
         self.next_attempt = 0
@@ -309,7 +309,7 @@ class StatesMachine(RuleBasedStateMachine):
         for server, listed in zip(self.servers, self.listed, strict=True):
             control = self.control(self.open_map(server))
             reserved = Token(self.committed + 1, self.next_attempt)
-            own = ControlRecord("log", reserved, self.committed, dict(self.exceptions))
+            own = ControlRecord("log", reserved, self.committed, dict(self.retried))
             control.catch_up(own, following(control, own, listed))
 
     # What happens to stores.

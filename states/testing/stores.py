@@ -68,7 +68,7 @@ class Server(Misfortunes):
         self._undo.clear()
         super().fail_over()
 
-    def persist(self) -> None:
+    def flush(self) -> None:
         """What was stored so far can't be lost any more."""
         self._undo.clear()
 
@@ -107,8 +107,8 @@ class PlainMap(IBackingMap):
         changes = self._changes(keys, values)
         self.server.write(lambda: (changes, None))
 
-    def persist(self) -> None:
-        self.server.persist()
+    def flush(self) -> None:
+        self.server.flush()
 
     def incarnation(self) -> str:
         return str(self.server.incarnation)

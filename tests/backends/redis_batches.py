@@ -32,9 +32,9 @@ def plain(url: str) -> Iterator[Redis]:
     client.close()
 
 
-def record(txid: int, attempt: int = 0, **exceptions: int) -> ControlRecord:
-    """Return the record of an attempt; exceptions are written ``t3=1``."""
-    known = {int(name[1:]): excepted for name, excepted in exceptions.items()}
+def record(txid: int, attempt: int = 0, **retried: int) -> ControlRecord:
+    """Return the record of an attempt; retried batches are written ``t3=1``."""
+    known = {int(name[1:]): attempt for name, attempt in retried.items()}
     return ControlRecord("log", Token(txid, attempt), txid - 1, known)
 
 

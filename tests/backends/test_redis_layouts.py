@@ -182,7 +182,7 @@ class TestOtherTypes:
             lambda: backing.getControl(),
             lambda: backing.putControl(b"record", None),
             lambda: backing.multiPutFenced([b"dog"], [b"1"], b"record"),
-            lambda: backing.persist(),
+            lambda: backing.flush(),
         ):
             with pytest.raises(CorruptStateError, match=r"trident\.control' .* hash, .* string"):
                 use()

@@ -35,14 +35,14 @@ from trident.states.testing.checks import following
 Opener = Callable[..., SQLiteMap]
 
 
-def record(txid: int, attempt: int = 0, exceptions: dict[int, int] | None = None) -> ControlRecord:
-    return ControlRecord("a1", Token(txid, attempt), txid - 1, exceptions or {})
+def record(txid: int, attempt: int = 0, retried: dict[int, int] | None = None) -> ControlRecord:
+    return ControlRecord("a1", Token(txid, attempt), txid - 1, retried or {})
 
 
 def begun(
-    store: SQLiteMap, txid: int, attempt: int = 0, exceptions: dict[int, int] | None = None
+    store: SQLiteMap, txid: int, attempt: int = 0, retried: dict[int, int] | None = None
 ) -> ControlRecord:
-    made = record(txid, attempt, exceptions)
+    made = record(txid, attempt, retried)
     assert store.putControl(made.encode(), store.getControl())
     return made
 
@@ -302,9 +302,9 @@ def test_adding_to_what_is_no_number_is_an_error(
 
 def test_thousands_of_exceptions_are_known_to_the_statement(opened: Opener) -> None:
     store = opened()
-    exceptions = dict.fromkeys(range(1, 5000), 1)
+    retried = dict.fromkeys(range(1, 5000), 1)
     store.multiPut([b"a", b"b"], [OpaqueValue(4_999, 1, 8, 5), OpaqueValue(4_998, 0, 8, 5)])
-    add(store, {b"a": 1, b"b": 1}, begun(store, 5_000, 0, exceptions))
+    add(store, {b"a": 1, b"b": 1}, begun(store, 5_000, 0, retried))
     assert [value.curr for value in store.multiGet([b"a", b"b"])] == [9, 6]
 
 
@@ -401,7 +401,7 @@ def test_identity_sees_through_links_and_relative_paths(
 
 
 @pytest.mark.parametrize("kind", [StateType.OPAQUE, StateType.TRANSACTIONAL])
-@pytest.mark.parametrize("prefix", ["excluded", "exceptions", "stored", "wanted", "main", "temp"])
+@pytest.mark.parametrize("prefix", ["excluded", "retried", "stored", "wanted", "main", "temp"])
 def test_a_prefix_that_our_own_sql_uses_is_a_table_like_any(
     opened: Opener, prefix: str, kind: StateType
 ) -> None:
@@ -558,7 +558,7 @@ def test_a_batch_is_forced_to_the_disk_once_and_only_when_something_was_written(
         control.begin(record(txid))
         add(store, {b"k": 1}, record(txid))
         ready = control.ready(record(txid))
-        store.persist()
+        store.flush()
         control.announce(ready)
     store.close()
     client = sqlite3.connect(path)

@@ -43,9 +43,9 @@ class WithoutAdding(OpaqueMap):
 def played(state: OpaqueMap, store: SQLiteMap, plan: Plan) -> list[tuple[bytes, OpaqueValue]] | str:
     control = Control(store)
     committed, attempt = 0, 0
-    exceptions: dict[int, int] = {}
+    retried: dict[int, int] = {}
     for succeeds, fold in plan:
-        record = ControlRecord("a1", Token(committed + 1, attempt), committed, dict(exceptions))
+        record = ControlRecord("a1", Token(committed + 1, attempt), committed, dict(retried))
         control.begin(record)
         state.beginCommit(record)
         try:
@@ -56,7 +56,7 @@ def played(state: OpaqueMap, store: SQLiteMap, plan: Plan) -> list[tuple[bytes, 
         if succeeds:
             committed += 1
             if attempt:
-                exceptions[committed] = attempt
+                retried[committed] = attempt
             control.announce(record)
         attempt = 0 if succeeds else attempt + 1
     return sorted(store.entries())

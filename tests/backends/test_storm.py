@@ -348,7 +348,7 @@ class TestGivingBack:
             control.begin(own, following(control, own, Token(19, 0)))
 
     @pytest.mark.parametrize(
-        "adopt", [None, {"base": 40}, {"lineage": "given-back-to-storm", "in_flight": "burn"}]
+        "adopt", [None, {"base": 40}, {"log_id": "given-back-to-storm", "in_flight": "burn"}]
     )
     def test_it_is_nobody_s_until_its_control_record_is_deleted(
         self, server: RedisServer, counts: MapStateFactory, tmp_path: Path, adopt: Any

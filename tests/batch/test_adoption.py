@@ -27,8 +27,8 @@ from trident.states import OpaqueValue, Token, TransactionalValue
 from trident.states.control import ControlRecord
 from trident.states.errors import (
     CopiedLogError,
-    LineageError,
     LostStateError,
+    OtherLogError,
     StateError,
     UnownedStateError,
 )
@@ -60,10 +60,10 @@ def newest(log: Log) -> Any:
     return entry
 
 
-def lineage(state: OpaqueMap) -> str:
+def log_id(state: OpaqueMap) -> str:
     record = state.control.read()
     assert record is not None
-    return record.lineage
+    return record.log_id
 
 
 def old_checkpoint(path: Path, state: OpaqueMap, engine: CountingEngine) -> None:
@@ -99,14 +99,14 @@ def test_a_new_log_continues_where_the_old_one_was(
     tmp_path: Path, state: OpaqueMap, engine: CountingEngine
 ) -> None:
     old_checkpoint(tmp_path / "old", state, engine)
-    old = lineage(state)
+    old = log_id(state)
     log = Checkpoint(tmp_path / "new").log("words")
-    with pytest.raises(LineageError, match=old):
+    with pytest.raises(OtherLogError, match=old):
         open_runner(log, state)
     runner = open_runner(log, state, adopt=tmp_path / "old")
     assert (runner.base, runner.next_txid, runner.last) == (2, 3, None)
     assert newest(log).adopted == (old,)
-    assert lineage(state) == newest(log).lineage != old
+    assert log_id(state) == newest(log).log_id != old
     assert counts(state, "a b c") == [2, 1, None]
     work = Words(engine, "c")
     runner.run(work)
@@ -251,7 +251,7 @@ def test_what_was_in_flight_is_committed_or_burnt(
     state: OpaqueMap, engine: CountingEngine, in_flight: str, found: list[int | None]
 ) -> None:
     orphan(state, in_flight="before commit")
-    adopt = {"lineage": lineage(state), "in_flight": in_flight}
+    adopt = {"log_id": log_id(state), "in_flight": in_flight}
     log = MemoryLog("new")
     runner = open_runner(log, state, adopt=adopt)
     assert counts(state, "a c d") == [*found[:2], None]
@@ -266,8 +266,8 @@ def test_a_batch_that_was_not_ready_cannot_be_committed(
 ) -> None:
     orphan(state, in_flight="before ready")
     with pytest.raises(AdoptionError, match=r"not everything was written to count.*burn"):
-        open_runner(MemoryLog("new"), state, adopt=Adoption(lineage(state), "committed"))
-    runner = open_runner(MemoryLog("new"), state, adopt=Adoption(lineage(state), "burn"))
+        open_runner(MemoryLog("new"), state, adopt=Adoption(log_id(state), "committed"))
+    runner = open_runner(MemoryLog("new"), state, adopt=Adoption(log_id(state), "burn"))
     runner.run(Words(engine, "a"))
     assert counts(state, "a c") == [3, None]
 
@@ -277,7 +277,7 @@ def test_nothing_in_flight_leaves_nothing_to_decide(
     state: OpaqueMap, engine: CountingEngine, in_flight: Any
 ) -> None:
     orphan(state, in_flight=None)
-    adopt = Adoption(lineage(state), in_flight)
+    adopt = Adoption(log_id(state), in_flight)
     open_runner(MemoryLog("new"), state, adopt=adopt).run(Words(engine, "a"))
     assert counts(state, "a") == [3]
 
@@ -287,12 +287,12 @@ def test_a_batch_that_not_all_states_had_begun_cannot_be_committed(state: Opaque
     other = memory_state()
     record = state.control.read()
     assert record is not None
-    before = ControlRecord(record.lineage, Token(1, 0))
+    before = ControlRecord(record.log_id, Token(1, 0))
     other.control.begin(before)
     other.control.announce(other.control.ready(before))
     with pytest.raises(AdoptionError, match="burn"):
-        open_runner(MemoryLog("new"), state, other, adopt=Adoption(record.lineage, "committed"))
-    runner = open_runner(MemoryLog("new"), state, other, adopt=Adoption(record.lineage, "burn"))
+        open_runner(MemoryLog("new"), state, other, adopt=Adoption(record.log_id, "committed"))
+    runner = open_runner(MemoryLog("new"), state, other, adopt=Adoption(record.log_id, "burn"))
     runner.run(Words(CountingEngine(state, other), "a"))
     assert counts(state, "a") + counts(other, "a") == [3, 1]
 
@@ -305,17 +305,17 @@ def test_burning_is_for_opaque_maps_only() -> None:
     record = state.control.read()
     assert record is not None
     with pytest.raises(AdoptionError, match="only what opaque maps hold"):
-        open_runner(MemoryLog("new"), state, adopt=Adoption(record.lineage, "burn"))
+        open_runner(MemoryLog("new"), state, adopt=Adoption(record.log_id, "burn"))
 
 
 @pytest.mark.parametrize(
     "adopt",
     [
         {},
-        {"lineage": "a1"},
-        {"lineage": "a1", "in_flight": "maybe"},
-        {"lineage": "a1", "in_flight": "burn", "more": 1},
-        {"lineage": "unknown", "in_flight": "burn"},
+        {"log_id": "a1"},
+        {"log_id": "a1", "in_flight": "maybe"},
+        {"log_id": "a1", "in_flight": "burn", "more": 1},
+        {"log_id": "unknown", "in_flight": "burn"},
     ],
 )
 def test_what_says_too_little_is_refused(state: OpaqueMap, adopt: Any) -> None:
@@ -362,7 +362,7 @@ def test_storms_state_is_taken_over_once() -> None:
     open_runner(log, state, adopt={"base": 17}).run(Words(CountingEngine(state), "a"))
     open_runner(log, state, adopt={"base": 17}).run(Words(CountingEngine(state), "a"))
     assert counts(state, "a") == [7]
-    with pytest.raises(LineageError):
+    with pytest.raises(OtherLogError):
         open_runner(MemoryLog("other"), state, adopt={"base": 17})
 
 
@@ -459,7 +459,7 @@ def test_of_two_checkpoints_that_wait_the_first_to_begin_a_batch_has_the_state(
     elsewhere = seen_elsewhere(state)
     second = open_runner(MemoryLog("second"), elsewhere)
     first.run(Words(engine, "a"))
-    with pytest.raises(LineageError):
+    with pytest.raises(OtherLogError):
         second.run(Words(CountingEngine(elsewhere), "a"))
     first.run(Words(engine, "a"))
     assert counts(state, "a") == [2]
@@ -503,7 +503,7 @@ def test_what_the_log_lists_and_another_checkpoint_waits_in_belongs_to_neither(
     open_runner(log, state).run(Words(engine, "a"))
     emptied = memory_state()
     open_runner(MemoryLog("other"), emptied)
-    with pytest.raises(LineageError):
+    with pytest.raises(OtherLogError):
         open_runner(log, emptied)
 
 

@@ -61,7 +61,7 @@ def test_a_failed_batch_is_its_next_attempt_whatever_it_then_holds(
     assert counts(state, "a b c d") == [2, None, None, 1]
     newest = log.newest()
     assert newest is not None
-    assert newest.exceptions == {2: 2}
+    assert newest.retried == {2: 2}
 
 
 @pytest.mark.parametrize("point", POINTS[:7])

@@ -30,8 +30,8 @@ from trident.log.file_log import FileLog
 from trident.log.log import Log, MemoryLog
 from trident.states.control import ControlRecord
 from trident.states.errors import (
-    LineageError,
     LostStateError,
+    OtherLogError,
     RewoundStateError,
     StaleBatchError,
     StateUnavailableError,
@@ -221,7 +221,7 @@ def test_a_restart_begins_the_next_attempt(
     work = Words(engine, "a")
     runner.run(work)
     assert work.called("run") == [("run", Token(2, 2))]
-    assert newest(log).exceptions == {2: 2}
+    assert newest(log).retried == {2: 2}
     assert newest(log).begun == Token(3, 0)
     assert counts(state, "a") == [2]
 
@@ -304,7 +304,7 @@ def test_new_logs_refuse_old_state_before_they_write(
 ) -> None:
     open_runner(log, state).run(Words(engine, "a"))
     fresh = MemoryLog("fresh")
-    with pytest.raises(LineageError, match=r"state count .*adopt="):
+    with pytest.raises(OtherLogError, match=r"state count .*adopt="):
         open_runner(fresh, state)
     assert fresh.newest() is None
 
@@ -494,4 +494,4 @@ def test_a_thousand_batches_leave_a_handful_of_files(
         runner.run(Words(engine, "a"))
     assert len(list(tmp_path.iterdir())) <= 10
     assert counts(state, "a") == [1000]
-    assert newest(FileLog(tmp_path)).exceptions == {}
+    assert newest(FileLog(tmp_path)).retried == {}

@@ -12,7 +12,7 @@ import pytest
 
 from tests.crash import counting
 from tests.crash.program import committed, counted_once, run, sentences
-from trident.errors import LineageError, StaleBatchError
+from trident.errors import OtherLogError, StaleBatchError
 from trident.log.errors import CheckpointInUseError, LogConflictError, LogError, TakenOverError
 from trident.run import GroupRun, Run
 from trident.testing import hold_at
@@ -77,7 +77,7 @@ def test_the_first_of_two_runs_goes_on(tmp_path: Path, held: Run) -> None:
 def test_a_new_checkpoint_on_old_state_is_an_error_and_adopting_continues(tmp_path: Path) -> None:
     assert run(tmp_path, "before commit", 20) != 0
     before = committed(tmp_path, "shifting")
-    with pytest.raises(LineageError, match=re.escape("adopt=")):
+    with pytest.raises(OtherLogError, match=re.escape("adopt=")):
         counting.topology(tmp_path).start(None, tmp_path / "new")
     assert committed(tmp_path, "shifting") == before
 

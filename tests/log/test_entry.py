@@ -16,7 +16,7 @@ from trident.states.values import Token
 FULL = LogEntry(
     number=7,
     writer="1-ab",
-    lineage="a1",
+    log_id="a1",
     begun=Token(5, 2),
     committed=4,
     base=1,
@@ -27,7 +27,7 @@ FULL = LogEntry(
     kinds={"count": "opaque"},
     metadata={"words": {"offset": [1, 2.5, None, True, "é"]}},
     planned={"words": 3},
-    exceptions={2: 1, 3: -1},
+    retried={2: 1, 3: -1},
     digest="d",
     adopted=("a0",),
     successor=("a2", "/elsewhere"),

@@ -29,8 +29,8 @@ def driver(log: MemoryLog, commits: list[tuple[int, str]]) -> Iterator[None]:
     yield
     for _ in range(3):
         txid, attempt = writer.entry.begun
-        exceptions = {**writer.entry.exceptions, **({txid: attempt} if attempt else {})}
-        writer.append(committed=txid, begun=Token(txid + 1, 0), exceptions=exceptions)
+        retried = {**writer.entry.retried, **({txid: attempt} if attempt else {})}
+        writer.append(committed=txid, begun=Token(txid + 1, 0), retried=retried)
         commits.append((txid, writer.id))
         yield
 

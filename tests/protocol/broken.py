@@ -51,7 +51,7 @@ class KindWithoutAttempts(OpaqueKind):
 
     def read(self, entries: Sequence[Any], cut: Cut) -> list[Any]:
         return super().read(
-            [_first_attempt(entry) for entry in entries], cut._replace(exceptions={})
+            [_first_attempt(entry) for entry in entries], cut._replace(retried={})
         )
 
 
@@ -90,7 +90,7 @@ class UnreadyControl(Control):
 
     def ready(self, record: ControlRecord) -> ControlRecord:
         self._backing.putControl(record.confirmed().encode(), self._backing.getControl())
-        self._backing.persist()
+        self._backing.flush()
         return record.confirmed()
 
 

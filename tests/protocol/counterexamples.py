@@ -43,7 +43,7 @@ COUNTEREXAMPLES: dict[str, Trace] = {
         0,
         "start D1*10",
     ),
-    "exceptions_kept": Trace(
+    "retried_kept": Trace(
         Setup("fenced"),
         1,
         "start D1*3",
@@ -68,7 +68,7 @@ COUNTEREXAMPLES: dict[str, Trace] = {
         3,
         "",
     ),
-    "lineage": Trace(
+    "log_id": Trace(
         Setup("fenced", harm="forget"),
         0,
         "start D1*14 T2*4 forget",
@@ -127,7 +127,7 @@ COUNTEREXAMPLES: dict[str, Trace] = {
         1,
         "start D1*14 start D4*6 again:T3 D4*8 wipe read T7*4",
     ),
-    "fence_lineage": Trace(
+    "fence_log_id": Trace(
         Setup("fenced", harm="wipe"),
         1744,
         "start D1*14 start*2 D5*14 wipe start D9*14 wipe start D13*14 T12*3 T15*5 T12 T14*7 D13*6",

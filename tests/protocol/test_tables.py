@@ -34,10 +34,10 @@ def begin(
     txid: int,
     attempt: int = 0,
     kind: type[StoredMap] = OpaqueMap,
-    **exceptions: int,
+    **retried: int,
 ) -> tuple[StoredMap, ControlRecord]:
     """Begin an attempt that appends its txid to key k; what it read, it has read."""
-    known = {int(name[1:]): excepted for name, excepted in exceptions.items()}
+    known = {int(name[1:]): attempt for name, attempt in retried.items()}
     record = ControlRecord("log", Token(txid, attempt), txid - 1, known)
     state = kind(backing)
     state.control.begin(record)

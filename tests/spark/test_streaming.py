@@ -17,7 +17,7 @@ from trident import Count, FailedException, TridentTopology
 from trident.backends import sqlite
 from trident.failures import OperationError
 from trident.log.errors import CheckpointInUseError, LogMismatchError, PlacementError
-from trident.states.errors import LineageError, StateUnavailableError
+from trident.states.errors import OtherLogError, StateUnavailableError
 from trident.testing import fail_at, hold_at
 
 
@@ -176,7 +176,7 @@ def test_a_new_checkpoint_on_old_state_is_refused_until_it_adopts(lines: Lines) 
     lines.write("a", "b")
     lines.count()
     old, lines.checkpoint = lines.checkpoint, lines.folder / "another"
-    with pytest.raises(LineageError):
+    with pytest.raises(OtherLogError):
         lines.start()
     lines.count(adopt=old)
     assert lines.counts == {"a": 2, "b": 2}  # a new checkpoint reads every file anew

@@ -36,8 +36,8 @@ from trident.states.testing.stores import FencedMap, Server
 EVERY_STORE = pytest.mark.parametrize("store", STORES)
 
 
-def record(txid: int, attempt: int = 0, **exceptions: int) -> ControlRecord:
-    given = {int(name.removeprefix("t")): attempt for name, attempt in exceptions.items()}
+def record(txid: int, attempt: int = 0, **retried: int) -> ControlRecord:
+    given = {int(name.removeprefix("t")): attempt for name, attempt in retried.items()}
     return ControlRecord("log-1", Token(txid, attempt), txid - 1, given)
 
 

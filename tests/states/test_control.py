@@ -43,7 +43,7 @@ def confirmed(server: Server) -> Control:
 class Forgetful(Server):
     """A server whose confirmed writes may be lost as well."""
 
-    def persist(self) -> None:
+    def flush(self) -> None:
         pass
 
 
@@ -112,8 +112,8 @@ OWN = ControlRecord("log", Token(6, 1), 5, {5: 1})
 LISTED = Token(5, 1)
 
 
-def found(txid: int, attempt: int, committed: int = 4, **exceptions: int) -> ControlRecord:
-    known = {int(name[1:]): kept for name, kept in exceptions.items()}
+def found(txid: int, attempt: int, committed: int = 4, **retried: int) -> ControlRecord:
+    known = {int(name[1:]): kept for name, kept in retried.items()}
     return ControlRecord("log", Token(txid, attempt), committed, known)
 
 

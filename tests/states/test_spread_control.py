@@ -10,8 +10,8 @@ from trident.states import ControlRecord, CorruptStateError, Token
 from trident.states.spread_control import least_control, may_spread
 
 
-def record(txid: int, attempt: int = 0, lineage: str = "log") -> ControlRecord:
-    return ControlRecord(lineage, Token(txid, attempt), txid - 1)
+def record(txid: int, attempt: int = 0, log_id: str = "log") -> ControlRecord:
+    return ControlRecord(log_id, Token(txid, attempt), txid - 1)
 
 
 BEFORE = record(4).announced().encode()
@@ -20,8 +20,8 @@ RETRIED = record(5, 1).encode()
 READY = record(5).confirmed().encode()
 ANNOUNCED = record(5).confirmed().announced().encode()
 NEXT = record(6).encode()
-FOREIGN = record(9, lineage="other").encode()
-WAITING = record(1, lineage="other").waiting().encode()
+FOREIGN = record(9, log_id="other").encode()
+WAITING = record(1, log_id="other").waiting().encode()
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ from trident.states import (
     CountedMap,
     FailedException,
     IBackingMap,
-    LineageError,
     LongOverflowError,
     LRUMemoryMapState,
     MapState,
@@ -36,6 +35,7 @@ from trident.states import (
     NonTransactionalMap,
     OpaqueMap,
     OpaqueValue,
+    OtherLogError,
     PickleSerializer,
     PutUpdater,
     SnapshottableMap,
@@ -55,7 +55,7 @@ from trident.states.control import ControlRecord
 from trident.states.factory import OpenedStore
 from trident.states.table.layered import layers
 from trident.states.testing.stores import FencedMap as ServedMap
-from trident.states.testing.stores import Server
+from trident.states.testing.stores import PlainMap, Server
 
 EVERY_STORE = pytest.mark.parametrize("store", STORES)
 
@@ -165,7 +165,7 @@ def test_after_a_failed_flush_nothing_is_pending(store: type[DictMap]) -> None:
 def test_a_state_of_a_topology_is_not_begun_with_an_int() -> None:
     state = OpaqueMap(DictMap())
     state.control.begin(ControlRecord("log-1", Token(4, 0), 3))
-    with pytest.raises(LineageError):
+    with pytest.raises(OtherLogError):
         state.beginCommit(5)
 
 
@@ -556,10 +556,10 @@ def test_a_cache_that_is_left_out_says_why() -> None:
 def test_a_cache_forgets_the_log_before(kind: type[OpaqueMap]) -> None:
     server = Server()
     caches = {process: CachedMap(ServedMap(server), 9) for process in "ab"}
-    for lineage, turns in (("a1", "bbb"), ("b2", "ab")):
+    for log_id, turns in (("a1", "bbb"), ("b2", "ab")):
         server.entries.clear()
         for committed, process in enumerate(turns):
-            record = ControlRecord(lineage, Token(committed + 1, 0), committed)
+            record = ControlRecord(log_id, Token(committed + 1, 0), committed)
             state = kind(caches[process])
             state.control.begin(record)
             state.beginCommit(record)
@@ -637,7 +637,7 @@ def test_a_store_that_only_adds_under_the_fence_loses_nothing() -> None:
     assert get(counts, "dog") == [2]
 
 
-def test_a_batch_without_a_log_is_persisted_after_its_commit() -> None:
+def test_a_batch_without_a_log_is_flushed_after_its_commit() -> None:
     calls: list[str] = []
 
     class Noting(FencedMap):
@@ -645,8 +645,13 @@ def test_a_batch_without_a_log_is_persisted_after_its_commit() -> None:
             calls.append("control")
             return super().putControl(new, expected)
 
-        def persist(self) -> None:
-            calls.append("persist")
+        def flush(self) -> None:
+            calls.append("flush")
 
     put(OpaqueMap(Noting()), 1, dog=1)
-    assert calls == ["control", "control", "persist"]
+    assert calls == ["control", "control", "flush"]
+
+
+def test_a_map_that_still_flushes_by_its_former_name_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"OldMap\.persist\(\) is called flush\(\) now"):
+        type("OldMap", (PlainMap,), {"persist": lambda self: None})

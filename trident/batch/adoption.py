@@ -28,14 +28,14 @@ class Adoption:
 
     Parameters
     ----------
-    lineage : str
-        The lineage that the states' control records hold; their errors name it.
+    log_id : str
+        The log id that the states' control records hold; their errors name it.
     in_flight : str
         What the last begun batch is: ``"committed"``, or ``"burn"`` to undo it, for opaque
         states only. Does not matter where the states know that it is committed.
     """
 
-    lineage: str
+    log_id: str
     in_flight: InFlight
 
     def __post_init__(self) -> None:
@@ -86,7 +86,7 @@ def adopt_state(log: Log, group: str, states: GroupStates, adopt: Adopt) -> LogE
         Its states; only read.
     adopt : path, mapping, Adoption or StormState
         The path of the older checkpoint, which then can't be started any more; or, where that is
-        gone, the lineage of its states and what to do with the batch that was in flight; or the
+        gone, the log id of its states and what to do with the batch that was in flight; or the
         last txid of Storm's, where Storm wrote the states.
 
     Raises
@@ -95,7 +95,7 @@ def adopt_state(log: Log, group: str, states: GroupStates, adopt: Adopt) -> LogE
         When there is nothing to adopt, or not in this way.
     CheckpointInUseError
         When a run still holds the older checkpoint.
-    LineageError
+    OtherLogError
         When a state that is said to be Storm's belongs to a log of ours.
     """
     match _told(adopt):
@@ -110,23 +110,23 @@ def adopt_state(log: Log, group: str, states: GroupStates, adopt: Adopt) -> LogE
 def _told(adopt: Adopt) -> str | os.PathLike[str] | Adoption | StormState:
     if not isinstance(adopt, Mapping):
         return adopt
-    if adopt.keys() == {"lineage", "in_flight"}:
+    if adopt.keys() == {"log_id", "in_flight"}:
         return Adoption(**adopt)
     if adopt.keys() == {"base"}:
         return StormState(**adopt)
     raise AdoptionError(
         "adopt=",
         f"found the keys {', '.join(map(str, adopt)) or 'none'}",
-        "Give 'lineage' and 'in_flight'; or 'base', for state that Storm wrote.",
+        "Give 'log_id' and 'in_flight'; or 'base', for state that Storm wrote.",
     )
 
 
 def _from_storm(states: GroupStates, base: int) -> LogEntry:
-    lineage = secrets.token_hex(8)
-    states.check_unowned(lineage)
+    log_id = secrets.token_hex(8)
+    states.check_unowned(log_id)
     states.check_occupied(f"adopt={{'base': {base}}}")
     # Whatever Storm left of the batch after it would pass for our attempt 0.
-    return LogEntry(1, "", lineage, begun=Token(base + 1, 1), committed=base, base=base)
+    return LogEntry(1, "", log_id, begun=Token(base + 1, 1), committed=base, base=base)
 
 
 def _from_log(log: Log, group: str, path: str | os.PathLike[str]) -> LogEntry:
@@ -137,29 +137,29 @@ def _from_log(log: Log, group: str, path: str | os.PathLike[str]) -> LogEntry:
             str(checkpoint),
             f"it has no log of the group {group}",
             "Give the checkpoint of a topology with the same streams; or, where it is gone, "
-            "adopt={'lineage': …, 'in_flight': 'committed' or 'burn'}.",
+            "adopt={'log_id': …, 'in_flight': 'committed' or 'burn'}.",
         )
     lock = CheckpointLock(checkpoint)
     try:
         last = old.newest()
         if last is None:
             raise AdoptionError(str(old.folder), "the log is empty", "There is nothing to adopt.")
-        lineage = secrets.token_hex(8)
+        log_id = secrets.token_hex(8)
         if last.successor is not None:
-            lineage, successor = last.successor
+            log_id, successor = last.successor
             if successor != log.place:
                 raise adopted_already(old, successor)
         else:
             # First closed, then continued: two new checkpoints can't both take it.
             writer = LogWriter(old)
-            writer.begin(replace(last, number=last.number + 1, successor=(lineage, log.place)))
+            writer.begin(replace(last, number=last.number + 1, successor=(log_id, log.place)))
             last = writer.entry
     finally:
         lock.release()
     return LogEntry(
         1,
         "",
-        lineage,
+        log_id,
         begun=Token(last.committed + 1, last.begun.attempt + 1),
         committed=last.committed,
         base=last.committed,
@@ -168,8 +168,8 @@ def _from_log(log: Log, group: str, path: str | os.PathLike[str]) -> LogEntry:
         accepted=last.accepted,
         metadata=last.metadata,
         planned=last.planned,
-        exceptions=last.exceptions,
-        adopted=(*last.adopted, last.lineage),
+        retried=last.retried,
+        adopted=(*last.adopted, last.log_id),
     )
 
 
@@ -187,18 +187,18 @@ def _from_states(states: GroupStates, adopt: Adoption) -> LogEntry:
     others = set()
     for name, control in states.controls.items():
         record = control.read()
-        if record is not None and record.lineage == adopt.lineage:
+        if record is not None and record.log_id == adopt.log_id:
             found[name] = record
         elif record is not None and not record.is_unused:
-            others.add(record.lineage)
+            others.add(record.log_id)
     if not found or others:
         raise AdoptionError(
-            f"adopt={adopt.lineage}",
-            "no state has this lineage" if not found else "some states have another lineage",
+            f"adopt={adopt.log_id}",
+            "no state has this log id" if not found else "some states have another log id",
             f"Found: {', '.join(sorted(others)) or 'no control record'}.",
         )
     newest = max(found.values(), key=lambda record: (record.token, record.committed))
-    token, exceptions = newest.token, dict(newest.exceptions)
+    token, retried = newest.token, dict(newest.retried)
     if newest.committed < token.txid:
         if adopt.in_flight == "burn":
             if states.inexact:
@@ -207,7 +207,7 @@ def _from_states(states: GroupStates, adopt: Adoption) -> LogEntry:
                     "only what opaque maps hold of a batch can be undone",
                     "Give in_flight='committed'.",
                 )
-            exceptions[token.txid] = BURNT
+            retried[token.txid] = BURNT
         elif {record.token for record in found.values()} != {token}:
             raise AdoptionError(
                 "in_flight='committed'",
@@ -223,7 +223,7 @@ def _from_states(states: GroupStates, adopt: Adoption) -> LogEntry:
                 "Give in_flight='burn'; or restore the store, if it may have lost writes.",
             )
         elif token.attempt:
-            exceptions[token.txid] = token.attempt
+            retried[token.txid] = token.attempt
     return LogEntry(
         1,
         "",
@@ -232,6 +232,6 @@ def _from_states(states: GroupStates, adopt: Adoption) -> LogEntry:
         committed=token.txid,
         base=token.txid,
         states={name: record.token for name, record in found.items()},
-        exceptions=exceptions,
-        adopted=(adopt.lineage,),
+        retried=retried,
+        adopted=(adopt.log_id,),
     )

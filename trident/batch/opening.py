@@ -53,7 +53,7 @@ def opening_entry(
         their values in another way.
     AdoptionError
         When `adopt` can't be, or another log has taken over this one's state.
-    LineageError
+    OtherLogError
         When the log is new and a state is another log's.
     UnownedStateError
         When the log is new and entries are where a state is to begin.
@@ -70,10 +70,10 @@ def opening_entry(
     if adopt is not None:
         first = adopt_state(log, group, states, adopt)
     else:
-        lineage = secrets.token_hex(8)
-        states.check_unowned(lineage)
+        log_id = secrets.token_hex(8)
+        states.check_unowned(log_id)
         states.check_vacant()
-        first = LogEntry(1, "", lineage, begun=Token(1, 0), committed=0)
+        first = LogEntry(1, "", log_id, begun=Token(1, 0), committed=0)
     kinds = _same_kinds(log, first, states)
     return replace(first, clock=clock, streams=dict(streams), reads=dict(reads), kinds=kinds)
 

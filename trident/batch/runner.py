@@ -135,7 +135,7 @@ class BatchRunner:
         ------
         LogError
             When the log can't be read, is another topology's, or is being written by another run.
-        LineageError, LostStateError, RewoundStateError, LostWritesError, CopiedLogError,
+        OtherLogError, LostStateError, RewoundStateError, LostWritesError, CopiedLogError,
         UnownedStateError
             When a state isn't the one that the log knows.
         StateUnavailableError, LogUnavailableError
@@ -178,7 +178,7 @@ class BatchRunner:
         entry = self._entry
         if entry.committed == entry.base:
             return None
-        return Token(entry.committed, entry.exceptions.get(entry.committed, 0))
+        return Token(entry.committed, entry.retried.get(entry.committed, 0))
 
     def run(
         self,
@@ -362,7 +362,7 @@ class BatchRunner:
             planned=None,
             begun=Token(txid + 1, 0),
             committed=txid,
-            exceptions={**entry.exceptions, txid: attempt} if attempt else entry.exceptions,
+            retried={**entry.retried, txid: attempt} if attempt else entry.retried,
             digest=digest,
         )
         return ready, outcome
@@ -372,7 +372,7 @@ class BatchRunner:
         self._writer.check_held()
         for name, control in self._states.controls.items():
             found = control.read()
-            own = found is not None and found.lineage == self._entry.lineage
+            own = found is not None and found.log_id == self._entry.log_id
             if found is not None and own and found.token >= others:
                 raise CopiedLogError(name, found.token, self._entry.committed, control.where)
 

@@ -11,9 +11,9 @@ from trident.log.entry import LogEntry
 from trident.log.errors import AdoptionError
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import (
-    LineageError,
     LostStateError,
     LostWritesError,
+    OtherLogError,
     RewoundStateError,
 )
 from trident.states.judgement import Claim, judge
@@ -71,12 +71,12 @@ class GroupStates:
         )
         """The states in which a batch that was partly written can't be undone."""
 
-    def check_unowned(self, lineage: str) -> None:
-        """Raise LineageError where a state belongs to a log; a new log has `lineage`."""
+    def check_unowned(self, log_id: str) -> None:
+        """Raise OtherLogError where a state belongs to a log; a new log has `log_id`."""
         for control in self.controls.values():
             found = control.read()
             if found is not None and not found.is_unused:
-                raise LineageError(control.place, found.lineage, lineage)
+                raise OtherLogError(control.place, found.log_id, log_id)
 
     def look(self) -> None:
         """Raise StateUnavailableError where a store is away."""
@@ -167,7 +167,7 @@ class GroupStates:
         for name in names:
             control = self.controls.get(name)
             found = None if control is None else control.read()
-            if control is not None and (found is None or found.is_free_for(entry.lineage)):
+            if control is not None and (found is None or found.is_free_for(entry.log_id)):
                 control.create(record)
 
     def begin(self, entry: LogEntry) -> ControlRecord:

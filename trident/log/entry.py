@@ -13,6 +13,8 @@ from trident.states.control import ControlRecord
 from trident.states.values import Token
 
 FORMAT = 1
+_STORED_NAMES = {"log_id": "lineage", "retried": "exceptions"}
+"""Fields that have another name in the file: the one that they were first stored by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class LogEntry:
         Its place in the log, consecutive from 1.
     writer : str
         The run that wrote it.
-    lineage : str
+    log_id : str
         The log's id, made once.
     begun : Token
         The attempt that `writer` may run: reserved by a commit, or begun after a failure.
@@ -52,14 +54,14 @@ class LogEntry:
         What each stream's spout said with the last commit.
     planned : mapping of str to object, or None
         What the batch under way will hold, for transactional spouts.
-    exceptions : mapping of int to int
+    retried : mapping of int to int
         The txids whose committed attempt was not 0, and that attempt; -1 where none counts.
     digest : str or None
         What the source said that the last committed batch covers.
     adopted : tuple of str
-        The lineages whose state this log has taken over.
+        The log ids whose state this log has taken over.
     successor : tuple of str and str, or None
-        The lineage and the place of the log that has taken over this one's state.
+        The log id and the place of the log that has taken over this one's state.
 
     Examples
     --------
@@ -70,7 +72,7 @@ class LogEntry:
 
     number: int
     writer: str
-    lineage: str
+    log_id: str
     begun: Token
     committed: int
     base: int = 0
@@ -83,7 +85,7 @@ class LogEntry:
     accepted: Mapping[str, Token | None] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     planned: Mapping[str, Any] | None = None
-    exceptions: Mapping[int, int] = field(default_factory=dict)
+    retried: Mapping[int, int] = field(default_factory=dict)
     digest: str | None = None
     adopted: tuple[str, ...] = ()
     successor: tuple[str, str] | None = None
@@ -91,7 +93,7 @@ class LogEntry:
     @property
     def reserved(self) -> ControlRecord:
         """What a state is told of the attempt that the writer may run."""
-        return ControlRecord(self.lineage, self.begun, self.committed, self.exceptions)
+        return ControlRecord(self.log_id, self.begun, self.committed, self.retried)
 
     @property
     def follows_storm(self) -> bool:
@@ -100,8 +102,8 @@ class LogEntry:
 
     def encode(self) -> bytes:
         """Return a line of JSON and a line with its CRC-32."""
-        body = {name: getattr(self, name) for name in self.__slots__}
-        body["exceptions"] = list(self.exceptions.items())
+        body = {_STORED_NAMES.get(name, name): getattr(self, name) for name in self.__slots__}
+        body["exceptions"] = list(self.retried.items())
         line = json.dumps({"format": FORMAT, **body}, separators=(",", ":")).encode()
         return b"%s\n%08x\n" % (line, zlib.crc32(line))
 
@@ -129,6 +131,8 @@ class LogEntry:
                 for name, token in body.get("accepted", {}).items()
             }
             body["exceptions"] = dict(body["exceptions"])
+            for name, stored in _STORED_NAMES.items():
+                body[name] = body.pop(stored)
             body["adopted"] = tuple(body["adopted"])
             if body["successor"] is not None:
                 body["successor"] = tuple(body["successor"])

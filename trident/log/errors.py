@@ -62,8 +62,8 @@ class CorruptLogError(LogError):
     _template = (
         "the log entry {path} can't be read: {found}. Don't delete it: older entries don't "
         "know what it committed. Restore it from a backup of the checkpoint, or start with a "
-        "new checkpoint and adopt={{'lineage': …, 'in_flight': 'committed' or 'burn'}}; "
-        "the states' errors name their lineage."
+        "new checkpoint and adopt={{'log_id': …, 'in_flight': 'committed' or 'burn'}}; "
+        "the states' errors name their log id."
     )
 
 

@@ -76,8 +76,8 @@ class Driver:
         except Stale:
             self._overtaken()
         committed = self.entry.committed
-        if stored and stored.lineage == self.log.lineage and stored.committed < committed:
-            news = stored._replace(committed=committed, exceptions=self.entry.exceptions)
+        if stored and stored.log_id == self.log.log_id and stored.committed < committed:
+            news = stored._replace(committed=committed, retried=self.entry.retried)
             if stored.token[0] <= committed:
                 store.put_control(news, stored, True)
 
@@ -158,7 +158,7 @@ class Driver:
             yield from self._commit(token, emission, ())
             return
         states = (0, 1) if rules.begin_every_state else touched
-        record = Record(self.log.lineage, token, self.entry.committed, self.entry.exceptions)
+        record = Record(self.log.log_id, token, self.entry.committed, self.entry.retried)
         incarnations = {}
         for state in states:
             incarnations[state] = world.stores[state].incarnation
@@ -199,9 +199,9 @@ class Driver:
         if stored is None:
             if listed and rules.lost:
                 raise Halted("lost")
-        elif stored.lineage != self.log.lineage:
-            if rules.lineage:
-                raise Halted("lineage")
+        elif stored.log_id != self.log.log_id:
+            if rules.log_id:
+                raise Halted("log_id")
         elif listed and stored.token < listed:
             if rules.rewound:
                 raise Halted("rewound")
@@ -231,17 +231,17 @@ class Driver:
     def _commit(self, token: Token, emission: int | None, began: tuple[int, ...]) -> Steps:
         txid, attempt = token
         entry = self.entry
-        exceptions = dict(entry.exceptions)
+        retried = dict(entry.retried)
         if attempt:
-            exceptions[txid] = attempt
-        if not self.rules.exceptions_kept:
-            exceptions = {old: kept for old, kept in exceptions.items() if old >= txid - 1}
+            retried[txid] = attempt
+        if not self.rules.retried_kept:
+            retried = {old: kept for old, kept in retried.items() if old >= txid - 1}
         yield from self._append(
             entry._replace(
                 number=entry.number + 1,
                 begun=(txid + 1, 0),
                 committed=txid,
-                exceptions=tuple(sorted(exceptions.items())),
+                retried=tuple(sorted(retried.items())),
                 listed=(
                     token if 0 in began else entry.listed[0],
                     token if 1 in began else entry.listed[1],
@@ -259,7 +259,7 @@ class Driver:
                 yield None
                 store = self.world.stores[state]
                 announced = record._replace(
-                    committed=record.token[0], exceptions=self.entry.exceptions
+                    committed=record.token[0], retried=self.entry.retried
                 )
                 if not store.put_control(announced, record, self.rules.announce_own):
                     stored = store.control
@@ -274,7 +274,7 @@ def _written_by_another_copy(stored: Record, entry: Entry) -> bool:
     txid, attempt = stored.token
     if stored.committed > entry.committed:
         return True
-    if txid <= entry.committed and attempt > dict(entry.exceptions).get(txid, 0):
+    if txid <= entry.committed and attempt > dict(entry.retried).get(txid, 0):
         return True
-    known = tuple(pair for pair in entry.exceptions if pair[0] <= stored.committed)
-    return stored.exceptions != known
+    known = tuple(pair for pair in entry.retried if pair[0] <= stored.committed)
+    return stored.retried != known

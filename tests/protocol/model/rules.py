@@ -34,7 +34,7 @@ class Rules:
     """A batch that the log has committed is skipped when its source asks for it again."""
     new_attempt: bool = True
     """Every time a batch is processed again, it is another attempt."""
-    exceptions_kept: bool = True
+    retried_kept: bool = True
     """The committed attempts that were not 0 are never forgotten."""
     dead_letter: bool = True
     """A batch is given up as an attempt of its own that updates no state."""
@@ -46,7 +46,7 @@ class Rules:
     """Begin replaces only the record it has read, and never a later token."""
     begin_every_state: bool = True
     """Every batch begins and announces at every state of its group, written there or not."""
-    lineage: bool = True
+    log_id: bool = True
     """Begin refuses the record of another log."""
     lost: bool = True
     """Begin refuses a listed state that has no record."""
@@ -70,8 +70,8 @@ class Rules:
     """A fenced store compares the control record with the writer's in the step that writes."""
     equality: bool = True
     """The fence asks for an equal token; an absent or older one refuses too."""
-    fence_lineage: bool = True
-    """The fence asks for an equal lineage too."""
+    fence_log_id: bool = True
+    """The fence asks for an equal log id too."""
     entry: bool = True
     """A store conditional on entries writes only over the entry that was read."""
     recompute: bool = True

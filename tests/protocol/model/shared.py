@@ -32,14 +32,14 @@ class Halted(Exception):
 class Record(NamedTuple):
     """A control record; `ready` once its attempt has confirmed its writes."""
 
-    lineage: int
+    log_id: int
     token: Token
     committed: int
-    exceptions: tuple[tuple[int, int], ...]
+    retried: tuple[tuple[int, int], ...]
     ready: bool = False
 
     def counts(self, txid: int, attempt: int) -> bool:
-        return attempt == dict(self.exceptions).get(txid, 0)
+        return attempt == dict(self.retried).get(txid, 0)
 
 
 class Cell(NamedTuple):
@@ -64,7 +64,7 @@ class Entry(NamedTuple):
     writer: str
     begun: Token
     committed: int
-    exceptions: tuple[tuple[int, int], ...]
+    retried: tuple[tuple[int, int], ...]
     listed: tuple[Token | None, Token | None]
     planned: int | None
     history: tuple[tuple[int, int | None], ...]
@@ -74,12 +74,12 @@ class Entry(NamedTuple):
 class Log:
     """Entries by number, of which only the newest two are kept."""
 
-    def __init__(self, lineage: int) -> None:
-        self.lineage = lineage
+    def __init__(self, log_id: int) -> None:
+        self.log_id = log_id
         self.entries: dict[int, Entry] = {}
 
     def copy(self) -> Log:
-        copied = Log(self.lineage)
+        copied = Log(self.log_id)
         copied.entries = dict(self.entries)
         return copied
 
@@ -125,8 +125,8 @@ class Store:
             return True
         if not rules.equality:
             return stored is None or stored.token <= writer.token
-        if stored is not None and not rules.fence_lineage:
-            return stored._replace(lineage=writer.lineage) == writer
+        if stored is not None and not rules.fence_log_id:
+            return stored._replace(log_id=writer.log_id) == writer
         return stored == writer
 
     def write(self, key: str, cell: Cell, writer: Record, version: int) -> bool:

@@ -92,14 +92,14 @@ class World:
         self._started = 0
         self.emitted: dict[int, int] = {}
         self._backup: tuple[tuple[Record | None, dict[str, StoredCell]], ...] = ()
-        self._lineages = 0
+        self._log_ids = 0
         self._other: _Checkpoint | None = None
         self.stores = (Store(setup, rules), Store(setup, rules))
         self._new_log()
 
     def _new_log(self) -> None:
-        self._lineages += 1
-        self.log = Log(self._lineages)
+        self._log_ids += 1
+        self.log = Log(self._log_ids)
         self.source_done = 0
         self.promised = 0
         self.workers: tuple[dict[int, dict[str, Stored]], ...] = ({0: {}, 1: {}}, {0: {}, 1: {}})
@@ -191,7 +191,7 @@ class World:
             return None
         if self.setup.kind == "transactional" or not self.rules.attempts:
             return cell.curr
-        counts = dict(newest.exceptions).get(cell.txid, 0) == cell.attempt
+        counts = dict(newest.retried).get(cell.txid, 0) == cell.attempt
         return cell.curr if counts and cell.txid <= newest.committed else cell.prev
 
     # Who runs.
