@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from trident import Fields, IBatchSpout
-from trident.operations import TridentCollector
+from trident.operations.interfaces import TridentCollector
 from trident.states import IBackingMap, WrappedMap
 
 

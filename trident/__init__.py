@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from trident import states as states
     from trident.backends.urls import state_from_url
     from trident.batch.adoption import Adoption
-    from trident.builtin import (
+    from trident.errors import (
+        FailedException,
+        GuaranteeWarning,
+        OperationError,
+        PlanError,
+        TridentError,
+    )
+    from trident.operations.builtin import (
         Count,
         Debug,
         Equals,
@@ -33,16 +40,8 @@ if TYPE_CHECKING:
         Sum,
         TupleCollectionGet,
     )
-    from trident.callables import native
-    from trident.errors import (
-        FailedException,
-        GuaranteeWarning,
-        OperationError,
-        PlanError,
-        TridentError,
-    )
-    from trident.fields import Fields
-    from trident.operations import (
+    from trident.operations.callables import native
+    from trident.operations.interfaces import (
         Aggregator,
         CombinerAggregator,
         Consumer,
@@ -80,18 +79,19 @@ if TYPE_CHECKING:
     from trident.stream import GroupedStream, Stream, TridentState
     from trident.topology import TridentTopology
     from trident.tuples import TridentTuple
+    from trident.tuples.fields import Fields
 
 _HOMES = {
     "backends.urls": "state_from_url",
     "batch.adoption": "Adoption",
-    "builtin": (
+    "operations.builtin": (
         "Count Debug Equals FilterNull MapGet Max Min Negate SnapshotGet Split Sum "
         "TupleCollectionGet"
     ),
-    "callables": "native",
+    "operations.callables": "native",
     "errors": "FailedException GuaranteeWarning OperationError PlanError TridentError",
-    "fields": "Fields",
-    "operations": (
+    "tuples.fields": "Fields",
+    "operations.interfaces": (
         "Aggregator CombinerAggregator Consumer Filter FlatMapFunction Function MapFunction "
         "Operation PlainFunction QueryFunction ReducerAggregator StateUpdater TridentCollector "
         "TridentOperationContext"

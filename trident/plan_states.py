@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trident.batch.states import BatchState
+from trident.operations.state_updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
 from trident.plan.nodes import Node, StateNode, StateQueryNode, StateUpdateNode
-from trident.state_updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
 from trident.states.committed import CommittedReads
 from trident.states.control import ControlRecord
 from trident.states.cut import Cut

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, overload
 
-from trident.callables import Native
 from trident.errors import OperationTypeError, PlanError
-from trident.fields import Fields, FieldsLike
-from trident.operations import (
+from trident.operations.callables import Native
+from trident.operations.interfaces import (
     CombinerAggregator,
     Consumer,
     Filter,
@@ -40,6 +39,7 @@ from trident.plan.nodes import (
 )
 from trident.plan.validate import check_keys, check_selection
 from trident.states.state import StateLike
+from trident.tuples.fields import Fields, FieldsLike
 
 Plain = Callable[..., Any]
 StatefulAggregator = CombinerAggregator[Any] | ReducerAggregator[Any]

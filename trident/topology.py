@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from trident.errors import OperationTypeError, PlanError, TridentError
 from trident.failures import without_frames
-from trident.fields import Fields
 from trident.plan import lowering
 from trident.plan.builder import Builder
 from trident.plan.explain import explain
@@ -21,6 +20,7 @@ from trident.plan.start import check_start, warn
 from trident.start_options import OnFailure, StartOptions, Trigger
 from trident.states.state import StateLike
 from trident.stream import Stream, TridentState, check_not_updated
+from trident.tuples.fields import Fields
 
 if TYPE_CHECKING:
     from trident.batch.adoption import Adopt

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from trident.builtin import (
+from trident.errors import LongOverflowError, OperationTypeError, ValueTypeError
+from trident.operations.builtin import (
     Count,
     Debug,
     Equals,
@@ -19,9 +20,8 @@ from trident.builtin import (
     Split,
     Sum,
 )
-from trident.errors import LongOverflowError, OperationTypeError, ValueTypeError
-from trident.fields import Fields
-from trident.operations import CombinerAggregator
+from trident.operations.interfaces import CombinerAggregator
+from trident.tuples.fields import Fields
 
 
 def aggregate(combiner: CombinerAggregator[Any], *values: Any) -> Any:

@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-from trident.callables import (
+from trident.errors import EmittedValueError, OperationError, OperationTypeError
+from trident.kernels.block import Block
+from trident.kernels.steps import EachStep
+from trident.kernels.task import Place, Task
+from trident.operations.callables import (
     CallableConsumer,
     CallableFilter,
     CallableFlatMap,
@@ -17,12 +21,8 @@ from trident.callables import (
     Native,
     native,
 )
-from trident.errors import EmittedValueError, OperationError, OperationTypeError
-from trident.fields import Fields
-from trident.kernels.block import Block
-from trident.kernels.steps import EachStep
-from trident.kernels.task import Place, Task
-from trident.operations import Function, PlainFunction
+from trident.operations.interfaces import Function, PlainFunction
+from trident.tuples.fields import Fields
 
 
 def rows(function: Any, *values: Any, outputs: str = "a") -> list[tuple[Any, ...]]:
@@ -204,7 +204,7 @@ def test_both_ways_to_write_a_function_give_the_same(function: Function) -> None
 
 
 def test_a_plain_function_can_be_used_as_any_other() -> None:
-    from trident.emitted import ListCollector
+    from trident.operations.emitted import ListCollector
 
     collector = ListCollector("Ranges()", 1)
     Ranges().execute((2,), collector)  # type: ignore[arg-type]

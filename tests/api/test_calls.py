@@ -21,7 +21,8 @@ from tests.api.topologies import (
     word_count,
 )
 from trident.backends import memcached, redis
-from trident.builtin import (
+from trident.errors import DuplicateNameError, FieldError, OperationTypeError, PlanError
+from trident.operations.builtin import (
     Count,
     FilterNull,
     MapGet,
@@ -31,15 +32,14 @@ from trident.builtin import (
     Sum,
     TupleCollectionGet,
 )
-from trident.callables import native
-from trident.errors import DuplicateNameError, FieldError, OperationTypeError, PlanError
-from trident.fields import Fields
+from trident.operations.callables import native
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.memory import MemoryMapState
 from trident.states.opaque import OpaqueMap
 from trident.states.state import StateSpec
 from trident.stream import Stream
 from trident.topology import TridentTopology
+from trident.tuples.fields import Fields
 
 Call = Callable[[TridentTopology, Stream], Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trident.errors import FieldError
-from trident.fields import Fields
+from trident.tuples.fields import Fields
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,11 @@ from tests.api.topologies import (
     word_count,
 )
 from trident.backends import sqlite
-from trident.builtin import Count, MapGet, TupleCollectionGet
-from trident.callables import native
 from trident.errors import GuaranteeWarning, LostStateError, OperationTypeError, PlanError
 from trident.log.checkpoint import Checkpoint
 from trident.log.errors import CheckpointError
+from trident.operations.builtin import Count, MapGet, TupleCollectionGet
+from trident.operations.callables import native
 from trident.spouts.feeder import FeederBatchSpout
 from trident.start import Engine, start
 from trident.start_options import StartOptions

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.api.topologies import Longest
-from trident.builtin import Count, Sum
-from trident.emitted import ListCollector
-from trident.fields import Fields
-from trident.state_updaters import (
+from trident.operations.builtin import Count, Sum
+from trident.operations.emitted import ListCollector
+from trident.operations.state_updaters import (
     CombinerAggStateUpdater,
     MapCombinerAggStateUpdater,
     MapReducerAggStateUpdater,
@@ -16,6 +15,7 @@ from trident.state_updaters import (
 )
 from trident.states.memory import MemoryMapState
 from trident.tuples import tuple_type
+from trident.tuples.fields import Fields
 
 
 def run(state: Any, updater: Any, batch: int, fields: str, *rows: tuple[Any, ...]) -> Any:

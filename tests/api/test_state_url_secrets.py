@@ -13,8 +13,8 @@ import pytest
 from tests.api.topologies import sentences, word_count
 from tests.servers.promised import Served
 from trident.backends.urls import state_from_url
-from trident.builtin import Count
 from trident.errors import DuplicateNameError, GuaranteeWarning, PlanError, TridentError
+from trident.operations.builtin import Count
 from trident.plan.start import warn_inexact
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states import MapStateFactory, StateSpec, StateUnavailableError, StateURL

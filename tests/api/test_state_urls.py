@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.api.topologies import Write, sentences, word_count
-from trident.builtin import Count, MapGet
 from trident.errors import PlanError, StateURLError
+from trident.operations.builtin import Count, MapGet
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states import MapStateFactory, StateFactory, StateSpec, StateURL
 from trident.stream import Stream, TridentState

@@ -6,8 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trident.builtin import Count, Split
-from trident.operations import Aggregator, Filter, Function, ReducerAggregator, StateUpdater
+from trident.operations.builtin import Count, Split
+from trident.operations.interfaces import (
+    Aggregator,
+    Filter,
+    Function,
+    ReducerAggregator,
+    StateUpdater,
+)
 from trident.plan.nodes import Kind
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.backing_map import IBackingMap

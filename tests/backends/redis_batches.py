@@ -9,7 +9,7 @@ from typing import Any
 
 from redis import Redis
 
-from trident.builtin import Count
+from trident.operations.builtin import Count
 from trident.states import MapStateFactory
 from trident.states.control import ControlRecord
 from trident.states.keys import encode_keys

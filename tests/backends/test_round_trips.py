@@ -6,7 +6,7 @@ import pytest
 
 from tests.backends_table import BACKENDS, Backend
 from tests.servers.promised import Served
-from trident.builtin import Max
+from trident.operations.builtin import Max
 from trident.states import ControlRecord, CountedMap, Counts, OpaqueMap, Token
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trident.backends.sqlite import SQLiteStore
 from trident.backends.sqlite.backing_map import SQLiteMap
-from trident.builtin import Sum
+from trident.operations.builtin import Sum
 from trident.states import OpaqueValue, Token
 from trident.states.control import Control, ControlRecord
 from trident.states.keys import encode_keys

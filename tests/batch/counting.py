@@ -13,8 +13,8 @@ from trident.batch.outcome import Outcome
 from trident.batch.runner import BatchRunner
 from trident.batch.states import BatchState
 from trident.batch.work import BatchWork
-from trident.builtin import Count
 from trident.log.log import Log
+from trident.operations.builtin import Count
 from trident.states.control import ControlRecord
 from trident.states.keys import encode_keys
 from trident.states.memory import MemoryMap

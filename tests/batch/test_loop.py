@@ -13,10 +13,9 @@ from tests.batch.counting import CountingEngine, counts, make_runner, memory_sta
 from trident.batch.errors import BatchFailedError
 from trident.batch.loop import SpoutLoop
 from trident.errors import EmittedValueError
-from trident.fields import Fields
 from trident.log.errors import LogConflictError, TakenOverError
 from trident.log.log import Log, MemoryLog
-from trident.operations import TridentCollector
+from trident.operations.interfaces import TridentCollector
 from trident.spouts.feeder import FeederBatchSpout, FeedError
 from trident.spouts.fixed import FixedBatchSpout
 from trident.spouts.interfaces import (
@@ -30,6 +29,7 @@ from trident.spouts.sources import Spout
 from trident.states.opaque import OpaqueMap
 from trident.states.values import Token
 from trident.testing import fail_at, hold_at
+from trident.tuples.fields import Fields
 
 Start = Callable[..., SpoutLoop]
 

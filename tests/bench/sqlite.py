@@ -9,8 +9,8 @@ from pathlib import Path
 from tests.bench.by_hand import Counts
 from tests.bench.report import Figure, alternated, throughput
 from trident.backends import sqlite
-from trident.builtin import Count
-from trident.operations import CombinerAggregator
+from trident.operations.builtin import Count
+from trident.operations.interfaces import CombinerAggregator
 from trident.states.control import ControlRecord
 from trident.states.values import Token
 

@@ -14,7 +14,7 @@ from tests.bench.report import Figure, alternated, rate, throughput
 from tests.servers.hbase import HBaseServer
 from tests.servers.memcached import MemcachedServers
 from tests.servers.redis import RedisCluster, RedisServer
-from trident.builtin import Count
+from trident.operations.builtin import Count
 from trident.states import CachedMap, ControlRecord, StateFactory, Token
 from trident.states.kinds import PLAIN
 from trident.states.table.build import layered

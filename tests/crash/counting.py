@@ -16,13 +16,13 @@ from typing import Any
 
 from trident.backends import sqlite
 from trident.batch.watchpoints import watching
-from trident.builtin import Count, SnapshotGet, Split, TupleCollectionGet
-from trident.fields import Fields
-from trident.operations import TridentCollector
+from trident.operations.builtin import Count, SnapshotGet, Split, TupleCollectionGet
+from trident.operations.interfaces import TridentCollector
 from trident.spouts.fixed import FixedBatchSpout
 from trident.spouts.interfaces import BatchCoordinator, Emitter, ITridentSpout
 from trident.states.values import Token
 from trident.topology import TridentTopology
+from trident.tuples.fields import Fields
 
 _choose = random.Random(7)
 SENTENCES = [" ".join(_choose.choices("abcdefghij", k=5)) for _ in range(1500)]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tests.topologies.conftest import PATIENCE
 from trident.backends import sqlite
-from trident.builtin import Count, MapGet, Split
+from trident.operations.builtin import Count, MapGet, Split
 from trident.spouts.feeder import FeederBatchSpout
 from trident.topology import TridentTopology
 

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from trident.batch.watchpoints import POINTS, watching
-from trident.builtin import Count
-from trident.fields import Fields
-from trident.operations import TridentCollector
+from trident.operations.builtin import Count
+from trident.operations.interfaces import TridentCollector
 from trident.run import Run
 from trident.spouts.interfaces import BatchCoordinator, Emitter, ITridentSpout
 from trident.states.factory import MapStateFactory
 from trident.states.values import Token
 from trident.topology import TridentTopology
+from trident.tuples.fields import Fields
 
 PATIENCE = 100.0
 

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trident.builtin import Count, Equals, FilterNull, Max, Min, Negate, Split, Sum
 from trident.errors import OperationError
-from trident.fields import Fields
 from trident.kernels import column_forms
 from trident.kernels.block import Block
 from trident.kernels.folds import CombineStep
 from trident.kernels.step import Step
 from trident.kernels.steps import EachStep, FilterStep
 from trident.kernels.task import Place, Task
-from trident.operations import operation_name
+from trident.operations.builtin import Count, Equals, FilterNull, Max, Min, Negate, Split, Sum
+from trident.operations.interfaces import operation_name
+from trident.tuples.fields import Fields
 
 PLACE = Place("the step", "job.py:7")
 TASK = Task(1, None, 0, 1)

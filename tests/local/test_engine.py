@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from trident.builtin import Count, MapGet
 from trident.errors import FailedException
+from trident.operations.builtin import Count, MapGet
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.factory import MapStateFactory
 from trident.states.memory import MemoryMapState

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from trident.builtin import Count, Sum
 from trident.errors import (
     FailedException,
     OperationError,
@@ -19,6 +18,7 @@ from trident.errors import (
     TridentError,
 )
 from trident.failures import operation_error, shown_tuple
+from trident.operations.builtin import Count, Sum
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states import OpaqueMap
 from trident.states.memory import MemoryMap, MemoryMapState

@@ -8,17 +8,16 @@ from typing import Any, Self
 
 import pytest
 
-from trident.builtin import Count, MapGet, Split
-from trident.callables import native
 from trident.errors import EmittedValueError, OperationError, OperationTypeError, PlanError
-from trident.fields import Fields
 from trident.kernels.block import block_of
 from trident.kernels.keys import group_keys, key_fields
 from trident.local.batch import Batch
 from trident.local.exchanges import by_key
 from trident.local.interpret import Program
 from trident.local.parallelism import partition_counts
-from trident.operations import (
+from trident.operations.builtin import Count, MapGet, Split
+from trident.operations.callables import native
+from trident.operations.interfaces import (
     Filter,
     QueryFunction,
     ReducerAggregator,
@@ -31,6 +30,7 @@ from trident.spouts.fixed import FixedBatchSpout
 from trident.states.memory import MemoryMapState
 from trident.topology import TridentTopology
 from trident.tuples import TridentTuple
+from trident.tuples.fields import Fields
 
 
 class Shared(list[Any]):

@@ -16,7 +16,7 @@ from tests.api.topologies import (
     sentences,
     word_count,
 )
-from trident.builtin import (
+from trident.operations.builtin import (
     Count,
     Debug,
     FilterNull,
@@ -28,7 +28,7 @@ from trident.builtin import (
     Sum,
     TupleCollectionGet,
 )
-from trident.callables import native
+from trident.operations.callables import native
 from trident.states.memory import LRUMemoryMapState, MemoryMapState
 from trident.states.nontransactional import NonTransactionalMap
 from trident.states.state import StateSpec

@@ -10,9 +10,9 @@ from typing import Any, get_args
 import pytest
 
 from tests.api.topologies import LogFactory, Same, Write, sentences, word_count
-from trident.builtin import Count, MapGet
-from trident.callables import native
 from trident.errors import GuaranteeWarning
+from trident.operations.builtin import Count, MapGet
+from trident.operations.callables import native
 from trident.plan.guarantee import Guarantee, guarantee
 from trident.plan.nodes import Kind, StateUpdateNode
 from trident.plan.start import warn_inexact

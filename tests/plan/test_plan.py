@@ -6,7 +6,7 @@ import pytest
 
 from tests.api.topologies import Column, Frame, sentences, word_count
 from tests.plan.declared import every_step
-from trident.builtin import Count, MapGet, Split, Sum
+from trident.operations.builtin import Count, MapGet, Split, Sum
 from trident.plan.describe import describe
 from trident.plan.nodes import NewValuesNode, StateQueryNode, StateUpdateNode
 from trident.plan.plan import Plan, ancestors

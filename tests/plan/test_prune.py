@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.api.topologies import Everything, Longest, Same, Write, sentences
-from trident.builtin import Count, MapGet
-from trident.callables import native
+from trident.operations.builtin import Count, MapGet
+from trident.operations.callables import native
 from trident.plan.rewrites.prune import needed_fields
 from trident.states.memory import MemoryMapState
 from trident.topology import TridentTopology

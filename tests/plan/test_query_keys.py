@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from tests.api.topologies import Longest, Write
-from trident.builtin import Count, MapGet
-from trident.callables import native
 from trident.errors import FieldError
-from trident.fields import Fields
+from trident.operations.builtin import Count, MapGet
+from trident.operations.callables import native
 from trident.spouts.feeder import FeederBatchSpout
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.memory import MemoryMapState
 from trident.stream import Stream, TridentState
 from trident.topology import TridentTopology
+from trident.tuples.fields import Fields
 
 
 def stream(topology: TridentTopology, fields: str, *rows: Any, id: str = "s") -> Stream:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.api.topologies import Everything, Same, sentences
-from trident.builtin import Count, MapGet, Max
+from trident.operations.builtin import Count, MapGet, Max
 from trident.plan.rewrites.prune import needed_fields
 from trident.plan.stages import exchange, stages
 from trident.states.memory import MemoryMapState

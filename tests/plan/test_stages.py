@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.api.topologies import Write, sentences
-from trident.builtin import Count
 from trident.errors import PlanError
+from trident.operations.builtin import Count
 from trident.plan.stages import Stage, stages
 from trident.states.memory import MemoryMapState
 from trident.states.state import StateSpec

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.api.topologies import Same, sentences
-from trident.builtin import Count, Max, Split, Sum
 from trident.errors import FieldError
-from trident.fields import Fields
+from trident.operations.builtin import Count, Max, Split, Sum
 from trident.plan.types import field_type
 from trident.topology import TridentTopology
+from trident.tuples.fields import Fields
 
 
 def letters(word: str) -> Iterator[tuple[str, int]]: ...

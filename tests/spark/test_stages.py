@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from trident import Count, Fields, Filter, Function, Split, TridentCollector, TridentTuple
-from trident.callables import CallableFunction
 from trident.failures import OperationError
 from trident.kernels.block import NOTHING
 from trident.kernels.folds import CombineStep
@@ -17,6 +16,7 @@ from trident.kernels.keys import encoded_keys
 from trident.kernels.step import Step
 from trident.kernels.steps import EachStep, FilterStep
 from trident.kernels.task import Place
+from trident.operations.callables import CallableFunction
 from trident.spark.attempt import Attempt, Seal
 from trident.spark.block import block_of_table
 from trident.spark.errors import SparkFailure

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from trident.emitted import ListCollector
 from trident.errors import EmittedValueError
+from trident.operations.emitted import ListCollector
 from trident.spouts.fixed import FixedBatchSpout
 
 

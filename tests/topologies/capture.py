@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from uuid import uuid4
 
-from trident.operations import StateUpdater, TridentCollector
+from trident.operations.interfaces import StateUpdater, TridentCollector
 from trident.states.control import ControlRecord
 from trident.states.state import Batch, State, StateFactory
 from trident.states.values import StateType

@@ -33,7 +33,7 @@ from trident import (
     TridentCollector,
     TridentTopology,
 )
-from trident.operations import Filter, MapFunction
+from trident.operations.interfaces import Filter, MapFunction
 from trident.states.factory import MapStateFactory
 from trident.states.memory import MemoryMapState
 from trident.stream import Stream

@@ -10,9 +10,14 @@ from typing import Any
 import pytest
 
 from tests.topologies.conftest import Engine, contents
-from trident.builtin import Count, Max, Min, Sum
 from trident.errors import LongOverflowError, OperationError
-from trident.operations import Aggregator, CombinerAggregator, ReducerAggregator, TridentCollector
+from trident.operations.builtin import Count, Max, Min, Sum
+from trident.operations.interfaces import (
+    Aggregator,
+    CombinerAggregator,
+    ReducerAggregator,
+    TridentCollector,
+)
 from trident.spouts.feeder import FeederBatchSpout
 from trident.states.memory import MemoryMapState
 from trident.stream import Stream

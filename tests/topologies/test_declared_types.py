@@ -14,7 +14,7 @@ import pytest
 from tests.topologies.capture import Captured
 from tests.topologies.conftest import Engine, feed
 from trident.errors import OperationError
-from trident.operations import QueryFunction, StateUpdater, TridentCollector
+from trident.operations.interfaces import QueryFunction, StateUpdater, TridentCollector
 from trident.spouts.feeder import FeederBatchSpout
 from trident.states.memory import MemoryMapState
 from trident.states.state import StateFactory

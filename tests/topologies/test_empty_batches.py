@@ -16,16 +16,16 @@ from tests.topologies.test_aggregates import (
     Spread,
     carried,
 )
-from trident.builtin import Count, Sum
-from trident.callables import native
-from trident.fields import Fields
-from trident.operations import StateUpdater, TridentCollector
+from trident.operations.builtin import Count, Sum
+from trident.operations.callables import native
+from trident.operations.interfaces import StateUpdater, TridentCollector
 from trident.spouts.feeder import FeederBatchSpout
 from trident.states.factory import MapStateFactory
 from trident.states.memory import MemoryMapState
 from trident.stream import Stream
 from trident.topology import TridentTopology
 from trident.tuples import TridentTuple, tuple_type
+from trident.tuples.fields import Fields
 
 
 def committed(factory: MapStateFactory) -> int:

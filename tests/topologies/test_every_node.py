@@ -11,9 +11,9 @@ from tests.plan.node_classes import names, node_classes
 from tests.plan.test_nodes import Odd
 from tests.topologies.conftest import Engine, feed
 from tests.topologies.test_declared_types import Echo, Pass
-from trident.builtin import Sum
-from trident.callables import native
 from trident.errors import PlanError
+from trident.operations.builtin import Sum
+from trident.operations.callables import native
 from trident.plan.nodes import (
     AggregateNode,
     DRPCNode,

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from tests.topologies.conftest import Engine
-from trident.builtin import Count, Debug, Equals, FilterNull, Negate, Split, Sum
 from trident.errors import OperationError
-from trident.fields import Fields
 from trident.kernels.keys import bucket
-from trident.operations import (
+from trident.operations.builtin import Count, Debug, Equals, FilterNull, Negate, Split, Sum
+from trident.operations.interfaces import (
     Aggregator,
     Filter,
     FlatMapFunction,
@@ -25,6 +24,7 @@ from trident.spouts.feeder import FeederBatchSpout
 from trident.stream import Stream
 from trident.topology import TridentTopology
 from trident.tuples import TridentTuple
+from trident.tuples.fields import Fields
 
 
 class UpTo(Function):

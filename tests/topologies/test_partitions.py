@@ -8,7 +8,7 @@ import pytest
 
 from tests.topologies.conftest import Engine, feed
 from tests.topologies.test_aggregates import carried
-from trident.builtin import Count
+from trident.operations.builtin import Count
 from trident.spouts.feeder import FeederBatchSpout
 from trident.states.factory import MapStateFactory
 from trident.stream import Stream

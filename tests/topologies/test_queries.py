@@ -11,9 +11,16 @@ import pytest
 
 from tests.topologies.conftest import Engine, feed
 from tests.topologies.test_word_count import WordCount, batch
-from trident.builtin import Count, FilterNull, MapGet, SnapshotGet, Split, TupleCollectionGet
 from trident.errors import PlanError
-from trident.operations import Aggregator, QueryFunction, TridentCollector
+from trident.operations.builtin import (
+    Count,
+    FilterNull,
+    MapGet,
+    SnapshotGet,
+    Split,
+    TupleCollectionGet,
+)
+from trident.operations.interfaces import Aggregator, QueryFunction, TridentCollector
 from trident.spouts.feeder import FeederBatchSpout
 from trident.states.factory import MapStateFactory
 from trident.states.memory import MemoryMapState

@@ -11,9 +11,9 @@ import pytest
 
 from tests.topologies.conftest import Engine, contents, feed
 from tests.topologies.test_aggregates import Longest
-from trident.builtin import Count, MapGet, SnapshotGet, Split, Sum
 from trident.errors import FailedException, OperationError, StateUnavailableError
-from trident.operations import (
+from trident.operations.builtin import Count, MapGet, SnapshotGet, Split, Sum
+from trident.operations.interfaces import (
     CombinerAggregator,
     Filter,
     ReducerAggregator,

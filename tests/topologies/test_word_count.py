@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.topologies.conftest import Engine, contents, feed
-from trident.builtin import Count, FilterNull, MapGet, Split, Sum
+from trident.operations.builtin import Count, FilterNull, MapGet, Split, Sum
 from trident.spouts.feeder import FeederBatchSpout
 from trident.states.memory import MemoryMapState
 from trident.stream import TridentState

@@ -12,9 +12,9 @@ from typing import Any, Self
 import orjson
 
 from trident.drpc.errors import DRPCClosedError, DRPCExecutionError, UnknownFunctionError
-from trident.emitted import Row
 from trident.local.batch import Batch, Rows
 from trident.local.interpret import Program
+from trident.operations.emitted import Row
 from trident.plan.nodes import StateNode
 from trident.plan.plan import DRPCQuery, Plan
 from trident.plan_states import close_states, make_states

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, repeat, starmap
 from typing import Any
 
-from trident.callables import (
+from trident.kernels.block import Block, columns_of
+from trident.kernels.task import Place, Task
+from trident.operations.callables import (
     CallableConsumer,
     CallableFilter,
     CallableFlatMap,
@@ -16,10 +18,8 @@ from trident.callables import (
     checked_bool,
     checked_iterable,
 )
-from trident.emitted import checked_row, checked_rows, checked_values
-from trident.kernels.block import Block, columns_of
-from trident.kernels.task import Place, Task
-from trident.operations import PlainFunction, operation_name
+from trident.operations.emitted import checked_row, checked_rows, checked_values
+from trident.operations.interfaces import PlainFunction, operation_name
 
 _LISTS = frozenset({list, tuple})
 

@@ -14,7 +14,8 @@ from itertools import repeat
 from operator import eq, is_not, not_
 from typing import Any
 
-from trident.builtin import (
+from trident.kernels.block import Block
+from trident.operations.builtin import (
     Count,
     Equals,
     FilterNull,
@@ -26,7 +27,6 @@ from trident.builtin import (
     Split,
     Sum,
 )
-from trident.kernels.block import Block
 
 _LONG_MAX = 2**63 - 1
 _NULL = type(None)

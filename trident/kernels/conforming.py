@@ -11,7 +11,7 @@ from trident.kernels.block import Block
 from trident.kernels.step import BlockStep, Step
 from trident.kernels.task import Place, Task
 from trident.plan.nodes import Node
-from trident.value_types import conformed, fits, python_type
+from trident.tuples.value_types import conformed, fits, python_type
 
 
 @dataclass(frozen=True)

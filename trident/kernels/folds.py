@@ -6,21 +6,21 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trident.emitted import Row, checked_row
-from trident.fields import Fields
 from trident.kernels import column_forms
 from trident.kernels.block import Block, block_of
 from trident.kernels.column_forms import Totals
 from trident.kernels.keys import group_keys, key_columns, key_fields
 from trident.kernels.step import Step, made_tuples
 from trident.kernels.task import Task
-from trident.operations import (
+from trident.operations.emitted import Row, checked_row
+from trident.operations.interfaces import (
     Aggregator,
     CombinerAggregator,
     ReducerAggregator,
     TridentCollector,
     operation_name,
 )
+from trident.tuples.fields import Fields
 
 _MOST_KEPT = 131_072
 """How many emitted tuples are kept before they are handed on, so that memory stays bounded."""

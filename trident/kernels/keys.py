@@ -6,8 +6,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 from zlib import crc32
 
-from trident.emitted import Row
 from trident.kernels.block import Block, columns_of
+from trident.operations.emitted import Row
 from trident.states.keys import decode_key, encode_key, encode_keys
 
 # Values of these types are equal in Python exactly where their encoded forms are.

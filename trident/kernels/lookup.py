@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from trident.emitted import ListCollector, retrieved
-from trident.fields import Fields
 from trident.kernels import column_forms
 from trident.kernels.block import Block, columns_of
 from trident.kernels.step import made_tuples
 from trident.kernels.task import Place, Task
-from trident.operations import QueryFunction, operation_name
+from trident.operations.emitted import ListCollector, retrieved
+from trident.operations.interfaces import QueryFunction, operation_name
+from trident.tuples.fields import Fields
 
 
 @dataclass(frozen=True)

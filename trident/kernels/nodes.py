@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from trident.fields import Fields
 from trident.kernels.conforming import conform_step
 from trident.kernels.folds import AggregateStep, CombineStep, FoldStep, ReduceStep
 from trident.kernels.lookup import Lookup
@@ -13,7 +12,7 @@ from trident.kernels.step import TupleStep
 from trident.kernels.steps import EachStep, FilterStep, FlatMapStep, MapStep, PeekStep
 from trident.kernels.task import Place
 from trident.kernels.update import Update
-from trident.operations import CombinerAggregator, ReducerAggregator
+from trident.operations.interfaces import CombinerAggregator, ReducerAggregator
 from trident.plan.nodes import (
     AggregateNode,
     EachNode,
@@ -25,6 +24,7 @@ from trident.plan.nodes import (
     StateQueryNode,
     StateUpdateNode,
 )
+from trident.tuples.fields import Fields
 
 TupleNode = EachNode | FilterNode | MapNode | FlatMapNode | PeekNode
 """What looks at each tuple by itself."""

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trident.fields import Fields
 from trident.kernels.block import Block
 from trident.kernels.task import Place, Task
-from trident.operations import Operation
+from trident.operations.interfaces import Operation
 from trident.tuples import tuple_type
+from trident.tuples.fields import Fields
 
 
 @dataclass(frozen=True)

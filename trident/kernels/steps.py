@@ -5,14 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 
-from trident.callables import CallableConsumer, CallableFilter, CallableFlatMap, CallableMap
-from trident.emitted import ListCollector, checked_row, flat_rows
 from trident.kernels import column_forms
 from trident.kernels.block import Block, block_of, columns_of
 from trident.kernels.calls import Calls
 from trident.kernels.step import TupleStep, made_tuples
 from trident.kernels.task import Task
-from trident.operations import (
+from trident.operations.callables import (
+    CallableConsumer,
+    CallableFilter,
+    CallableFlatMap,
+    CallableMap,
+)
+from trident.operations.emitted import ListCollector, checked_row, flat_rows
+from trident.operations.interfaces import (
     Consumer,
     Filter,
     FlatMapFunction,

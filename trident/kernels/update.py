@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from trident.emitted import ListCollector
-from trident.fields import Fields
 from trident.kernels.block import NOTHING, Block, block_of
 from trident.kernels.conforming import ConformStep
 from trident.kernels.keys import encoded_keys
 from trident.kernels.step import made_tuples
 from trident.kernels.task import Place, Task
-from trident.operations import StateUpdater, operation_name
-from trident.state_updaters import MapCombinerAggStateUpdater
+from trident.operations.emitted import ListCollector
+from trident.operations.interfaces import StateUpdater, operation_name
+from trident.operations.state_updaters import MapCombinerAggStateUpdater
 from trident.states.map_state import MapState
 from trident.states.state import State
+from trident.tuples.fields import Fields
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from trident.emitted import Row
 from trident.kernels.task import Task
+from trident.operations.emitted import Row
 from trident.plan.nodes import Node, StateUpdateNode, StaticStateNode
 from trident.states.control import ControlRecord
 from trident.states.state import State

@@ -7,9 +7,9 @@ from time import perf_counter
 from typing import Any
 
 from trident.batch.outcome import Outcome
-from trident.emitted import Row
 from trident.local.batch import Batch
 from trident.local.interpret import Program
+from trident.operations.emitted import Row
 from trident.plan.nodes import Node, StateNode, StateUpdateNode
 from trident.plan.plan import BatchGroup
 from trident.plan_states import as_before, close_states, counted

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from zlib import crc32
 
-from trident.fields import Fields
 from trident.kernels.block import Block, joined
 from trident.kernels.keys import encoded_keys
 from trident.plan.nodes import PartitionNode
+from trident.tuples.fields import Fields
 
 Partitions = Sequence[Block]
 """The tuples of a step, a block for each of its partitions."""

@@ -15,7 +15,7 @@ from trident.local.batch import Batch, Rows
 from trident.local.exchanges import Partitions, by_key, dealt, exchange, gathered, merged
 from trident.local.operations import Operations
 from trident.local.parallelism import partition_counts
-from trident.operations import CombinerAggregator
+from trident.operations.interfaces import CombinerAggregator
 from trident.plan.describe import describe
 from trident.plan.nodes import (
     AggregateNode,

@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 from trident.errors import OperationTypeError
-from trident.operations import Operation, TridentOperationContext
+from trident.operations.interfaces import Operation, TridentOperationContext
 from trident.plan.describe import describe
 from trident.plan.nodes import Node
 

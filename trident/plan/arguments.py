@@ -6,7 +6,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from trident.callables import (
+from trident.errors import OperationTypeError, described
+from trident.operations.callables import (
     CallableConsumer,
     CallableFilter,
     CallableFlatMap,
@@ -14,9 +15,7 @@ from trident.callables import (
     CallableMap,
     Native,
 )
-from trident.errors import OperationTypeError, described
-from trident.fields import Fields
-from trident.operations import (
+from trident.operations.interfaces import (
     Aggregator,
     CombinerAggregator,
     Consumer,
@@ -31,6 +30,7 @@ from trident.operations import (
     StateUpdater,
     operation_name,
 )
+from trident.tuples.fields import Fields
 
 _PLACES: tuple[tuple[type[Operation], str], ...] = (
     (Function, "each(inputs, function, outputs)"),

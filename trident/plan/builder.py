@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from trident.errors import DuplicateNameError, OperationTypeError, PlanError, described
-from trident.operations import Operation, operation_name
+from trident.operations.interfaces import Operation, operation_name
 from trident.plan.call_site import caller
 from trident.plan.nodes import (
     DRPCNode,

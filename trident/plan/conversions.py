@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from trident.fields import Fields
-from trident.value_types import value_sort
+from trident.tuples.fields import Fields
+from trident.tuples.value_types import value_sort
 
 _EXPRESSIONS: Mapping[tuple[object, object], str] = {
     (str, int): "int(v)",

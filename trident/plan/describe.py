@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 
 from trident.errors import PlanError
-from trident.fields import Fields
-from trident.operations import operation_name
+from trident.operations.interfaces import operation_name
 from trident.plan.nodes import (
     AggregateNode,
     DRPCNode,
@@ -29,6 +28,7 @@ from trident.plan.nodes import (
     StateUpdateNode,
     StaticStateNode,
 )
+from trident.tuples.fields import Fields
 
 
 @singledispatch
@@ -37,7 +37,7 @@ def describe(node: Node) -> str:
 
     Examples
     --------
-    >>> from trident.fields import Fields
+    >>> from trident.tuples.fields import Fields
     >>> from trident.plan.nodes import HintNode, DRPCNode
     >>> from trident.plan.call_site import CallSite
     >>> origin = CallSite("app.py", 3, "newDRPCStream")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from trident.annotations import callable_name, return_annotation
-from trident.operations import Consumer
+from trident.operations.annotations import callable_name, return_annotation
+from trident.operations.interfaces import Consumer
 from trident.plan.describe import describe
 from trident.plan.nodes import (
     Kind,

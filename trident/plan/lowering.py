@@ -10,17 +10,22 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any, TypeVar, get_args
 
-from trident.annotations import known_type
-from trident.callables import Native
 from trident.errors import OperationTypeError, PlanError
-from trident.fields import Fields
-from trident.operations import (
+from trident.operations.annotations import known_type
+from trident.operations.callables import Native
+from trident.operations.interfaces import (
     Aggregator,
     CombinerAggregator,
     QueryFunction,
     ReducerAggregator,
     StateUpdater,
     operation_name,
+)
+from trident.operations.state_updaters import (
+    CombinerAggStateUpdater,
+    MapCombinerAggStateUpdater,
+    MapReducerAggStateUpdater,
+    ReducerAggStateUpdater,
 )
 from trident.plan.arguments import (
     as_filter,
@@ -53,12 +58,7 @@ from trident.plan.nodes import (
 from trident.plan.queries import check_queryable
 from trident.plan.validate import check_aggregate_shape, check_new_fields, check_selection
 from trident.spouts.interfaces import IBatchSpout, ITridentSpout
-from trident.state_updaters import (
-    CombinerAggStateUpdater,
-    MapCombinerAggStateUpdater,
-    MapReducerAggStateUpdater,
-    ReducerAggStateUpdater,
-)
+from trident.tuples.fields import Fields
 
 Arguments = tuple[Any, ...]
 """What a fluent call was given after its state, if it takes one."""

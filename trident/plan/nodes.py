@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from trident.callables import Native
 from trident.errors import FieldError, PlanError
-from trident.fields import Fields
-from trident.operations import (
+from trident.operations.callables import Native
+from trident.operations.interfaces import (
     Aggregator,
     CombinerAggregator,
     Consumer,
@@ -40,6 +39,7 @@ from trident.plan.validate import (
     check_types_agree,
     check_width,
 )
+from trident.tuples.fields import Fields
 
 if TYPE_CHECKING:
     from trident.states.state import StateFactory

@@ -5,23 +5,23 @@ from __future__ import annotations
 import typing
 from typing import Any
 
-from trident.builtin import MapGet
 from trident.errors import FieldError, OperationTypeError
-from trident.fields import Fields
-from trident.operations import QueryFunction, operation_name
-from trident.plan.conversions import conversion, new_name
-from trident.plan.nodes import DRPCNode, Node, StateNode, StateQueryNode, StateUpdateNode
-from trident.plan.plan import ancestors
-from trident.state_updaters import (
+from trident.operations.builtin import MapGet
+from trident.operations.interfaces import QueryFunction, operation_name
+from trident.operations.state_updaters import (
     CombinerAggStateUpdater,
     MapCombinerAggStateUpdater,
     MapReducerAggStateUpdater,
     ReducerAggStateUpdater,
 )
+from trident.plan.conversions import conversion, new_name
+from trident.plan.nodes import DRPCNode, Node, StateNode, StateQueryNode, StateUpdateNode
+from trident.plan.plan import ancestors
 from trident.states.backing_map import Ability, abilities_of
 from trident.states.map_state import ITupleCollection
 from trident.states.state import State, StateFactory
-from trident.value_types import value_sort
+from trident.tuples.fields import Fields
+from trident.tuples.value_types import value_sort
 
 _MAPS = (MapCombinerAggStateUpdater, MapReducerAggStateUpdater)
 _LISTS = (

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trident.errors import PlanError
-from trident.operations import CombinerAggregator
+from trident.operations.interfaces import CombinerAggregator
 from trident.plan.nodes import (
     AggregateNode,
     HintNode,

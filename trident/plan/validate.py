@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trident.errors import FieldError, OperationTypeError, PlanError
-from trident.fields import Fields
-from trident.operations import Aggregator, CombinerAggregator, Operation, operation_name
-from trident.value_types import value_sort
+from trident.operations.interfaces import Aggregator, CombinerAggregator, Operation, operation_name
+from trident.tuples.fields import Fields
+from trident.tuples.value_types import value_sort
 
 _KEY_TYPES = (
     *("string", "char", "varchar", "boolean"),

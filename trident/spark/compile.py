@@ -13,7 +13,7 @@ from trident.errors import PlanError
 from trident.kernels.folds import CombineStep
 from trident.kernels.nodes import FoldNode, TupleNode, final_step, fold_step, tuple_step
 from trident.kernels.step import Step
-from trident.operations import CombinerAggregator
+from trident.operations.interfaces import CombinerAggregator
 from trident.plan.nodes import (
     AggregateNode,
     EachNode,

@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from trident.batch.outcome import Outcome
-from trident.emitted import Row
 from trident.kernels.block import block_of
 from trident.kernels.conforming import conform_step
+from trident.operations.emitted import Row
 from trident.plan.nodes import Node, SourceNode, StateNode
 from trident.plan_states import close_states, counted
 from trident.spark.attempt import Attempt

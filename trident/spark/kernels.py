@@ -13,12 +13,12 @@ from pyspark import TaskContext
 from trident.kernels.block import Block
 from trident.kernels.step import Step
 from trident.kernels.task import Place, Task
-from trident.operations import Operation, TridentOperationContext
+from trident.operations.interfaces import Operation, TridentOperationContext
 from trident.spark.attempt import Attempt
 from trident.spark.block import arrow_column, blocks
 from trident.spark.failures import raised_in_stage
 from trident.spark.schemas import ROW
-from trident.value_types import misfit
+from trident.tuples.value_types import misfit
 
 OUTPUT_ROWS = 131_072
 """The most rows in a record batch that a stage hands back: one that explodes stays bounded."""

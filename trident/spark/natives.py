@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from trident.builtin import Count, Max, Min, Sum
 from trident.errors import LongOverflowError
 from trident.failures import operation_error
 from trident.kernels.task import Place
-from trident.operations import CombinerAggregator, Operation
+from trident.operations.builtin import Count, Max, Min, Sum
+from trident.operations.interfaces import CombinerAggregator, Operation
 from trident.plan.nodes import AggregateNode, NativeNode
 from trident.spark.attempt import Attempt
 from trident.spark.failures import marked

@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from trident.emitted import Row, checked_row
 from trident.errors import TridentError
-from trident.fields import Fields, FieldsLike
-from trident.operations import TridentCollector
+from trident.operations.emitted import Row, checked_row
+from trident.operations.interfaces import TridentCollector
 from trident.spouts.interfaces import IBatchSpout, SpoutKind
+from trident.tuples.fields import Fields, FieldsLike
 
 
 class FeedError(TridentError):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from trident.emitted import checked_row
 from trident.errors import described
-from trident.fields import Fields, FieldsLike
-from trident.operations import TridentCollector
+from trident.operations.emitted import checked_row
+from trident.operations.interfaces import TridentCollector
 from trident.spouts.interfaces import IBatchSpout, SpoutKind
+from trident.tuples.fields import Fields, FieldsLike
 
 
 class FixedBatchSpout(IBatchSpout):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from trident.states.values import Token
 
 if TYPE_CHECKING:
-    from trident.fields import Fields
-    from trident.operations import TridentCollector
+    from trident.operations.interfaces import TridentCollector
+    from trident.tuples.fields import Fields
 
 SpoutKind = Literal["opaque", "transactional", "non-transactional"]
 

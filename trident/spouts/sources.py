@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trident.emitted import ListCollector, Row
+from trident.operations.emitted import ListCollector, Row
 from trident.spouts.interfaces import IBatchSpout, ITridentSpout, SpoutKind
 from trident.states.values import Token
 

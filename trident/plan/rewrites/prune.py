@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from trident.fields import Fields
 from trident.plan.nodes import Node
 from trident.plan.plan import Plan
+from trident.tuples.fields import Fields
 
 
 def needed_fields(plan: Plan) -> Mapping[Node, Fields]:

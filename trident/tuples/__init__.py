@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, ClassVar, SupportsIndex, TypeVar
 
 from trident.errors import ValueTypeError, described
-from trident.fields import Fields, FieldsLike
+from trident.tuples.fields import Fields, FieldsLike
 
 V = TypeVar("V")
 

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
-from trident.field_types import ddl_type
-from trident.fields import Fields
 from trident.tuples import TridentTuple
+from trident.tuples.field_types import ddl_type
+from trident.tuples.fields import Fields
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -310,7 +310,7 @@ def operation_name(operation: object) -> str:
 
     Examples
     --------
-    >>> from trident.builtin import Split
+    >>> from trident.operations.builtin import Split
     >>> operation_name(Split())
     'Split()'
     """

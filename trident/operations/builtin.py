@@ -7,10 +7,9 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from trident.callables import CallableFilter
 from trident.errors import LongOverflowError, OperationTypeError, ValueTypeError, described
-from trident.fields import Fields
-from trident.operations import (
+from trident.operations.callables import CallableFilter
+from trident.operations.interfaces import (
     CombinerAggregator,
     Filter,
     PlainFunction,
@@ -20,7 +19,8 @@ from trident.operations import (
     operation_name,
 )
 from trident.tuples import TridentTuple
-from trident.value_types import summed_decimal
+from trident.tuples.fields import Fields
+from trident.tuples.value_types import summed_decimal
 
 if TYPE_CHECKING:
     from trident.states.map_state import ITupleCollection, ReadOnlyMapState, ReadOnlySnapshottable

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from trident.errors import FieldError
-from trident.field_types import ddl_type
+from trident.tuples.field_types import ddl_type
 
 
 def callable_name(function: Callable[..., Any]) -> str:

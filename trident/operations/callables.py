@@ -20,11 +20,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
-from trident.annotations import callable_name, item_annotation, return_annotation, row_types
-from trident.emitted import checked_row, checked_rows
 from trident.errors import EmittedValueError, OperationTypeError, described
-from trident.fields import Fields
-from trident.operations import (
+from trident.operations.annotations import (
+    callable_name,
+    item_annotation,
+    return_annotation,
+    row_types,
+)
+from trident.operations.emitted import checked_row, checked_rows
+from trident.operations.interfaces import (
     Consumer,
     Filter,
     FlatMapFunction,
@@ -32,6 +36,7 @@ from trident.operations import (
     PlainFunction,
 )
 from trident.tuples import TridentTuple
+from trident.tuples.fields import Fields
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from trident.errors import EmittedValueError, described
-from trident.operations import QueryFunction, TridentCollector, operation_name
+from trident.operations.interfaces import QueryFunction, TridentCollector, operation_name
 
 Row = tuple[Any, ...]
 

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from trident.fields import Fields
-from trident.operations import (
+from trident.operations.interfaces import (
     CombinerAggregator,
     ReducerAggregator,
     StateUpdater,
@@ -22,6 +21,7 @@ from trident.states.keys import decode_key, encode_key
 from trident.states.map_state import MapState, Snapshottable
 from trident.states.updaters import CombinerValueUpdater, ReducerValueUpdater
 from trident.tuples import TridentTuple, tuple_type
+from trident.tuples.fields import Fields
 
 S = TypeVar("S")
 

@@ -1,0 +1,1 @@
+"""What the steps of a stream do: functions, filters, aggregators, queries and state updaters."""
