@@ -58,9 +58,23 @@ if TYPE_CHECKING:
         TridentOperationContext,
     )
     from trident.run import Run
+    from trident.spouts.collector import SpoutCollector
     from trident.spouts.feeder import FeederBatchSpout
     from trident.spouts.fixed import FixedBatchSpout
-    from trident.spouts.interfaces import BatchCoordinator, Emitter, IBatchSpout, ITridentSpout
+    from trident.spouts.interfaces import (
+        BatchCoordinator,
+        CommitterEmitter,
+        Emitter,
+        IBatchSpout,
+        ICommitterTridentSpout,
+        ITridentDataSource,
+        ITridentSpout,
+    )
+    from trident.spouts.partitioned import (
+        IOpaquePartitionedTridentSpout,
+        IPartitionedTridentSpout,
+        ISpoutPartition,
+    )
     from trident.states.backing_map import IBackingMap
     from trident.states.map_state import (
         ITupleCollection,
@@ -99,7 +113,14 @@ _HOMES = {
     "run": "Run",
     "spouts.feeder": "FeederBatchSpout",
     "spouts.fixed": "FixedBatchSpout",
-    "spouts.interfaces": "BatchCoordinator Emitter IBatchSpout ITridentSpout",
+    "spouts.collector": "SpoutCollector",
+    "spouts.interfaces": (
+        "BatchCoordinator CommitterEmitter Emitter IBatchSpout ICommitterTridentSpout "
+        "ITridentDataSource ITridentSpout"
+    ),
+    "spouts.partitioned": (
+        "IOpaquePartitionedTridentSpout IPartitionedTridentSpout ISpoutPartition"
+    ),
     "states.backing_map": "IBackingMap",
     "states.map_state": (
         "ITupleCollection MapState ReadOnlyMapState ReadOnlySnapshottable Snapshottable"
@@ -123,6 +144,7 @@ __all__ = [
     "Aggregator",
     "BatchCoordinator",
     "CombinerAggregator",
+    "CommitterEmitter",
     "Consumer",
     "Count",
     "Debug",
@@ -140,6 +162,11 @@ __all__ = [
     "GuaranteeWarning",
     "IBackingMap",
     "IBatchSpout",
+    "ICommitterTridentSpout",
+    "IOpaquePartitionedTridentSpout",
+    "IPartitionedTridentSpout",
+    "ISpoutPartition",
+    "ITridentDataSource",
     "ITridentSpout",
     "ITupleCollection",
     "LRUMemoryMapState",
@@ -164,6 +191,7 @@ __all__ = [
     "SnapshotGet",
     "Snapshottable",
     "Split",
+    "SpoutCollector",
     "State",
     "StateFactory",
     "StateSpec",

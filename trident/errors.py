@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trident.failures import OperationError
+from trident.spouts.errors import SourceUnavailableError, SpoutPartitionError
 from trident.states.errors import (
     CopiedLogError,
     CorruptStateError,
@@ -45,6 +46,8 @@ __all__ = [
     "PlanError",
     "RewoundStateError",
     "SerializationError",
+    "SourceUnavailableError",
+    "SpoutPartitionError",
     "StaleBatchError",
     "StateError",
     "StateURLError",

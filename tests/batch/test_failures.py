@@ -154,7 +154,7 @@ def test_a_batch_that_cannot_even_be_taken_is_no_dead_letter(
     state: OpaqueMap, engine: CountingEngine
 ) -> None:
     class Unreachable(Words):
-        def emit(self, token: Token, metadata: Any) -> bool:
+        def emit(self, token: Token, metadata: Any, planned: Any) -> bool:
             raise FailedException("no answer")
 
     runner = open_runner(MemoryLog("log"), state, retries=1, on_failure="dead-letter")

@@ -12,6 +12,7 @@ from typing import Any, Self
 import orjson
 
 from trident.drpc.errors import DRPCClosedError, DRPCExecutionError, UnknownFunctionError
+from trident.kernels.block import Block
 from trident.local.batch import Batch, Rows
 from trident.local.interpret import Program
 from trident.operations.emitted import Row
@@ -145,7 +146,8 @@ class _Query:
 
         def ask(views: Sequence[Any]) -> Rows:
             queried = dict(zip(self._nodes, views, strict=True)).__getitem__
-            return self.program.run(Batch(number, None, {self._source: [(args,)]}, queried))
+            request = Block({"args": [args]}, 1)
+            return self.program.run(Batch(number, None, {self._source: request}, queried))
 
         if not self._nodes:
             return ask(())

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from trident.kernels.block import Block
 from trident.kernels.task import Task
 from trident.operations.emitted import Row
 from trident.plan.nodes import Node, StateUpdateNode, StaticStateNode
@@ -29,7 +30,7 @@ class Batch:
         What aggregators are told: the txid, or the request's number.
     record : ControlRecord or None
         What every state has begun; None for a query.
-    sources : mapping of Node to list of tuple
+    sources : mapping of Node to Block
         The tuples of each source.
     queried : callable
         From the node of a state to what queries of it read.
@@ -39,7 +40,7 @@ class Batch:
 
     id: object
     record: ControlRecord | None = None
-    sources: Mapping[Node, Rows] = field(default_factory=dict)
+    sources: Mapping[Node, Block] = field(default_factory=dict)
     queried: Callable[[StateUpdateNode | StaticStateNode], Any] = _no_state
     updated: Callable[[StateUpdateNode], State] = _no_state
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trident.errors import PlanError
-from trident.kernels.block import NOTHING, Block, block_of, joined
+from trident.kernels.block import NOTHING, Block, joined
 from trident.kernels.conforming import conform_step
 from trident.kernels.nodes import final_step, fold_step, lookup_of, tuple_step, update_of
 from trident.kernels.step import BlockStep, Step
@@ -156,11 +156,11 @@ class Program:
                 return _in_each(runs)
 
     def _source(self, node: SourceNode | DRPCNode, count: int) -> Stage:
-        names, needed = node.fields.names, self._needed[node]
+        needed = self._needed[node]
         check = conform_step(node, place_of(node))
 
         def stage(parents: Sequence[Partitions], batch: Batch) -> Partitions:
-            block = block_of(names, batch.sources.get(node, []))
+            block = batch.sources.get(node, NOTHING)
             if check is not None:
                 block = check.apply(block, batch.task(0, count))
             return dealt(block.only(needed), count)
