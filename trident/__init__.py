@@ -58,9 +58,16 @@ if TYPE_CHECKING:
         TridentOperationContext,
     )
     from trident.run import Run
+    from trident.spouts.classic import (
+        ICommitterTransactionalSpout,
+        IOpaquePartitionedTransactionalSpout,
+        IPartitionedTransactionalSpout,
+        ITransactionalSpout,
+    )
     from trident.spouts.collector import SpoutCollector
     from trident.spouts.feeder import FeederBatchSpout
     from trident.spouts.fixed import FixedBatchSpout
+    from trident.spouts.generator import GeneratorSpout
     from trident.spouts.interfaces import (
         BatchCoordinator,
         CommitterEmitter,
@@ -75,6 +82,9 @@ if TYPE_CHECKING:
         IPartitionedTridentSpout,
         ISpoutPartition,
     )
+    from trident.spouts.rich import IRichSpout, OutputFieldsDeclarer, SpoutOutputCollector
+    from trident.spouts.socket_lines import SocketLinesSpout
+    from trident.spouts.text_files import TextFileSpout
     from trident.states.backing_map import IBackingMap
     from trident.states.map_state import (
         ITupleCollection,
@@ -113,7 +123,12 @@ _HOMES = {
     "run": "Run",
     "spouts.feeder": "FeederBatchSpout",
     "spouts.fixed": "FixedBatchSpout",
+    "spouts.classic": (
+        "ICommitterTransactionalSpout IOpaquePartitionedTransactionalSpout "
+        "IPartitionedTransactionalSpout ITransactionalSpout"
+    ),
     "spouts.collector": "SpoutCollector",
+    "spouts.generator": "GeneratorSpout",
     "spouts.interfaces": (
         "BatchCoordinator CommitterEmitter Emitter IBatchSpout ICommitterTridentSpout "
         "ITridentDataSource ITridentSpout"
@@ -121,6 +136,9 @@ _HOMES = {
     "spouts.partitioned": (
         "IOpaquePartitionedTridentSpout IPartitionedTridentSpout ISpoutPartition"
     ),
+    "spouts.rich": "IRichSpout OutputFieldsDeclarer SpoutOutputCollector",
+    "spouts.socket_lines": "SocketLinesSpout",
+    "spouts.text_files": "TextFileSpout",
     "states.backing_map": "IBackingMap",
     "states.map_state": (
         "ITupleCollection MapState ReadOnlyMapState ReadOnlySnapshottable Snapshottable"
@@ -158,14 +176,20 @@ __all__ = [
     "FixedBatchSpout",
     "FlatMapFunction",
     "Function",
+    "GeneratorSpout",
     "GroupedStream",
     "GuaranteeWarning",
     "IBackingMap",
     "IBatchSpout",
+    "ICommitterTransactionalSpout",
     "ICommitterTridentSpout",
+    "IOpaquePartitionedTransactionalSpout",
     "IOpaquePartitionedTridentSpout",
+    "IPartitionedTransactionalSpout",
     "IPartitionedTridentSpout",
+    "IRichSpout",
     "ISpoutPartition",
+    "ITransactionalSpout",
     "ITridentDataSource",
     "ITridentSpout",
     "ITupleCollection",
@@ -181,6 +205,7 @@ __all__ = [
     "OpaqueMap",
     "Operation",
     "OperationError",
+    "OutputFieldsDeclarer",
     "PlainFunction",
     "PlanError",
     "QueryFunction",
@@ -190,14 +215,17 @@ __all__ = [
     "Run",
     "SnapshotGet",
     "Snapshottable",
+    "SocketLinesSpout",
     "Split",
     "SpoutCollector",
+    "SpoutOutputCollector",
     "State",
     "StateFactory",
     "StateSpec",
     "StateUpdater",
     "Stream",
     "Sum",
+    "TextFileSpout",
     "Token",
     "TransactionalMap",
     "TridentCollector",

@@ -16,7 +16,8 @@ from trident.batch.spout_work import SpoutWork
 from trident.batch.work import GroupEngine
 from trident.run import GroupRun
 from trident.spouts.interfaces import ITridentDataSource
-from trident.spouts.sources import Opening, Source, open_source
+from trident.spouts.source import Opening, Source
+from trident.spouts.sources import open_source
 from trident.start_options import Trigger
 
 _SHORTEST_POLL = 0.001

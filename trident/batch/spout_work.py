@@ -7,7 +7,7 @@ from typing import Any
 
 from trident.batch.outcome import Outcome
 from trident.batch.work import BatchWork, GroupEngine
-from trident.spouts.sources import Source, Tuples
+from trident.spouts.source import Source, Tuples
 from trident.states.control import ControlRecord
 from trident.states.values import Token
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from trident.batch.outcome import Outcome
 from trident.kernels.emission import Emission, Emitted
-from trident.spouts.sources import Tuples
+from trident.spouts.source import Tuples
 from trident.states.control import ControlRecord
 from trident.states.values import Token
 

@@ -16,7 +16,7 @@ from trident.local.interpret import Program
 from trident.plan.nodes import Node, StateNode, StateUpdateNode
 from trident.plan.plan import BatchGroup
 from trident.plan_states import as_before, close_states, counted
-from trident.spouts.sources import Tuples
+from trident.spouts.source import Tuples
 from trident.states.control import ControlRecord
 from trident.states.state import State
 

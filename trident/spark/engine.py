@@ -23,7 +23,7 @@ from trident.spark.group import GroupPlan
 from trident.spark.kernels import array_of
 from trident.spark.quiet import TASKS, Quiet
 from trident.spark.schemas import ROW, Schemas, frame_of
-from trident.spouts.sources import Tuples
+from trident.spouts.source import Tuples
 from trident.states.control import ControlRecord
 from trident.states.state import State
 
