@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trident.failures import OperationError
+from trident.operation_error import OperationError
 from trident.states.errors import (
     CopiedLogError,
     CorruptStateError,

@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from trident.batch.progress import BatchProgress
-from trident.failures import OperationError, without_frames
-from trident.interrupts import interrupted, interruptible
+from trident.keyboard_interrupt import interrupted, interruptible
+from trident.operation_error import OperationError, without_frames
 from trident.states.errors import TridentError
 
 if TYPE_CHECKING:

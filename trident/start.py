@@ -9,15 +9,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from trident.batch.failures import FailurePolicy
+from trident.batch.failure_policy import FailurePolicy
 from trident.batch.loop import SpoutLoop
 from trident.batch.runner import BatchRunner
 from trident.batch.work import GroupEngine
 from trident.drpc.service import LocalDRPC
 from trident.log.checkpoint import Checkpoint, TemporaryCheckpoint, open_checkpoint
+from trident.open_states import batch_states, close_states, make_states, state_nodes
 from trident.plan.nodes import SourceNode, StateNode
 from trident.plan.plan import BatchGroup, Plan
-from trident.plan_states import batch_states, close_states, make_states, state_nodes
 from trident.run import GroupRun, Run
 from trident.start_options import StartOptions, Trigger
 from trident.states.state import State

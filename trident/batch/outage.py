@@ -7,7 +7,7 @@ import threading
 from time import monotonic
 
 from trident.batch.errors import BatchInterruptedError, OutageError
-from trident.batch.failures import FailurePolicy
+from trident.batch.failure_policy import FailurePolicy
 
 _logger = logging.getLogger("trident")
 

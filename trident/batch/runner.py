@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from trident.batch.adoption import Adopt
 from trident.batch.errors import BatchFailedError, BatchInterruptedError
-from trident.batch.failures import DEFAULT_POLICY, DroppedWork, FailurePolicy
+from trident.batch.failure_policy import DEFAULT_POLICY, DroppedWork, FailurePolicy
 from trident.batch.opening import Clock, opening_entry
 from trident.batch.outage import Outage
 from trident.batch.outcome import Outcome

@@ -12,12 +12,12 @@ from typing import Any, Self
 import orjson
 
 from trident.drpc.errors import DRPCClosedError, DRPCExecutionError, UnknownFunctionError
-from trident.local.batch import Batch, Rows
-from trident.local.interpret import Program
+from trident.local.program import Program
+from trident.local.program_input import ProgramInput, Rows
+from trident.open_states import close_states, make_states
 from trident.operations.emitted import Row
 from trident.plan.nodes import StateNode
 from trident.plan.plan import DRPCQuery, Plan
-from trident.plan_states import close_states, make_states
 from trident.states.committed import read_committed
 from trident.states.state import State
 
@@ -145,7 +145,9 @@ class _Query:
 
         def ask(views: Sequence[Any]) -> Rows:
             queried = dict(zip(self._nodes, views, strict=True)).__getitem__
-            return self.program.run(Batch(number, None, {self._source: [(args,)]}, queried))
+            return self.program.run(
+                ProgramInput(number, None, {self._source: [(args,)]}, queried)
+            )
 
         if not self._nodes:
             return ask(())

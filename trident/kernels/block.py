@@ -108,7 +108,7 @@ def block_of(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Block:
 
 def columns_of(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Sequence[Any]]:
     """Tuples as columns."""
-    return {name: list(map(itemgetter(place), rows)) for place, name in enumerate(names)}
+    return {name: list(map(itemgetter(index), rows)) for index, name in enumerate(names)}
 
 
 def joined(blocks: Iterable[Block]) -> Block:

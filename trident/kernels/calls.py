@@ -8,7 +8,7 @@ from itertools import chain, repeat, starmap
 from typing import Any
 
 from trident.kernels.block import Block, columns_of
-from trident.kernels.task import Place, Task
+from trident.kernels.task import StepName, Task
 from trident.operations.callables import (
     CallableConsumer,
     CallableFilter,
@@ -29,7 +29,7 @@ class Calls:
 
     Parameters
     ----------
-    place : Place
+    step : StepName
         The step, for errors.
     names : sequence of str
         The fields whose values are the arguments.
@@ -39,8 +39,8 @@ class Calls:
         Where it runs.
     """
 
-    def __init__(self, place: Place, names: Sequence[str], block: Block, task: Task) -> None:
-        self._place = place
+    def __init__(self, step: StepName, names: Sequence[str], block: Block, task: Task) -> None:
+        self._step = step
         self._names = names
         self._block = block
         self._task = task
@@ -48,19 +48,19 @@ class Calls:
     def results(self, function: Callable[..., Any]) -> list[Any]:
         """What the function returns for each tuple."""
         pending, calls = self._begun(function)
-        with self._task.at(self._place, self._names, self._block, pending):
+        with self._task.at(self._step, self._names, self._block, pending):
             return list(calls)
 
     def over(self, made: Sequence[Any], check: Callable[[Any], Any]) -> list[Any]:
         """What a check gives for the result of each tuple."""
         pending = iter(made)
-        with self._task.at(self._place, self._names, self._block, pending):
+        with self._task.at(self._step, self._names, self._block, pending):
             return list(map(check, pending))
 
     def consumed(self, consumer: CallableConsumer) -> None:
         """Show each tuple to a consumer."""
         pending, calls = self._begun(consumer.function)
-        with self._task.at(self._place, self._names, self._block, pending):
+        with self._task.at(self._step, self._names, self._block, pending):
             deque(calls, maxlen=0)
 
     def mask(self, filter: CallableFilter) -> list[bool]:

@@ -32,7 +32,7 @@ def merged(streams: Sequence[Partitions], count: int) -> Partitions:
     return partitions if len(partitions) == count else dealt(joined(partitions), count)
 
 
-def exchange(node: PartitionNode, count: int) -> Move:
+def move_of(node: PartitionNode, count: int) -> Move:
     """How a step moves tuples to its `count` partitions."""
     if count == 1:
         return gathered
@@ -51,9 +51,8 @@ def by_key(by: Fields | None, count: int) -> Move:
 
     def move(partitions: Partitions) -> Partitions:
         block = joined(partitions)
-        places = [crc32(key) % count for key in encoded_keys(block, names)]
-        return [
-            block.kept([place == index for place in places], block.names) for index in range(count)
-        ]
+        targets = [crc32(key) % count for key in encoded_keys(block, names)]
+        masks = [[target == index for target in targets] for index in range(count)]
+        return [block.kept(mask, block.names) for mask in masks]
 
     return move

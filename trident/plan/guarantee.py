@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from trident.operations.annotations import callable_name, return_annotation
 from trident.operations.interfaces import Consumer
-from trident.plan.describe import describe
 from trident.plan.nodes import (
     Kind,
     Node,
@@ -130,14 +129,14 @@ def _varies(node: Node) -> str:
     # Whatever a consumer does, its tuples pass as they are.
     fixed = operation is None or operation.deterministic or isinstance(operation, Consumer)
     if not fixed:
-        return f"{describe(node)} is not deterministic"
+        return f"{node.call_text} is not deterministic"
     if isinstance(node, StateQueryNode):
         static = isinstance(node.state, StaticStateNode)
         if static or node.state.state.factory.kind is not StateType.OPAQUE:
             how = "static" if static else "not opaque"
-            return f"{describe(node)} reads a state that is {how}"
+            return f"{node.call_text} reads a state that is {how}"
     if isinstance(node, StateUpdateNode) and node.state.factory.kind in _NOT_REPEATED:
-        return f"{describe(node)} gives new values that a replay changes"
+        return f"{node.call_text} gives new values that a replay changes"
     return ""
 
 

@@ -27,9 +27,10 @@ from trident.operations.interfaces import (
     QueryFunction,
     ReducerAggregator,
     StateUpdater,
+    operation_name,
 )
 from trident.plan.call_site import CallSite
-from trident.plan.validate import (
+from trident.plan.step_checks import (
     check_aggregate_shape,
     check_keys,
     check_names,
@@ -109,7 +110,12 @@ class Node(ABC):
     @property  # that a cached_property is abstract would go unnoticed
     @abstractmethod
     def facts(self) -> Facts:
-        """What rewrites and engines need to know of the step; see `Facts`."""
+        """What the step reads, makes and runs; see `Facts`."""
+
+    @property
+    @abstractmethod
+    def call_text(self) -> str:
+        """The call that declared the step, in one line; plans and errors name the step by it."""
 
     def takes(self, position: int, wanted: Iterable[str]) -> Iterable[str]:
         """The fields of a parent that the step needs to deliver some of its own.
@@ -208,6 +214,11 @@ class SourceNode(Node):
     def facts(self) -> Facts:
         return Facts(reads=Fields(), makes=self.fields, operation=None, acts_on_nothing=False)
 
+    @property
+    def call_text(self) -> str:
+        mode = "" if self.output_mode == "append" else f', outputMode="{self.output_mode}"'
+        return f'newStream("{self.stream_id}", {type(self.source).__name__}{mode})'
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class DRPCNode(Node):
@@ -226,6 +237,10 @@ class DRPCNode(Node):
     @cached_property
     def facts(self) -> Facts:
         return Facts(reads=Fields(), makes=self.fields, operation=None, acts_on_nothing=False)
+
+    @property
+    def call_text(self) -> str:
+        return f'newDRPCStream("{self.function}")'
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -254,6 +269,10 @@ class EachNode(StepNode):
             acts_on_nothing=False,
         )
 
+    @property
+    def call_text(self) -> str:
+        return _call("each", self.inputs, operation_name(self.function), self.outputs)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FilterNode(StepNode):
@@ -270,6 +289,10 @@ class FilterNode(StepNode):
         return Facts(
             reads=self.inputs, makes=Fields(), operation=self.filter, acts_on_nothing=False
         )
+
+    @property
+    def call_text(self) -> str:
+        return _call(self.origin.call, self.inputs, operation_name(self.filter))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -295,6 +318,10 @@ class MapNode(StepNode):
             acts_on_nothing=False,
         )
 
+    @property
+    def call_text(self) -> str:
+        return _call("map", operation_name(self.function), self.outputs)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FlatMapNode(StepNode):
@@ -319,6 +346,10 @@ class FlatMapNode(StepNode):
             acts_on_nothing=False,
         )
 
+    @property
+    def call_text(self) -> str:
+        return _call("flatMap", operation_name(self.function), self.outputs)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PeekNode(StepNode):
@@ -331,6 +362,10 @@ class PeekNode(StepNode):
         return Facts(
             reads=self.parent.fields, makes=Fields(), operation=self.consumer, acts_on_nothing=False
         )
+
+    @property
+    def call_text(self) -> str:
+        return _call("peek", operation_name(self.consumer))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -349,6 +384,10 @@ class ProjectNode(StepNode):
     @cached_property
     def facts(self) -> Facts:
         return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+
+    @property
+    def call_text(self) -> str:
+        return f"project({self.keep})"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -379,6 +418,10 @@ class NativeNode(StepNode):
             acts_on_nothing=False,
         )
 
+    @property
+    def call_text(self) -> str:
+        return _call(self.origin.call, self.inputs, self.expression.label, self.outputs)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PartitionNode(StepNode):
@@ -401,6 +444,10 @@ class PartitionNode(StepNode):
         return Facts(
             reads=self.by or Fields(), makes=Fields(), operation=None, acts_on_nothing=False
         )
+
+    @property
+    def call_text(self) -> str:
+        return f"{self.how}({self.by or ''})"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -428,6 +475,10 @@ class PartitionAggregateNode(StepNode):
             acts_on_nothing=not self.group,  # Trident aggregates a batch without tuples too
         )
 
+    @property
+    def call_text(self) -> str:
+        return _aggregate_call("partitionAggregate", self)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AggregateNode(StepNode):
@@ -453,6 +504,10 @@ class AggregateNode(StepNode):
             operation=self.aggregator,
             acts_on_nothing=not self.group,  # Trident aggregates a batch without tuples too
         )
+
+    @property
+    def call_text(self) -> str:
+        return _aggregate_call("aggregate", self)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -485,6 +540,14 @@ class StateUpdateNode(StepNode):
             acts_on_nothing=False,
         )
 
+    @property
+    def call_text(self) -> str:
+        name = f'"{self.state.name}"'
+        if self.origin.call == "partitionPersist":
+            updater = operation_name(self.updater)
+            return _call("partitionPersist", name, self.inputs, updater, self.outputs)
+        return f"persist({name}, {type(self.updater).__name__})"
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class NewValuesNode(StepNode):
@@ -495,6 +558,10 @@ class NewValuesNode(StepNode):
     @cached_property
     def facts(self) -> Facts:
         return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+
+    @property
+    def call_text(self) -> str:
+        return f'newValuesStream("{self.parent.state.name}")'
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -514,6 +581,10 @@ class StaticStateNode(Node):
     @cached_property
     def facts(self) -> Facts:
         return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+
+    @property
+    def call_text(self) -> str:
+        return f'newStaticState("{self.state.name}")'
 
 
 StateNode = StateUpdateNode | StaticStateNode
@@ -548,6 +619,11 @@ class StateQueryNode(StepNode):
             acts_on_nothing=False,
         )
 
+    @property
+    def call_text(self) -> str:
+        name = f'"{self.state.state.name}"'
+        return _call("stateQuery", name, self.inputs, operation_name(self.function), self.outputs)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class MergeNode(Node):
@@ -577,6 +653,10 @@ class MergeNode(Node):
     def facts(self) -> Facts:
         return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
 
+    @property
+    def call_text(self) -> str:
+        return f"merge({', '.join(str(parent.id) for parent in self.parents)})"
+
     def takes(self, position: int, wanted: Iterable[str]) -> Iterable[str]:
         theirs = self.merged[position].fields.names
         return [theirs[self.fields.index(name)] for name in wanted]
@@ -598,6 +678,10 @@ class HintNode(StepNode):
     def facts(self) -> Facts:
         return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
 
+    @property
+    def call_text(self) -> str:
+        return f"parallelismHint({self.parallelism})"
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class NameNode(StepNode):
@@ -608,6 +692,10 @@ class NameNode(StepNode):
     @cached_property
     def facts(self) -> Facts:
         return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+
+    @property
+    def call_text(self) -> str:
+        return f'name("{self.label}")'
 
 
 def _replaced(
@@ -636,3 +724,18 @@ def _aggregated(node: AggregateNode | PartitionAggregateNode) -> Fields:
 def _grouped_by(group: Fields | None, inputs: Fields) -> Fields:
     """The fields of a group and those that are read within it, each once."""
     return Fields.typed({**(group or Fields()).types, **inputs.types}.items())
+
+
+def _call(method: str, *arguments: Fields | str | None) -> str:
+    """A call as it is written; arguments that were left out, and no fields at all, aren't shown."""
+    shown = [
+        f"[{argument}]" if isinstance(argument, Fields) and len(argument) > 1 else str(argument)
+        for argument in arguments
+        if argument
+    ]
+    return f"{method}({', '.join(shown)})"
+
+
+def _aggregate_call(method: str, node: AggregateNode | PartitionAggregateNode) -> str:
+    call = _call(method, node.inputs, operation_name(node.aggregator), node.outputs)
+    return f"groupBy({node.group}).{call}" if node.group else call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from trident.kernels.task import Place, place_of
+from trident.plan.needed_fields import needed_fields
 from trident.plan.nodes import (
     AggregateNode,
     HintNode,
@@ -21,7 +21,6 @@ from trident.plan.nodes import (
     StaticStateNode,
 )
 from trident.plan.plan import BatchGroup, Plan, ancestors
-from trident.plan.rewrites.prune import needed_fields
 from trident.plan.stages import stages, unlabelled
 from trident.spark.natives import makes_rows
 
@@ -51,12 +50,7 @@ class GroupPlan:
         self._hints = {
             node: stage.partitions for stage in stages(group.nodes) for node in stage.nodes
         }
-        self._places = {node: place_of(node) for node in group.nodes}
         self.partitions = max([partitions, *(n or 1 for n in self._hints.values())])
-
-    def place(self, node: Node) -> Place:
-        """A step as errors name it."""
-        return self._places[node]
 
     def hint(self, node: Node) -> int | None:
         """How many partitions a step was told to have."""

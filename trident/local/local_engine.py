@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trident.errors import PlanError
-from trident.local.engine import LocalGroupEngine
-from trident.plan.describe import describe
+from trident.local.group_engine import LocalGroupEngine
 from trident.plan.nodes import NativeNode, SourceNode, StateNode
 from trident.plan.plan import BatchGroup, Plan
 from trident.start import Engine
@@ -33,7 +32,7 @@ class LocalEngine(Engine[LocalGroupEngine]):
             if frame or isinstance(node, NativeNode):
                 what = f"start: Spark is needed for the step at {node.origin}:"
                 advice = "Pass a session: start(spark, …); trident.spark.local_session() makes one."
-                raise PlanError(what, describe(node), (), advice)
+                raise PlanError(what, node.call_text, (), advice)
 
     def open(self, group: BatchGroup, states: Mapping[StateNode, State]) -> LocalGroupEngine:
         return LocalGroupEngine(group, states)

@@ -9,7 +9,7 @@ from trident.errors import GuaranteeWarning, PlanError, UsageError
 from trident.plan.guarantee import guarantee
 from trident.plan.nodes import StateQueryNode, StateUpdateNode
 from trident.plan.plan import Plan
-from trident.plan.queries import check_made
+from trident.plan.query_checks import check_made
 from trident.plan.stages import stages
 from trident.start_options import StartOptions
 from trident.states.values import StateType

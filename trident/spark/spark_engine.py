@@ -12,17 +12,15 @@ from trident.batch.runner import BatchRunner
 from trident.plan.nodes import StateNode
 from trident.plan.plan import BatchGroup, Plan
 from trident.run import GroupRun
+from trident.spark.checks import check_names, check_pickling, check_types
 from trident.spark.compile import check_steps
-from trident.spark.engine import SparkGroupEngine
 from trident.spark.errors import SparkSessionError
 from trident.spark.group import GroupPlan
-from trident.spark.names import check_names
+from trident.spark.group_engine import SparkGroupEngine
 from trident.spark.paths import read_paths
-from trident.spark.pickling import check_pickling
 from trident.spark.settings import set_up
-from trident.spark.streaming import StreamingRun
-from trident.spark.streams import check_output_mode
-from trident.spark.types import check_types
+from trident.spark.stream_union import check_output_mode
+from trident.spark.streaming_run import StreamingRun
 from trident.spark.workers import check_workers
 from trident.start import Engine
 from trident.start_options import Trigger

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from trident.errors import PlanError
 from trident.plan.nodes import NativeNode, Node, SourceNode
-from trident.spark.flow import Input
+from trident.spark.flow import InputFrame
 from trident.spark.group import GroupPlan
 from trident.spark.natives import native_step
 from trident.spark.schemas import quoted, selected
@@ -36,17 +36,17 @@ def as_one(plan: GroupPlan) -> DataFrame:
     return reduce(DataFrame.union, tagged)
 
 
-def apart(plan: GroupPlan, frame: DataFrame, *, small: bool) -> dict[Node, Input]:
+def apart(plan: GroupPlan, frame: DataFrame, *, small: bool) -> dict[Node, InputFrame]:
     """The batch of each stream, of one of :func:`as_one`."""
     # A small batch is made one partition; to ask how many there are would cost it 10 ms.
     partitions = 1 if small else frame.rdd.getNumPartitions()
     sources = plan.group.sources
     lasts = [plan.native_prefix(source) for source in sources]
     if len(sources) == 1:
-        return {lasts[0]: Input(frame, partitions)}
+        return {lasts[0]: InputFrame(frame, partitions)}
     kept = frame.localCheckpoint(eager=True)  # each stream reads all of it
     return {
-        last: Input(kept.where(F.col(_STREAM) == index).select(f"s{index}.*"), partitions)
+        last: InputFrame(kept.where(F.col(_STREAM) == index).select(f"s{index}.*"), partitions)
         for index, last in enumerate(lasts)
     }
 

@@ -10,16 +10,16 @@ import pyarrow as pa
 
 from trident.batch.outcome import Outcome
 from trident.kernels.block import NOTHING, Block, joined
-from trident.kernels.step import Step
+from trident.kernels.kernel import Kernel
 from trident.kernels.task import Task
-from trident.kernels.update import Update
-from trident.plan_states import counted
-from trident.spark.attempt import Attempt, Seal
-from trident.spark.block import block_of_batches, blocks
-from trident.spark.error_form import error_of, form_of
+from trident.kernels.update_kernel import UpdateKernel
+from trident.open_states import counted
+from trident.spark.arrow_block import block_of_batches, blocks
+from trident.spark.error_json import error_from_json, error_to_json
 from trident.spark.errors import StatusError
-from trident.spark.kernels import chained, prepared, record_batches
-from trident.spark.routing import BUCKET
+from trident.spark.routing import PARTITION
+from trident.spark.seal import Seal
+from trident.spark.stage import StageContext, prepared, record_batches, run_kernels
 from trident.states.errors import FailedException, StaleBatchError, StateUnavailableError
 from trident.states.state import State, StateFactory
 
@@ -28,7 +28,7 @@ STATUS = "__trident_status"
 
 
 @dataclass(frozen=True)
-class UpdateKernel:
+class UpdateStage:
     """The end of a job that updates a state in its tasks; called once a task.
 
     It drains its whole input before it writes, and ends with a status row instead of raising:
@@ -36,47 +36,47 @@ class UpdateKernel:
 
     Parameters
     ----------
-    steps : tuple of Step
-        Python steps before the update.
-    update : Update
+    kernels : tuple of Kernel
+        What runs before the update.
+    update : UpdateKernel
         The update.
     factory : StateFactory
         Makes the state, in the task.
     schema : pyarrow.Schema
         The new values and, last, the status.
-    attempt : Attempt
-        What the task runs for.
+    context : StageContext
+        The attempt.
     partitions : int
         How many partitions the state has.
     """
 
-    steps: tuple[Step, ...]
-    update: Update
+    kernels: tuple[Kernel, ...]
+    update: UpdateKernel
     factory: StateFactory
     schema: pa.Schema
-    attempt: Attempt
+    context: StageContext
     partitions: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
             given = [batch for batch in batches if batch.num_rows]
-            partition = given[0].column(BUCKET)[0].as_py() if self._routed(given) else 0
-            task = self.attempt.task(partition, self.partitions)
+            partition = given[0].column(PARTITION)[0].as_py() if self._routed(given) else 0
+            task = self.context.task(partition, self.partitions)
             block = block_of_batches(given)
-            if self.steps:
-                block = joined(chained(self.steps, blocks(given), task))
-            with task.at(self.update.place):
+            if self.kernels:
+                block = joined(run_kernels(self.kernels, blocks(given), task))
+            with task.at(self.update.step):
                 made, outcome = self._written(block, task)
             status: dict[str, Any] = {"keys": [outcome.read, outcome.written, outcome.cache_hits]}
             yield from self._new_values(made, task)
         except Exception as error:
-            status = form_of(error)
+            status = error_to_json(error)
         columns = [pa.nulls(1, field.type) for field in self.schema][:-1]
-        columns.append(pa.array([self.attempt.seal.sealed(status)], pa.string()))
+        columns.append(pa.array([self.context.seal.sealed(status)], pa.string()))
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _routed(self, given: list[pa.RecordBatch]) -> bool:
-        return bool(given) and BUCKET in given[0].schema.names
+        return bool(given) and PARTITION in given[0].schema.names
 
     def _written(self, block: Block, task: Task) -> tuple[Block, Outcome]:
         if not block.length:
@@ -84,9 +84,9 @@ class UpdateKernel:
         state = self.factory.makeState({}, None, task.partition, task.partitions)
         try:
             before = counted([state])
-            state.beginCommit(self.attempt.record)
+            state.beginCommit(self.context.record)
             made = updated(self.update, state, block, task)
-            state.commit(self.attempt.record)
+            state.commit(self.context.record)
             read, written, hits = (
                 now - then for now, then in zip(counted([state]), before, strict=True)
             )
@@ -97,16 +97,16 @@ class UpdateKernel:
     def _new_values(self, made: Block, task: Task) -> Iterator[pa.RecordBatch]:
         # Where no field is needed the tuples still count.
         rows = made.added({STATUS: [None] * made.length})
-        makers = dict.fromkeys(self.schema.names, self.update.place)
+        makers = dict.fromkeys(self.schema.names, self.update.step)
         yield from record_batches(rows, self.schema, makers, task)
 
 
-def updated(update: Update, state: State, block: Block, task: Task) -> Block:
+def updated(kernel: UpdateKernel, state: State, block: Block, task: Task) -> Block:
     """Hand tuples to a begun state; return what is kept of the new values."""
     if not block.length:
         return NOTHING
-    with prepared(update.place, update.operation, task):
-        return update.apply(state, block, task)
+    with prepared(kernel.step, kernel.operation, task):
+        return kernel.apply(state, block, task)
 
 
 def judged(statuses: Iterable[str], seal: Seal) -> Outcome:
@@ -131,7 +131,7 @@ def judged(statuses: Iterable[str], seal: Seal) -> Outcome:
             case None:
                 raise StatusError(status)
             case form:
-                errors.append(error_of(form))
+                errors.append(error_from_json(form))
     if errors:
         raise min(errors, key=_weight)
     return outcome

@@ -1,4 +1,4 @@
-"""What all stages of one attempt share, and what proves that a message comes from one of them."""
+"""Proves that what the driver reads in a message of Spark's comes from a task of the attempt."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ import re
 import secrets
 from dataclasses import dataclass, field
 from typing import Any
-
-from trident.kernels.task import Task
-from trident.states.control import ControlRecord
 
 _MARK = "trident-sealed:"
 # The mark alone is taken, so that one inside of what another seems to hold is found too.
@@ -53,23 +50,3 @@ class Seal:
 
     def _proof(self, data: str) -> str:
         return hmac.new(self.key, data.encode(), hashlib.sha256).hexdigest()
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One attempt of a batch, as its stages know it; pickled to the executors.
-
-    Parameters
-    ----------
-    record : ControlRecord
-        What every state of the group has begun.
-    seal : Seal
-        What the stages seal with.
-    """
-
-    record: ControlRecord
-    seal: Seal = field(default_factory=Seal)
-
-    def task(self, partition: int = 0, partitions: int = 1) -> Task:
-        """One partition of a stage; by default the only one, as on the driver."""
-        return Task(self.record.token.txid, self.record, partition, partitions)

@@ -1,4 +1,4 @@
-"""Steps that look at each tuple by itself."""
+"""Kernels that work on each tuple by itself: functions, filters, maps and consumers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import chain
 from trident.kernels import column_forms
 from trident.kernels.block import Block, block_of, columns_of
 from trident.kernels.calls import Calls
-from trident.kernels.step import TupleStep, made_tuples
+from trident.kernels.kernel import TupleKernel, made_tuples
 from trident.kernels.task import Task
 from trident.operations.callables import (
     CallableConsumer,
@@ -29,7 +29,7 @@ from trident.operations.interfaces import (
 
 
 @dataclass(frozen=True)
-class EachStep(TupleStep):
+class EachKernel(TupleKernel):
     """Appends what a function makes of the inputs."""
 
     operation: Function
@@ -46,7 +46,7 @@ class EachStep(TupleStep):
             made = {self.outputs[0]: list(chain.from_iterable(lists))}
             return block.repeated(list(map(len, lists)), self.carried).added(made)
         if isinstance(self.operation, PlainFunction):
-            calls, name = Calls(self.place, names, block, task), operation_name(self.operation)
+            calls, name = Calls(self.step, names, block, task), operation_name(self.operation)
             lists = calls.lists(self.operation)
             flat = calls.flattened(name, lists, self.outputs)
             return block.repeated(list(map(len, lists)), self.carried).added(flat)
@@ -57,7 +57,7 @@ class EachStep(TupleStep):
         counts, done = [], 0
         given = made_tuples(self.operation, self.inputs, block)
         pending = iter(given)
-        with task.at(self.place, self.inputs.names, block, pending):
+        with task.at(self.step, self.inputs.names, block, pending):
             for row in pending:
                 self.operation.execute(row, collector)
                 counts.append(len(collector.rows) - done)
@@ -67,7 +67,7 @@ class EachStep(TupleStep):
 
 
 @dataclass(frozen=True)
-class FilterStep(TupleStep):
+class FilterKernel(TupleKernel):
     """Keeps some tuples."""
 
     operation: Filter
@@ -81,14 +81,14 @@ class FilterStep(TupleStep):
         if mask is not None:
             return mask
         if type(self.operation) is CallableFilter:
-            return Calls(self.place, names, block, task).mask(self.operation)
+            return Calls(self.step, names, block, task).mask(self.operation)
         pending = iter(made_tuples(self.operation, self.inputs, block))
-        with task.at(self.place, names, block, pending):
+        with task.at(self.step, names, block, pending):
             return list(map(bool, map(self.operation.isKeep, pending)))
 
 
 @dataclass(frozen=True)
-class MapStep(TupleStep):
+class MapKernel(TupleKernel):
     """Replaces each tuple by one other."""
 
     operation: MapFunction
@@ -97,17 +97,17 @@ class MapStep(TupleStep):
     def apply(self, block: Block, task: Task) -> Block:
         names = self.inputs.names
         if type(self.operation) is CallableMap:
-            calls = Calls(self.place, names, block, task)
+            calls = Calls(self.step, names, block, task)
             return Block(calls.mapped(self.operation, self.outputs), block.length)
         name, width = operation_name(self.operation), len(self.outputs)
         pending = iter(made_tuples(self.operation, self.inputs, block))
-        with task.at(self.place, names, block, pending):
+        with task.at(self.step, names, block, pending):
             made = [checked_row(name, self.operation.execute(row), width) for row in pending]
         return block_of(self.outputs, made)
 
 
 @dataclass(frozen=True)
-class FlatMapStep(TupleStep):
+class FlatMapKernel(TupleKernel):
     """Replaces each tuple by any number of others."""
 
     operation: FlatMapFunction
@@ -116,18 +116,18 @@ class FlatMapStep(TupleStep):
     def apply(self, block: Block, task: Task) -> Block:
         names, name = self.inputs.names, operation_name(self.operation)
         if type(self.operation) is CallableFlatMap:
-            calls = Calls(self.place, names, block, task)
+            calls = Calls(self.step, names, block, task)
             lists = calls.lists(self.operation)
             return Block(calls.flattened(name, lists, self.outputs), sum(map(len, lists)))
         width, execute = len(self.outputs), self.operation.execute
         pending = iter(made_tuples(self.operation, self.inputs, block))
-        with task.at(self.place, names, block, pending):
+        with task.at(self.step, names, block, pending):
             rows = [new for row in pending for new in flat_rows(name, execute(row), width)]
         return block_of(self.outputs, rows)
 
 
 @dataclass(frozen=True)
-class PeekStep(TupleStep):
+class PeekKernel(TupleKernel):
     """Shows each tuple to a consumer."""
 
     operation: Consumer
@@ -135,10 +135,10 @@ class PeekStep(TupleStep):
     def apply(self, block: Block, task: Task) -> Block:
         names = self.inputs.names
         if type(self.operation) is CallableConsumer:
-            Calls(self.place, names, block, task).consumed(self.operation)
+            Calls(self.step, names, block, task).consumed(self.operation)
             return block
         pending = iter(made_tuples(self.operation, self.inputs, block))
-        with task.at(self.place, names, block, pending):
+        with task.at(self.step, names, block, pending):
             for row in pending:
                 self.operation.accept(row)
         return block

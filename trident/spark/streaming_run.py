@@ -25,12 +25,12 @@ from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
 from trident.batch.work import BatchWork
 from trident.run import GroupRun
-from trident.spark.engine import SMALL, SparkGroupEngine
-from trident.spark.failures import of_spark
+from trident.spark.error_transfer import of_spark
 from trident.spark.group import GroupPlan
+from trident.spark.group_engine import SMALL, SparkGroupEngine
 from trident.spark.quiet import Quiet
 from trident.spark.settings import set_up
-from trident.spark.streams import apart, as_one
+from trident.spark.stream_union import apart, as_one
 from trident.start_options import Trigger
 from trident.states.control import ControlRecord
 

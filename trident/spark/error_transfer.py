@@ -10,9 +10,9 @@ from typing import Any
 
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 
-from trident.spark.attempt import Seal
-from trident.spark.error_form import error_of, form_of, text_of
+from trident.spark.error_json import error_from_json, error_to_json, text_of
 from trident.spark.errors import SparkFailure
+from trident.spark.seal import Seal
 from trident.states.errors import FailedException
 
 _PASSING = frozenset({"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"})
@@ -43,7 +43,7 @@ def raised_in_stage(error: BaseException, seal: Seal) -> StageFailure:
 
 def marked(error: BaseException, seal: Seal) -> str:
     """One word that `of_spark` restores `error` from, wherever Spark puts it."""
-    return seal.sealed(form_of(error))
+    return seal.sealed(error_to_json(error))
 
 
 def of_spark(error: Exception, seal: Seal | None = None) -> BaseException:
@@ -59,14 +59,14 @@ def of_spark(error: Exception, seal: Seal | None = None) -> BaseException:
     Returns
     -------
     BaseException
-        The error from the stage, as `form_of` shows it; `FailedException` where another attempt
-        may succeed; else `SparkFailure`, or the error itself when it isn't Spark's.
+        The error from the stage, as `error_to_json` shows it; `FailedException` where another
+        attempt may succeed; else `SparkFailure`, or the error itself when it isn't Spark's.
     """
     text = str(error)
     # What Spark says of a plan quotes its literals, of which an error that may come is one.
     form = None if seal is None or isinstance(error, AnalysisException) else seal.opened(text)
     if form is not None:
-        return error_of(form)
+        return error_from_json(form)
     if not isinstance(error, PySparkException) and not hasattr(error, "java_exception"):
         return error
     if isinstance(error, PythonException):

@@ -11,10 +11,10 @@ import pytest
 from trident.errors import EmittedValueError, OperationError, OperationTypeError, PlanError
 from trident.kernels.block import block_of
 from trident.kernels.keys import group_keys, key_fields
-from trident.local.batch import Batch
 from trident.local.exchanges import by_key
-from trident.local.interpret import Program
 from trident.local.parallelism import partition_counts
+from trident.local.program import Program
+from trident.local.program_input import ProgramInput
 from trident.operations.builtin import Count, MapGet, Split
 from trident.operations.callables import native
 from trident.operations.interfaces import (
@@ -126,7 +126,7 @@ def test_what_cannot_be_copied_runs_in_one_partition_only() -> None:
     run_through(Locked())
     with pytest.raises(
         OperationTypeError,
-        match=r"filter at .*test_interpret.py:\d+: can't be copied for each of its 2 partitions "
+        match=r"filter at .*test_program.py:\d+: can't be copied for each of its 2 partitions "
         r"\(cannot pickle '_thread.lock' object\): 'filter\(word, Locked\(\)\)'.* in prepare\(\)",
     ):
         run_through(Locked(), hint=2)
@@ -233,8 +233,8 @@ def test_a_program_returns_what_its_result_made() -> None:
     [group] = topology.plan().groups
     [source] = [node for node in group.nodes if isinstance(node, SourceNode)]
     program = Program(group.nodes, group.nodes[-1])
-    batch = Batch(1, sources={source: [("a b a",), ("b c",)]})
-    assert sorted(program.run(batch)) == [("a", 2), ("b", 2), ("c", 1)]
+    given = ProgramInput(1, sources={source: [("a b a",), ("b c",)]})
+    assert sorted(program.run(given)) == [("a", 2), ("b", 2), ("c", 1)]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A component of a plan, compiled once into closures over the partitions of a batch."""
+"""The steps of a batch group or a query, compiled once into functions over partitions."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from typing import Any
 
 from trident.errors import PlanError
 from trident.kernels.block import NOTHING, Block, block_of, joined
-from trident.kernels.conforming import conform_step
-from trident.kernels.nodes import final_step, fold_step, lookup_of, tuple_step, update_of
-from trident.kernels.step import BlockStep, Step
-from trident.kernels.task import Task, place_of
-from trident.local.batch import Batch, Rows
-from trident.local.exchanges import Partitions, by_key, dealt, exchange, gathered, merged
-from trident.local.operations import Operations
+from trident.kernels.build import (
+    aggregate_kernel,
+    final_kernel,
+    query_kernel,
+    tuple_kernel,
+    update_kernel,
+)
+from trident.kernels.kernel import BlockKernel, Kernel
+from trident.kernels.task import Task
+from trident.kernels.type_check import type_check
+from trident.local.exchanges import Partitions, by_key, dealt, gathered, merged, move_of
+from trident.local.operation_copies import OperationCopies
 from trident.local.parallelism import partition_counts
+from trident.local.program_input import ProgramInput, Rows
 from trident.operations.interfaces import CombinerAggregator
-from trident.plan.describe import describe
+from trident.plan.needed_fields import fields_needed
 from trident.plan.nodes import (
     AggregateNode,
     DRPCNode,
@@ -40,23 +46,23 @@ from trident.plan.nodes import (
     StaticStateNode,
 )
 from trident.plan.plan import ancestors
-from trident.plan.rewrites.prune import fields_needed
 
-Stage = Callable[[Sequence[Partitions], Batch], Partitions]
-"""From what the parents made to what a step makes."""
+ChainRun = Callable[[Sequence[Partitions], ProgramInput], Partitions]
+"""Runs a chain of steps: from the output of the chains before it to its own."""
 
-Run = Callable[[Block, Task, Batch], Block]
-"""From the tuples of a partition to those after a step."""
+PartitionRun = Callable[[Block, Task, ProgramInput], Block]
+"""Runs a step in one partition."""
 
 _EXCHANGING = (SourceNode, DRPCNode, PartitionNode, AggregateNode, MergeNode, StateUpdateNode)
 
 
 class Program:
-    """What a component does with a batch or a query, in this process.
+    """Runs the steps of a batch group for a batch, or those of a query for a request.
 
-    Consecutive partition-local steps are one stage. Partitions run one after the other, in the
-    thread that calls :meth:`run`; several threads may run one program where the operations in it
-    allow that. Each partition has an object of each operation, prepared once; see `Operations`.
+    Steps that follow each other and move no tuples are a chain, which runs as one. Partitions run
+    one after the other, in the thread that calls :meth:`run`. Several threads may run one program
+    where the operations in it allow that. Each partition has an object of each operation, prepared
+    once; see `OperationCopies`.
 
     Parameters
     ----------
@@ -80,7 +86,7 @@ class Program:
         conf: Mapping[str, Any] | None = None,
     ) -> None:
         self._counts = partition_counts(nodes)
-        self._operations = Operations()
+        self._operations = OperationCopies()
         steps = [node for node in _in_order(nodes) if not isinstance(node, StaticStateNode)]
         needed = fields_needed(nodes, [result] if result else ())
         self._needed = {node: fields.names for node, fields in needed.items()}
@@ -90,19 +96,19 @@ class Program:
                 consumers[parent].append(node)
 
         slots: dict[Node, int] = {}
-        stages: list[tuple[int, tuple[int, ...], Stage]] = []
+        chains: list[tuple[int, tuple[int, ...], ChainRun]] = []
         for chain in _chains(steps, consumers, result):
             slot = slots[chain[-1]] = len(slots)
-            stage = self._stage(chain, consumers)
-            stages.append((slot, tuple(slots[parent] for parent in chain[0].parents), stage))
-        self._stages = tuple(_with_releases(stages, slots[result] if result else None))
+            run = self._compiled(chain, consumers)
+            chains.append((slot, tuple(slots[parent] for parent in chain[0].parents), run))
+        self._chains = tuple(_with_releases(chains, slots[result] if result else None))
         self._slots = len(slots)
         self._result = slots[result] if result else None
         self._names = result.fields.names if result else ()
         self._conf = conf or {}
 
-    def run(self, batch: Batch) -> Rows:
-        """Run one batch or query through all steps.
+    def run(self, given: ProgramInput) -> Rows:
+        """Run one batch or request through all steps.
 
         Returns
         -------
@@ -117,8 +123,8 @@ class Program:
             The attempt failed.
         """
         made: list[Any] = [None] * self._slots
-        for slot, parents, stage, releases in self._stages:
-            made[slot] = stage([made[parent] for parent in parents], batch)
+        for slot, parents, run, releases in self._chains:
+            made[slot] = run([made[parent] for parent in parents], given)
             for index in releases:
                 made[index] = None
         if self._result is None:
@@ -133,7 +139,7 @@ class Program:
         """Clean all operations up, once; after the last run."""
         self._operations.cleanup()
 
-    def _stage(self, chain: list[Node], consumers: Mapping[Node, list[Node]]) -> Stage:
+    def _compiled(self, chain: list[Node], consumers: Mapping[Node, list[Node]]) -> ChainRun:
         node = chain[0]
         count = self._counts[node]
         match node:
@@ -142,159 +148,155 @@ class Program:
             case MergeNode():
                 return self._merge(node, count)
             case PartitionNode():
-                move = exchange(node, count)
+                move = move_of(node, count)
                 return lambda parents, _: move(parents[0])
             case AggregateNode():
                 return self._aggregate(node, count)
             case StateUpdateNode():
                 return self._update(node, count, taken=bool(consumers[node]))
             case _:
-                runs: list[list[Run]] = [[] for _ in range(count)]
+                runs: list[list[PartitionRun]] = [[] for _ in range(count)]
                 for each in chain:
                     for own, made in zip(runs, self._within(each, count), strict=True):
                         own += made
                 return _in_each(runs)
 
-    def _source(self, node: SourceNode | DRPCNode, count: int) -> Stage:
+    def _source(self, node: SourceNode | DRPCNode, count: int) -> ChainRun:
         names, needed = node.fields.names, self._needed[node]
-        check = conform_step(node, place_of(node))
+        check = type_check(node)
 
-        def stage(parents: Sequence[Partitions], batch: Batch) -> Partitions:
-            block = block_of(names, batch.sources.get(node, []))
+        def run_chain(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
+            block = block_of(names, given.sources.get(node, []))
             if check is not None:
-                block = check.apply(block, batch.task(0, count))
+                block = check.apply(block, given.task(0, count))
             return dealt(block.only(needed), count)
 
-        return stage
+        return run_chain
 
-    def _merge(self, node: MergeNode, count: int) -> Stage:
+    def _merge(self, node: MergeNode, count: int) -> ChainRun:
         renamings = [
             {parent.fields.names[node.fields.index(name)]: name for name in self._needed[node]}
             for parent in node.merged
         ]
 
-        def stage(parents: Sequence[Partitions], batch: Batch) -> Partitions:
+        def run_chain(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
             streams = [
                 [block.renamed(names) for block in partitions]
                 for partitions, names in zip(parents, renamings, strict=True)
             ]
             return merged(streams, count)
 
-        return stage
+        return run_chain
 
-    def _aggregate(self, node: AggregateNode, count: int) -> Stage:
+    def _aggregate(self, node: AggregateNode, count: int) -> ChainRun:
         """Aggregate a batch; combiners first in each partition, then across them."""
-        place = place_of(node)
         check = _checks(node)
         before = self._counts[node.parent]
         move = by_key(node.group, count)
         combines = isinstance(node.aggregator, CombinerAggregator)
         whole = before == count == 1 or not combines
         firsts = [
-            fold_step(node, own, place, zero=whole)
+            aggregate_kernel(node, own, zero=whole)
             for own in self._operations.of(node, count if whole else before)
         ]
         if whole:
-            last = _in_each([[_run(step), *check] for step in firsts])
-            return lambda parents, batch: last([move(parents[0])], batch)
-        first = _in_each([[_run(step)] for step in firsts])
-        finals = [final_step(node, own, place) for own in self._operations.of(node, count)]
-        last = _in_each([[_run(step), *check] for step in finals])
-        return lambda parents, batch: last([move(first(parents, batch))], batch)
+            last = _in_each([[_run(kernel), *check] for kernel in firsts])
+            return lambda parents, given: last([move(parents[0])], given)
+        first = _in_each([[_run(kernel)] for kernel in firsts])
+        finals = [final_kernel(node, own) for own in self._operations.of(node, count)]
+        last = _in_each([[_run(kernel), *check] for kernel in finals])
+        return lambda parents, given: last([move(first(parents, given))], given)
 
-    def _update(self, node: StateUpdateNode, count: int, *, taken: bool) -> Stage:
-        place = place_of(node)
+    def _update(self, node: StateUpdateNode, count: int, *, taken: bool) -> ChainRun:
         kept = self._needed[node] if taken else None
 
-        def run_of(operation: Any) -> Run:
-            made = update_of(node, operation, place, kept)
+        def run_of(operation: Any) -> PartitionRun:
+            kernel = update_kernel(node, operation, kept)
 
-            def run(block: Block, task: Task, batch: Batch) -> Block:
+            def run(block: Block, task: Task, given: ProgramInput) -> Block:
                 if not block.length:
                     return NOTHING
-                with task.at(place):
-                    state = batch.updated(node)
-                return made.apply(state, block, task)
+                with task.at(kernel.step):
+                    state = given.updated(node)
+                return kernel.apply(state, block, task)
 
             return run
 
         within = _in_each([[run_of(own)] for own in self._operations.of(node, count)])
         if count == 1:
-            return lambda parents, batch: within([gathered(parents[0])], batch)
+            return lambda parents, given: within([gathered(parents[0])], given)
         return within
 
-    def _within(self, node: Node, count: int) -> list[list[Run]]:
+    def _within(self, node: Node, count: int) -> list[list[PartitionRun]]:
         """What each partition does in a step that moves no tuples."""
         operations, needed = self._operations.of(node, count), self._needed[node]
         match node:
             case ProjectNode() | HintNode() | NameNode() | NewValuesNode():
                 return [[] for _ in operations]  # columns have names, and nothing moves
             case EachNode() | FilterNode() | MapNode() | FlatMapNode() | PeekNode():
-                place = place_of(node)
-                runs = [_run(tuple_step(node, own, place, needed)) for own in operations]
+                runs = [_run(tuple_kernel(node, own, needed)) for own in operations]
             case PartitionAggregateNode():
-                place = place_of(node)
-                runs = [_run(fold_step(node, own, place)) for own in operations]
+                runs = [_run(aggregate_kernel(node, own)) for own in operations]
             case StateQueryNode():
                 runs = [_query(node, own, needed) for own in operations]
             case NativeNode():
                 what = f"{node.origin.call} at {node.origin}: only Spark can run the step"
                 advice = "Start it with a session, start(spark), or write the step in Python."
-                raise PlanError(what, describe(node), (), advice)
+                raise PlanError(what, node.call_text, (), advice)
             case _:
                 what = f"{node.origin.call} at {node.origin}: the local engine can't run a"
-                advice = "Tell it how, in trident/local/interpret.py."
+                advice = "Tell it how, in trident/local/program.py."
                 raise PlanError(what, type(node).__name__, (), advice)
         return [[run, *_checks(node)] for run in runs]
 
 
-def _run(step: Step) -> Run:
-    if isinstance(step, BlockStep):
-        apply = step.apply
-        return lambda block, task, batch: apply(block, task) if block.length else NOTHING
-    return lambda block, task, batch: joined(step.run((block,), task))
+def _run(kernel: Kernel) -> PartitionRun:
+    if isinstance(kernel, BlockKernel):
+        apply = kernel.apply
+        return lambda block, task, given: apply(block, task) if block.length else NOTHING
+    return lambda block, task, given: joined(kernel.run((block,), task))
 
 
-def _checks(node: Node) -> list[Run]:
+def _checks(node: Node) -> list[PartitionRun]:
     """The check of what a step makes, where any type of it is checked."""
-    check = conform_step(node, place_of(node))
+    check = type_check(node)
     return [] if check is None else [_run(check)]
 
 
-def _query(node: StateQueryNode, operation: Any, needed: Iterable[str]) -> Run:
-    asks = lookup_of(node, operation, place_of(node), needed)
-    return lambda block, task, batch: asks.apply(batch.queried(node.state), block, task)
+def _query(node: StateQueryNode, operation: Any, needed: Iterable[str]) -> PartitionRun:
+    kernel = query_kernel(node, operation, needed)
+    return lambda block, task, given: kernel.apply(given.queried(node.state), block, task)
 
 
-def _in_one(runs: Sequence[Run]) -> Stage:
+def _in_one(runs: Sequence[PartitionRun]) -> ChainRun:
     """Some steps one after the other, in the only partition."""
 
-    def stage(parents: Sequence[Partitions], batch: Batch) -> Partitions:
+    def run_chain(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
         [block] = parents[0]
-        task = batch.task(0, 1)
+        task = given.task(0, 1)
         for run in runs:
-            block = run(block, task, batch)
+            block = run(block, task, given)
         return [block]
 
-    return stage
+    return run_chain
 
 
-def _in_each(runs: Sequence[Sequence[Run]]) -> Stage:
+def _in_each(runs: Sequence[Sequence[PartitionRun]]) -> ChainRun:
     """Some steps one after the other, in each partition for itself."""
     count = len(runs)
     if count == 1:
         return _in_one(runs[0])
 
-    def stage(parents: Sequence[Partitions], batch: Batch) -> Partitions:
+    def run_chain(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
         out = []
         for index, (own, block) in enumerate(zip(runs, parents[0], strict=True)):
-            task = batch.task(index, count)
+            task = given.task(index, count)
             for run in own:
-                block = run(block, task, batch)
+                block = run(block, task, given)
             out.append(block)
         return out
 
-    return stage
+    return run_chain
 
 
 def _in_order(nodes: Sequence[Node]) -> Iterator[Node]:
@@ -326,7 +328,7 @@ def _in_order(nodes: Sequence[Node]) -> Iterator[Node]:
 def _chains(
     steps: Sequence[Node], consumers: Mapping[Node, list[Node]], result: Node | None
 ) -> list[list[Node]]:
-    """Steps that run as one stage: each partition-local one directly after its only parent."""
+    """The steps by chains: one that moves no tuples joins the chain of its only parent."""
     chains: list[list[Node]] = []
     ends: dict[Node, list[Node]] = {}
     for node in steps:
@@ -351,12 +353,12 @@ def _chains(
 
 
 def _with_releases(
-    stages: Sequence[tuple[int, tuple[int, ...], Stage]], result: int | None
-) -> Iterator[tuple[int, tuple[int, ...], Stage, tuple[int, ...]]]:
-    """Each stage with the slots that nothing reads after it, so that a batch's tuples can go."""
-    last = {parent: slot for slot, parents, _ in stages for parent in parents}
-    for slot, parents, stage in stages:
+    chains: Sequence[tuple[int, tuple[int, ...], ChainRun]], result: int | None
+) -> Iterator[tuple[int, tuple[int, ...], ChainRun, tuple[int, ...]]]:
+    """Add to each chain the slots that nothing reads after it, so that their tuples can go."""
+    last = {parent: slot for slot, parents, _ in chains for parent in parents}
+    for slot, parents, run in chains:
         done = {parent for parent in parents if last[parent] == slot and parent != result}
         if slot not in last and slot != result:
             done.add(slot)
-        yield slot, parents, stage, tuple(done)
+        yield slot, parents, run, tuple(done)

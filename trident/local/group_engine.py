@@ -7,12 +7,12 @@ from time import perf_counter
 from typing import Any
 
 from trident.batch.outcome import Outcome
-from trident.local.batch import Batch
-from trident.local.interpret import Program
+from trident.local.program import Program
+from trident.local.program_input import ProgramInput
+from trident.open_states import as_before, close_states, counted
 from trident.operations.emitted import Row
 from trident.plan.nodes import Node, StateNode, StateUpdateNode
 from trident.plan.plan import BatchGroup
-from trident.plan_states import as_before, close_states, counted
 from trident.states.control import ControlRecord
 from trident.states.state import State
 
@@ -68,8 +68,8 @@ class LocalGroupEngine:
         sources: dict[Node, list[Row]] = {
             source: emitted.get(source.stream_id, []) for source in self._sources
         }
-        batch = Batch(record.token.txid, record, sources, queried, updated)
-        self._program.run(batch)
+        given = ProgramInput(record.token.txid, record, sources, queried, updated)
+        self._program.run(given)
         computed = perf_counter()
         for state in begun.values():
             state.commit(record)

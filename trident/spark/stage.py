@@ -1,23 +1,24 @@
-"""What runs inside ``mapInArrow``: the fused steps of one stage over one partition."""
+"""A stage of Python: kernels of consecutive steps, which one ``mapInArrow`` runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
 
 from trident.kernels.block import Block
-from trident.kernels.step import Step
-from trident.kernels.task import Place, Task
+from trident.kernels.kernel import Kernel
+from trident.kernels.task import StepName, Task
 from trident.operations.interfaces import Operation, TridentOperationContext
-from trident.spark.attempt import Attempt
-from trident.spark.block import arrow_column, blocks
-from trident.spark.failures import raised_in_stage
+from trident.spark.arrow_block import arrow_column, blocks
+from trident.spark.error_transfer import raised_in_stage
 from trident.spark.schemas import ROW
+from trident.spark.seal import Seal
+from trident.states.control import ControlRecord
 from trident.tuples.value_types import misfit
 
 OUTPUT_ROWS = 131_072
@@ -31,72 +32,92 @@ _DECLARED = {
 
 
 @dataclass(frozen=True)
-class Kernel:
-    """A fused stage that feeds others; pickled to the executors, called once a task.
-
-    What it raises ends in a line that the driver restores the error from.
+class StageContext:
+    """The attempt of a batch, as its stages know it; pickled to the executors.
 
     Parameters
     ----------
-    steps : tuple of Step
+    record : ControlRecord
+        What every state of the group has begun.
+    seal : Seal
+        Seals what the tasks tell the driver.
+    """
+
+    record: ControlRecord
+    seal: Seal = field(default_factory=Seal)
+
+    def task(self, partition: int = 0, partitions: int = 1) -> Task:
+        """One partition of a stage; by default the only one, as on the driver."""
+        return Task(self.record.token.txid, self.record, partition, partitions)
+
+
+@dataclass(frozen=True)
+class PythonStage:
+    """A stage whose rows go to another stage; pickled to the executors, called once a task.
+
+    The driver restores the error that it raises from the last line of Spark's message.
+
+    Parameters
+    ----------
+    kernels : tuple of Kernel
         In order.
     schema : pyarrow.Schema
         The columns that leave the stage; the others are dropped.
-    makers : mapping of str to Place
-        Which step made a column, for values of a wrong type.
-    attempt : Attempt
-        What the stage runs for.
+    makers : tuple of (str, StepName)
+        The columns that steps of the stage made, and these steps, for values of a wrong type.
+    context : StageContext
+        The attempt.
     partitions : int
         How many partitions the stage has.
     """
 
-    steps: tuple[Step, ...]
+    kernels: tuple[Kernel, ...]
     schema: pa.Schema
-    makers: tuple[tuple[str, Place], ...]
-    attempt: Attempt
+    makers: tuple[tuple[str, StepName], ...]
+    context: StageContext
     partitions: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
+        spark = TaskContext.get()
         # Where streams are merged, Spark counts the partitions of each on from those before it.
-        index = context.partitionId() % self.partitions if context else 0
-        task = self.attempt.task(index, self.partitions)
+        index = spark.partitionId() % self.partitions if spark else 0
+        task = self.context.task(index, self.partitions)
         try:
-            for block in chained(self.steps, blocks(batches), task):
+            for block in run_kernels(self.kernels, blocks(batches), task):
                 yield from record_batches(block, self.schema, dict(self.makers), task)
         except Exception as error:
-            raise raised_in_stage(error, self.attempt.seal) from None
+            raise raised_in_stage(error, self.context.seal) from None
 
 
-def chained(steps: Iterable[Step], given: Iterator[Block], task: Task) -> Iterator[Block]:
-    """The blocks of a partition after all steps, each with its operation prepared."""
-    for step in steps:
-        given = _run(step, given, task)
+def run_kernels(kernels: Iterable[Kernel], given: Iterator[Block], task: Task) -> Iterator[Block]:
+    """Run kernels one after the other over the blocks of a partition."""
+    for kernel in kernels:
+        given = _run(kernel, given, task)
     return given
 
 
-def _run(step: Step, given: Iterator[Block], task: Task) -> Iterator[Block]:
-    with prepared(step.place, step.operation, task):
-        yield from step.run(given, task)
+def _run(kernel: Kernel, given: Iterator[Block], task: Task) -> Iterator[Block]:
+    with prepared(kernel.step, kernel.operation, task):
+        yield from kernel.run(given, task)
 
 
 @contextmanager
-def prepared(place: Place, operation: Operation | None, task: Task) -> Iterator[None]:
+def prepared(step: StepName, operation: Operation | None, task: Task) -> Iterator[None]:
     """Prepare an operation, and clean it up after the context."""
     if operation is None:
         yield
         return
-    with task.at(place):
+    with task.at(step):
         operation.prepare({}, TridentOperationContext(task.partition, task.partitions))
     try:
         yield
     finally:
-        with task.at(place):
+        with task.at(step):
             operation.cleanup()
 
 
 def record_batches(
-    block: Block, schema: pa.Schema, makers: dict[str, Place], task: Task
+    block: Block, schema: pa.Schema, makers: dict[str, StepName], task: Task
 ) -> Iterator[pa.RecordBatch]:
     """A block as record batches of bounded size."""
     if not block.length:
@@ -107,7 +128,7 @@ def record_batches(
         yield whole.slice(start, OUTPUT_ROWS)
 
 
-def _array(block: Block, field: pa.Field, makers: dict[str, Place], task: Task) -> pa.Array:
+def _array(block: Block, field: pa.Field, makers: dict[str, StepName], task: Task) -> pa.Array:
     if field.name == ROW:
         return pa.nulls(block.length, field.type)
     if field.name in makers:
@@ -115,7 +136,7 @@ def _array(block: Block, field: pa.Field, makers: dict[str, Place], task: Task) 
     return arrow_column(block, field.name, field.type)
 
 
-def array_of(values: Sequence[Any], field: pa.Field, place: Place, task: Task) -> pa.Array:
+def array_of(values: Sequence[Any], field: pa.Field, step: StepName, task: Task) -> pa.Array:
     """A column that a step made, as Arrow of its declared type.
 
     Raises
@@ -128,8 +149,8 @@ def array_of(values: Sequence[Any], field: pa.Field, place: Place, task: Task) -
     except _UNFIT:
         wrong = next(value for value in values if not _fits(value, field.type))
         kind = _DECLARED.get(str(field.type), str(field.type))
-        with task.at(place, [field.name], Block({field.name: [wrong]}, 1), iter(())):
-            raise misfit(place.step, field.name, kind, wrong) from None
+        with task.at(step, [field.name], Block({field.name: [wrong]}, 1), iter(())):
+            raise misfit(step.text, field.name, kind, wrong) from None
 
 
 def _fits(value: object, kind: pa.DataType) -> bool:

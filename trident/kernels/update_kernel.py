@@ -1,4 +1,4 @@
-"""State updates: the updater, or for combiners the state's own bulk form."""
+"""The kernel of a state update: runs the updater, or for combiners the state's bulk methods."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from trident.kernels.block import NOTHING, Block, block_of
-from trident.kernels.conforming import ConformStep
+from trident.kernels.kernel import made_tuples
 from trident.kernels.keys import encoded_keys
-from trident.kernels.step import made_tuples
-from trident.kernels.task import Place, Task
+from trident.kernels.task import StepName, Task
+from trident.kernels.type_check import TypeCheckKernel
 from trident.operations.emitted import ListCollector
 from trident.operations.interfaces import StateUpdater, operation_name
 from trident.operations.state_updaters import MapCombinerAggStateUpdater
@@ -19,12 +19,14 @@ from trident.tuples.fields import Fields
 
 
 @dataclass(frozen=True)
-class Update:
-    """What an update does with the tuples of one partition.
+class UpdateKernel:
+    """Updates a state with the tuples of one partition.
+
+    It is no `Kernel`, as it is handed the state, which has begun the batch.
 
     Parameters
     ----------
-    place : Place
+    step : StepName
         The step, for errors.
     operation : StateUpdater
         Writes the tuples.
@@ -32,24 +34,24 @@ class Update:
         What it reads.
     outputs : tuple of str
         The new values.
-    check : ConformStep or None
+    check : TypeCheckKernel or None
         Checks their types.
     kept : tuple of str, or None
         Which of them anything takes; None where nothing does: then none are made where the state
         can do without.
     """
 
-    place: Place
+    step: StepName
     operation: StateUpdater[Any]
     inputs: Fields
     outputs: tuple[str, ...]
-    check: ConformStep | None
+    check: TypeCheckKernel | None
     kept: tuple[str, ...] | None
 
     def apply(self, state: State, block: Block, task: Task) -> Block:
         """Hand tuples, one at least, to a begun state; return what is kept of the new values."""
         updater = self.operation
-        with task.at(self.place):
+        with task.at(self.step):
             if type(updater) is MapCombinerAggStateUpdater and isinstance(state, MapState):
                 made = self._combined(updater, state, block)
             else:

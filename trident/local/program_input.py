@@ -1,4 +1,4 @@
-"""What a run of a compiled program is given."""
+"""What a program is run with."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _no_state(node: Node) -> NoReturn:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ProgramInput:
     """One run of a program: an attempt of a batch, or a query.
 
     Parameters

@@ -9,11 +9,10 @@ from typing import Any
 
 from trident.errors import OperationTypeError
 from trident.operations.interfaces import Operation, TridentOperationContext
-from trident.plan.describe import describe
 from trident.plan.nodes import Node
 
 
-class Operations:
+class OperationCopies:
     """Hands operations out while a program is compiled; prepares them, and cleans them up.
 
     Where a step has one partition, that is the object which the topology was given, so that one
@@ -75,4 +74,4 @@ def _copy(operation: Operation, node: Node, count: int) -> Operation:
             f"partitions ({error}):"
         )
         advice = "Make what can't be copied, such as connections and locks, in prepare()."
-        raise OperationTypeError(what, describe(node), (), advice) from error
+        raise OperationTypeError(what, node.call_text, (), advice) from error

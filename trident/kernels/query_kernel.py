@@ -1,4 +1,4 @@
-"""Queries of a state, wherever its values are read."""
+"""The kernel of ``stateQuery``."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from typing import Any
 
 from trident.kernels import column_forms
 from trident.kernels.block import Block, columns_of
-from trident.kernels.step import made_tuples
-from trident.kernels.task import Place, Task
+from trident.kernels.kernel import made_tuples
+from trident.kernels.task import StepName, Task
 from trident.operations.emitted import ListCollector, retrieved
 from trident.operations.interfaces import QueryFunction, operation_name
 from trident.tuples.fields import Fields
 
 
 @dataclass(frozen=True)
-class Lookup:
-    """What a query does with some tuples.
+class QueryKernel:
+    """Queries a state for tuples.
+
+    It is no `Kernel`, as it is handed the state with each block.
 
     Parameters
     ----------
-    place : Place
+    step : StepName
         The step, for errors.
     operation : QueryFunction
         The query.
@@ -32,7 +34,7 @@ class Lookup:
         What it appends.
     """
 
-    place: Place
+    step: StepName
     operation: QueryFunction[Any, Any]
     inputs: Fields
     carried: tuple[str, ...]
@@ -44,14 +46,14 @@ class Lookup:
             return block
         function = self.operation
         given = made_tuples(function, self.inputs, block)
-        with task.at(self.place):
+        with task.at(self.step):
             results = retrieved(function, view, given)
         if column_forms.emits_results(function) and len(self.outputs) == 1:
             return block.only(self.carried).added({self.outputs[0]: list(results)})
         collector = ListCollector(operation_name(function), len(self.outputs))
         counts, done = [], 0
         pending = iter(given)
-        with task.at(self.place, self.inputs.names, block, pending):
+        with task.at(self.step, self.inputs.names, block, pending):
             for row, result in zip(pending, results, strict=True):
                 function.execute(row, result, collector)
                 counts.append(len(collector.rows) - done)

@@ -10,18 +10,18 @@ from pyspark.sql import SparkSession
 
 from trident.batch.outcome import Outcome
 from trident.kernels.block import block_of
-from trident.kernels.conforming import conform_step
+from trident.kernels.task import step_name
+from trident.kernels.type_check import type_check
+from trident.open_states import close_states, counted
 from trident.operations.emitted import Row
 from trident.plan.nodes import Node, SourceNode, StateNode
-from trident.plan_states import close_states, counted
-from trident.spark.attempt import Attempt
 from trident.spark.batch import SparkBatch
-from trident.spark.failures import of_spark
-from trident.spark.flow import Input
+from trident.spark.error_transfer import of_spark
+from trident.spark.flow import InputFrame
 from trident.spark.group import GroupPlan
-from trident.spark.kernels import array_of
 from trident.spark.quiet import TASKS, Quiet
 from trident.spark.schemas import ROW, Schemas, frame_of
+from trident.spark.stage import StageContext, array_of
 from trident.states.control import ControlRecord
 from trident.states.state import State
 
@@ -57,7 +57,7 @@ class SparkGroupEngine:
     def run(self, record: ControlRecord, emitted: Mapping[str, list[Row]]) -> Outcome:
         """Process one attempt whose tuples are on the driver; see `GroupEngine.run`."""
         tuples = sum(map(len, emitted.values()))
-        inputs: dict[Node, Input] = {
+        inputs: dict[Node, InputFrame] = {
             source: self._input(source, emitted.get(source.stream_id, []), record)
             for source in self._group.group.sources
         }
@@ -65,7 +65,7 @@ class SparkGroupEngine:
         return outcome + Outcome(tuples)
 
     def run_frames(
-        self, record: ControlRecord, inputs: Mapping[Node, Input], *, small: bool
+        self, record: ControlRecord, inputs: Mapping[Node, InputFrame], *, small: bool
     ) -> Outcome:
         """Process one attempt whose tuples are DataFrames.
 
@@ -73,7 +73,7 @@ class SparkGroupEngine:
         ----------
         record : ControlRecord
             What every state of the group has begun.
-        inputs : mapping of node to Input
+        inputs : mapping of node to InputFrame
             The tuples at the sources, or at later steps that Spark's clock ends with.
         small : bool
             Whether one partition will do.
@@ -86,13 +86,13 @@ class SparkGroupEngine:
             The attempt failed.
         """
         before, started = counted(self._states.values()), perf_counter()
-        attempt = Attempt(record)
-        batch = SparkBatch(self._group, attempt, inputs, self._schemas, self._states, small=small)
+        context = StageContext(record)
+        batch = SparkBatch(self._group, context, inputs, self._schemas, self._states, small=small)
         self._quiet.on()
         try:
             in_tasks = batch.run()
         except Exception as error:
-            shown = of_spark(error, attempt.seal)
+            shown = of_spark(error, context.seal)
             if shown is error:
                 raise
             raise shown from None
@@ -109,13 +109,13 @@ class SparkGroupEngine:
         self._quiet.off()
         close_states(self._states.values())
 
-    def _input(self, source: SourceNode, rows: list[Row], record: ControlRecord) -> Input:
+    def _input(self, source: SourceNode, rows: list[Row], record: ControlRecord) -> InputFrame:
         """What a spout emitted, as a DataFrame of the columns that are needed."""
         names = self._group.needed[source]
         types = {name: source.fields.types[name] or "string" for name in names}
         schema = self._schemas.of(types)
-        place, task = self._group.place(source), Attempt(record).task()
-        check, block = conform_step(source, place), block_of(source.fields.names, rows)
+        step, task = step_name(source), StageContext(record).task()
+        check, block = type_check(source), block_of(source.fields.names, rows)
         if check is not None:
             block = check.apply(block, task)
         arrays = []
@@ -123,8 +123,8 @@ class SparkGroupEngine:
             if field.name == ROW:
                 arrays.append(pa.nulls(len(rows), field.type))
                 continue
-            arrays.append(array_of(block.values(field.name), field, place, task))
+            arrays.append(array_of(block.values(field.name), field, step, task))
         table = pa.Table.from_arrays(arrays, schema=schema.arrow)
         slices = self._session.conf.get("spark.sql.leafNodeDefaultParallelism", None)
         most = int(slices or self._session.sparkContext.defaultParallelism)
-        return Input(frame_of(self._session, table, schema.struct), min(len(rows), most))
+        return InputFrame(frame_of(self._session, table, schema.struct), min(len(rows), most))

@@ -1,4 +1,4 @@
-"""What all steps within a partition share."""
+"""A kernel does the work of a step in one partition: the base classes."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from trident.kernels.block import Block
-from trident.kernels.task import Place, Task
+from trident.kernels.task import StepName, Task
 from trident.operations.interfaces import Operation
 from trident.tuples import tuple_type
 from trident.tuples.fields import Fields
 
 
 @dataclass(frozen=True)
-class Step(ABC):
-    """One step over the blocks of a partition. Pickles, to where it runs.
+class Kernel(ABC):
+    """Does the work of one step over the blocks of a partition.
 
-    Whoever runs it has prepared its operation.
+    It pickles, as Spark sends it to executors. Its operation was prepared before it runs.
 
     Parameters
     ----------
-    place : Place
+    step : StepName
         The step, for errors.
     operation : Operation or None
         What the user gave it to run.
     """
 
-    place: Place
+    step: StepName
     operation: Any
 
     @abstractmethod
@@ -37,8 +37,8 @@ class Step(ABC):
 
 
 @dataclass(frozen=True)
-class BlockStep(Step):
-    """A step that works on each block by itself."""
+class BlockKernel(Kernel):
+    """A kernel that works on each block by itself."""
 
     def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
         for block in blocks:
@@ -51,8 +51,8 @@ class BlockStep(Step):
 
 
 @dataclass(frozen=True)
-class TupleStep(BlockStep):
-    """A step that looks at each tuple by itself.
+class TupleKernel(BlockKernel):
+    """A kernel that works on each tuple by itself.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ import pytest
 from tests.api.topologies import Everything, Longest, Same, Write, sentences
 from trident.operations.builtin import Count, MapGet
 from trident.operations.callables import native
-from trident.plan.rewrites.prune import needed_fields
+from trident.plan.needed_fields import needed_fields
 from trident.states.memory import MemoryMapState
 from trident.topology import TridentTopology
 

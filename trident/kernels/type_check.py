@@ -8,14 +8,14 @@ from types import NoneType
 
 from trident.errors import EmittedValueError
 from trident.kernels.block import Block
-from trident.kernels.step import BlockStep, Step
-from trident.kernels.task import Place, Task
+from trident.kernels.kernel import BlockKernel, Kernel
+from trident.kernels.task import Task, step_name
 from trident.plan.nodes import Node
 from trident.tuples.value_types import conformed, fits, python_type
 
 
 @dataclass(frozen=True)
-class ConformStep(BlockStep):
+class TypeCheckKernel(BlockKernel):
     """Checks the fields that the step before it made; converts what is the same in another form.
 
     Parameters
@@ -37,10 +37,10 @@ class ConformStep(BlockStep):
             if plain.issuperset(map(type, values)):
                 continue
             try:
-                right = conformed(self.place.step, name, kind, values)
+                right = conformed(self.step.text, name, kind, values)
             except EmittedValueError:
                 pending = iter(values)
-                with task.at(self.place, self.names, block, pending):
+                with task.at(self.step, self.names, block, pending):
                     for value in pending:
                         if not fits(kind, value):
                             raise
@@ -50,7 +50,7 @@ class ConformStep(BlockStep):
         return block.added(found) if found else block
 
 
-def conform_step(node: Node, place: Place) -> ConformStep | None:
+def type_check(node: Node) -> TypeCheckKernel | None:
     """The check of the fields that a step makes; None where none has a type that is checked."""
     made = node.facts.makes
     kinds = tuple(
@@ -58,7 +58,7 @@ def conform_step(node: Node, place: Place) -> ConformStep | None:
         for name, kind in made.types.items()
         if kind and (wanted := python_type(kind))
     )
-    return ConformStep(place, None, made.names, kinds) if kinds else None
+    return TypeCheckKernel(step_name(node), None, made.names, kinds) if kinds else None
 
 
 def _plain(wanted: type) -> frozenset[type]:
@@ -66,7 +66,7 @@ def _plain(wanted: type) -> frozenset[type]:
     return frozenset() if wanted in (int, Decimal) else frozenset({wanted, NoneType})
 
 
-def checked(step: Step, node: Node) -> tuple[Step, ...]:
-    """A step, and the check of what it makes."""
-    check = conform_step(node, step.place)
-    return (step,) if check is None else (step, check)
+def with_type_check(kernel: Kernel, node: Node) -> tuple[Kernel, ...]:
+    """The kernel of a step, and the check of what it makes where there is one."""
+    check = type_check(node)
+    return (kernel,) if check is None else (kernel, check)

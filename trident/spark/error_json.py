@@ -18,8 +18,8 @@ _CLASSES: dict[str, type[TridentError]] = {
 _NAMES = {found: name for name, found in _CLASSES.items()}
 
 
-def form_of(error: BaseException) -> dict[str, Any]:
-    """An error as values of JSON that `error_of` takes; never fails.
+def error_to_json(error: BaseException) -> dict[str, Any]:
+    """An error as values of JSON that `error_from_json` takes; never fails.
 
     A class that isn't listed, as every one of a user's, is shown by name and text, as the nearest
     listed class it derives from: what fails an attempt still does.
@@ -34,8 +34,8 @@ def form_of(error: BaseException) -> dict[str, Any]:
     return {"error": TridentError.__name__, "args": [text_of(error)]}
 
 
-def error_of(form: object) -> TridentError:
-    """The error that `form_of` gave the form of; any other form is shown as text.
+def error_from_json(form: object) -> TridentError:
+    """The error that `error_to_json` gave the form of; any other form is shown as text.
 
     Nothing of it is run, looked up or imported: a name is one of the list, and a class is called
     only with as many values as it takes, each of its type.

@@ -1,4 +1,4 @@
-"""Queries of a state inside a batch: in a stage where the state can be reached from there."""
+"""Queries within a batch: in the tasks of a stage where these can reach the state."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from dataclasses import dataclass
 from typing import Any
 
 from trident.kernels.block import Block
-from trident.kernels.conforming import ConformStep
-from trident.kernels.lookup import Lookup
-from trident.kernels.step import Step
+from trident.kernels.kernel import Kernel
+from trident.kernels.query_kernel import QueryKernel
 from trident.kernels.task import Task
-from trident.plan_states import as_before
-from trident.spark.kernels import prepared
+from trident.kernels.type_check import TypeCheckKernel
+from trident.open_states import as_before
+from trident.spark.stage import prepared
 from trident.states.state import State, StateFactory
 
 
 @dataclass(frozen=True)
-class QueryStep(Step):
+class TaskQueryKernel(Kernel):
     """Looks the tuples of each block up in a state that tasks can reach.
 
     Parameters
     ----------
-    lookup : Lookup
-        What is asked.
+    query : QueryKernel
+        The query.
     factory : StateFactory
         Makes the state, in the task.
     updated : bool
         Whether the same batch updates the state, so that it is read as it was before.
     """
 
-    lookup: Lookup
+    query: QueryKernel
     factory: StateFactory
     updated: bool
 
     def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
-        with task.at(self.place):
+        with task.at(self.step):
             state = self.factory.makeState({}, None, task.partition, task.partitions)
         try:
             for block in blocks:
-                yield self.lookup.apply(view_of(state, task, updated=self.updated), block, task)
+                yield self.query.apply(view_of(state, task, updated=self.updated), block, task)
         finally:
             state.close()
 
@@ -53,9 +53,9 @@ def view_of(state: State, task: Task, *, updated: bool) -> Any:
 
 
 def answered(
-    lookup: Lookup, view: Any, block: Block, check: ConformStep | None, task: Task
+    kernel: QueryKernel, view: Any, block: Block, check: TypeCheckKernel | None, task: Task
 ) -> Block:
     """Each tuple of a block with each of its answers; for states on the driver."""
-    with prepared(lookup.place, lookup.operation, task):
-        made = lookup.apply(view, block, task)
+    with prepared(kernel.step, kernel.operation, task):
+        made = kernel.apply(view, block, task)
     return made if check is None else check.apply(made, task)

@@ -1,4 +1,4 @@
-"""Steps that take in a whole partition: aggregates."""
+"""Kernels that aggregate: they take in all tuples of a partition."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from trident.kernels import column_forms
 from trident.kernels.block import Block, block_of
 from trident.kernels.column_forms import Totals
+from trident.kernels.kernel import Kernel, made_tuples
 from trident.kernels.keys import group_keys, key_columns, key_fields
-from trident.kernels.step import Step, made_tuples
 from trident.kernels.task import Task
 from trident.operations.emitted import Row, checked_row
 from trident.operations.interfaces import (
@@ -27,7 +27,7 @@ _MOST_KEPT = 131_072
 
 
 @dataclass(frozen=True)
-class FoldStep(Step):
+class AggregateKernel(Kernel):
     """Aggregates each group, or without a group the whole partition.
 
     Parameters
@@ -47,7 +47,7 @@ class FoldStep(Step):
     def _keys(self, block: Block, task: Task) -> Sequence[Hashable]:
         if not self.group:
             return [()] * block.length
-        with task.at(self.place):
+        with task.at(self.step):
             return group_keys(block, self.group)
 
     def _finished(self, totals: Totals) -> Iterator[Block]:
@@ -58,7 +58,7 @@ class FoldStep(Step):
 
 
 @dataclass(frozen=True)
-class CombineStep(FoldStep):
+class CombinerKernel(AggregateKernel):
     """Combines the tuples of each group.
 
     Parameters
@@ -79,7 +79,7 @@ class CombineStep(FoldStep):
             if block.length:
                 self._take_in(totals, block, task)
         if self.zero and not self.group and not totals:
-            with task.at(self.place):
+            with task.at(self.step):
                 totals[()] = self.operation.zero()
         yield from self._finished(totals)
 
@@ -90,7 +90,7 @@ class CombineStep(FoldStep):
             return
         combine = self.operation.combine
         pending = iter(self._given(block))
-        with task.at(self.place, names, block, pending):
+        with task.at(self.step, names, block, pending):
             values = pending if self.partial else map(self.operation.init, pending)
             for key, value in zip(keys, values, strict=True):
                 totals[key] = combine(totals[key], value) if key in totals else value
@@ -102,7 +102,7 @@ class CombineStep(FoldStep):
 
 
 @dataclass(frozen=True)
-class ReduceStep(FoldStep):
+class ReducerKernel(AggregateKernel):
     """Reduces the tuples of each group."""
 
     operation: ReducerAggregator[Any]
@@ -111,19 +111,19 @@ class ReduceStep(FoldStep):
         init, reduce = self.operation.init, self.operation.reduce
         totals: Totals = {}
         if not self.group:
-            with task.at(self.place):
+            with task.at(self.step):
                 totals[()] = init()
         for block in blocks:
             keys = self._keys(block, task)
             pending = iter(made_tuples(self.operation, self.inputs, block))
-            with task.at(self.place, self.inputs.names, block, pending):
+            with task.at(self.step, self.inputs.names, block, pending):
                 for key, row in zip(keys, pending, strict=True):
                     totals[key] = reduce(totals[key] if key in totals else init(), row)
         yield from self._finished(totals)
 
 
 @dataclass(frozen=True)
-class AggregateStep(FoldStep):
+class AggregatorKernel(AggregateKernel):
     """Runs an aggregator over each group."""
 
     operation: Aggregator[Any]
@@ -134,12 +134,12 @@ class AggregateStep(FoldStep):
         names = (*self.group, *self.outputs)
         values: Totals = {}
         if not self.group:
-            with task.at(self.place):
+            with task.at(self.step):
                 values[()] = aggregator.init(task.batch, collector)
         for block in blocks:
             keys = self._keys(block, task)
             pending = iter(made_tuples(aggregator, self.inputs, block))
-            with task.at(self.place, self.inputs.names, block, pending):
+            with task.at(self.step, self.inputs.names, block, pending):
                 for key, row in zip(keys, pending, strict=True):
                     collector.head = key_fields(key)
                     if key not in values:
@@ -150,7 +150,7 @@ class AggregateStep(FoldStep):
             yield block_of(names, collector.taken())
         for key, value in values.items():
             collector.head = key_fields(key)
-            with task.at(self.place):
+            with task.at(self.step):
                 aggregator.complete(value, collector)
             if len(collector.rows) >= _MOST_KEPT:
                 yield block_of(names, collector.taken())
