@@ -5,16 +5,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
 
 from trident.batch.adoption import Adopt, adopt_state, adopted_already
 from trident.batch.states import GroupStates
 from trident.log.entry import LogEntry
 from trident.log.errors import AdoptionError, LogMismatchError
 from trident.log.log import Log
+from trident.plan.nodes import Clock
 from trident.states.values import Token
-
-Clock = Literal["spout", "dataframe"]
 
 
 def opening_entry(

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 AnyAggregator = CombinerAggregator[Any] | ReducerAggregator[Any] | Aggregator[Any]
 Kind = Literal["opaque", "transactional", "non-transactional"]
 Clock = Literal["dataframe", "spout"]
+"""What makes the batches of a stream: Structured Streaming, or our loop over spouts."""
 OutputMode = Literal["append", "update", "complete"]
 How = Literal["partitionBy", "shuffle", "global", "batchGlobal", "broadcast"]
 
@@ -190,7 +191,7 @@ class SourceNode(Node):
     kind : str
         How it replays a batch.
     clock : str
-        Whether Structured Streaming or our own loop makes its batches.
+        What makes its batches; see `Clock`.
     output_mode : str
         Which rows of an aggregating DataFrame are a batch; for all other sources ``"append"``.
     """
