@@ -76,8 +76,12 @@ def as_before(state: State, record: ControlRecord) -> Any:
     return state
 
 
-def counted(states: Iterable[State]) -> tuple[int, int, int]:
-    """Keys read, keys written and cache hits, since the states were made."""
+Counts = tuple[int, int, int]
+"""Keys read, keys written and cache hits."""
+
+
+def counted(states: Iterable[State], since: Counts = (0, 0, 0)) -> Counts:
+    """What was read and written since these counts were taken; by default since the beginning."""
     read = written = hits = 0
     for state in states:
         for layer in layers(state.backing)[0] if isinstance(state, StoredMap) else ():
@@ -86,4 +90,4 @@ def counted(states: Iterable[State]) -> tuple[int, int, int]:
                 written += layer.counts.keys_written
             if isinstance(layer, CachedMap):
                 hits += layer.hits
-    return read, written, hits
+    return read - since[0], written - since[1], hits - since[2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from inspect import isabstract
 from typing import Any
 
 import pytest
@@ -68,7 +69,9 @@ def test_every_kind_of_step_is_explained_and_drawn() -> None:
 
 @pytest.mark.parametrize("kind", sorted(node_classes(), key=lambda kind: kind.__name__))
 def test_every_kind_of_step_says_itself_what_it_reads_makes_and_runs(kind: type[Node]) -> None:
-    assert "facts" in vars(kind), f"trident/plan/nodes.py: {kind.__name__} says what another does"
+    speaker = next(each for each in kind.__mro__ if "facts" in vars(each))
+    alone = speaker is kind or isabstract(speaker)  # not what another kind of step says
+    assert alone, f"trident/plan/nodes.py: {kind.__name__} says what another does"
 
 
 @pytest.mark.parametrize("declare", DECLARED)

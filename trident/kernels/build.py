@@ -25,12 +25,11 @@ from trident.kernels.type_check import type_check
 from trident.kernels.update_kernel import UpdateKernel
 from trident.operations.interfaces import CombinerAggregator, ReducerAggregator
 from trident.plan.nodes import (
-    AggregateNode,
+    AggregatingNode,
     EachNode,
     FilterNode,
     FlatMapNode,
     MapNode,
-    PartitionAggregateNode,
     PeekNode,
     StateQueryNode,
     StateUpdateNode,
@@ -39,7 +38,6 @@ from trident.tuples.fields import Fields
 
 TupleNode = EachNode | FilterNode | MapNode | FlatMapNode | PeekNode
 """The steps that work on each tuple by itself."""
-AggregatingNode = PartitionAggregateNode | AggregateNode
 
 
 def tuple_kernel(node: TupleNode, operation: Any, needed: Iterable[str]) -> TupleKernel:
@@ -81,8 +79,8 @@ def aggregate_kernel(
     return (ReducerKernel if isinstance(operation, ReducerAggregator) else AggregatorKernel)(*given)
 
 
-def final_kernel(node: AggregatingNode, operation: CombinerAggregator[Any]) -> CombinerKernel:
-    """The kernel that combines the aggregates of several partitions."""
+def final_kernel(node: AggregatingNode, operation: Any) -> CombinerKernel:
+    """The kernel that combines the aggregates of several partitions, where these combine first."""
     group, outputs = node.group or Fields(), node.outputs.names
     step = step_name(node)
     return CombinerKernel(step, operation, group.names, Fields(*outputs), outputs, partial=True)

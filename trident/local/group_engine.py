@@ -74,8 +74,7 @@ class LocalGroupEngine:
         for state in begun.values():
             state.commit(record)
         seconds = {"compute": computed - started, "write": perf_counter() - computed}
-        after = counted(self._states.values())
-        read, written, hits = (now - then for now, then in zip(after, before, strict=True))
+        read, written, hits = counted(self._states.values(), since=before)
         return Outcome(sum(map(len, emitted.values())), read, written, hits, seconds)
 
     def close(self) -> None:

@@ -75,6 +75,10 @@ class Facts:
     acts_on_nothing: bool
 
 
+PASSES_ON = Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+"""The facts of a step that runs nothing and makes no values."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Node(ABC):
     """One step.
@@ -103,12 +107,12 @@ class Node(ABC):
     def parents(self) -> tuple[Node, ...]:
         """The steps whose output it takes."""
 
-    @property  # that a cached_property is abstract would go unnoticed
+    @property  # ABC doesn't see an abstract cached_property
     @abstractmethod
     def fields(self) -> Fields:
         """The output fields."""
 
-    @property  # that a cached_property is abstract would go unnoticed
+    @property  # ABC doesn't see an abstract cached_property
     @abstractmethod
     def facts(self) -> Facts:
         """What the step reads, makes and runs; see `Facts`."""
@@ -135,7 +139,7 @@ class Node(ABC):
         for name in names:
             if name not in parent.fields:
                 what = f"{self.origin.call}: a {type(self).__name__} takes an unknown field"
-                advice = "What a node makes itself belongs into what its facts say it makes."
+                advice = "Where the node makes it itself, name it in the `makes` of its facts."
                 raise FieldError(what, name, parent.fields.names, advice)
 
     def __repr__(self) -> str:
@@ -297,18 +301,21 @@ class FilterNode(StepNode):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class MapNode(StepNode):
-    """Replaces each tuple by one; the function sees all fields.
+class ReplacingNode(StepNode):
+    """Replaces each tuple by others; the function sees all fields.
 
     Without ``outputs`` names and types stay, and so does their number.
     """
 
-    function: MapFunction
+    function: MapFunction | FlatMapFunction
     outputs: Fields | None = None
 
     @cached_property
     def fields(self) -> Fields:
-        return _replaced(self.parent.fields, self.outputs, self.function)
+        before, inferred = self.parent.fields, self.function.infer_types(self.parent.fields)
+        if self.outputs is not None:
+            return self.outputs.with_types(inferred)
+        return Fields(*before.names).with_types(inferred).with_types(before.types.values())
 
     @cached_property
     def facts(self) -> Facts:
@@ -318,6 +325,13 @@ class MapNode(StepNode):
             operation=self.function,
             acts_on_nothing=False,
         )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class MapNode(ReplacingNode):
+    """Replaces each tuple by one."""
+
+    function: MapFunction
 
     @property
     def call_text(self) -> str:
@@ -325,27 +339,10 @@ class MapNode(StepNode):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class FlatMapNode(StepNode):
-    """Replaces each tuple by any number; the function sees all fields.
-
-    Without ``outputs`` names and types stay, and so does their number.
-    """
+class FlatMapNode(ReplacingNode):
+    """Replaces each tuple by any number."""
 
     function: FlatMapFunction
-    outputs: Fields | None = None
-
-    @cached_property
-    def fields(self) -> Fields:
-        return _replaced(self.parent.fields, self.outputs, self.function)
-
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(
-            reads=self.parent.fields,
-            makes=self.fields,
-            operation=self.function,
-            acts_on_nothing=False,
-        )
 
     @property
     def call_text(self) -> str:
@@ -382,9 +379,7 @@ class ProjectNode(StepNode):
     def fields(self) -> Fields:
         return self.parent.fields.select(self.keep)
 
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+    facts = PASSES_ON
 
     @property
     def call_text(self) -> str:
@@ -452,8 +447,8 @@ class PartitionNode(StepNode):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class PartitionAggregateNode(StepNode):
-    """Aggregates within each partition, and there within each group if there is one."""
+class AggregatingNode(StepNode):
+    """Aggregates tuples, those of each group by themselves if there are groups."""
 
     group: Fields | None
     inputs: Fields
@@ -461,11 +456,17 @@ class PartitionAggregateNode(StepNode):
     outputs: Fields
 
     def check(self) -> None:
-        _check_aggregate(self)
+        call, before = self.origin.call, self.parent.fields
+        check_selection(call, self.group or Fields(), before)
+        check_selection(call, self.inputs, before)
+        check_aggregate_shape(call, self.aggregator, self.inputs, self.outputs)
+        check_new_fields(call, self.outputs, self.group or Fields())
 
     @cached_property
     def fields(self) -> Fields:
-        return _aggregated(self)
+        before = self.parent.fields
+        types = self.aggregator.infer_types(before.select(self.inputs))
+        return before.select(self.group or Fields()) + self.outputs.with_types(types)
 
     @cached_property
     def facts(self) -> Facts:
@@ -476,39 +477,27 @@ class PartitionAggregateNode(StepNode):
             acts_on_nothing=not self.group,  # Trident aggregates a batch without tuples too
         )
 
-    @property
-    def call_text(self) -> str:
-        return _aggregate_call("partitionAggregate", self)
+    def _call_text(self, method: str) -> str:
+        call = _call(method, self.inputs, operation_name(self.aggregator), self.outputs)
+        return f"groupBy({self.group}).{call}" if self.group else call
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class AggregateNode(StepNode):
-    """Aggregates a whole batch, or each group of it; the exchange is part of the step."""
-
-    group: Fields | None
-    inputs: Fields
-    aggregator: AnyAggregator
-    outputs: Fields
-
-    def check(self) -> None:
-        _check_aggregate(self)
-
-    @cached_property
-    def fields(self) -> Fields:
-        return _aggregated(self)
-
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(
-            reads=_grouped_by(self.group, self.inputs),
-            makes=self.fields.select(self.outputs),
-            operation=self.aggregator,
-            acts_on_nothing=not self.group,  # Trident aggregates a batch without tuples too
-        )
+class PartitionAggregateNode(AggregatingNode):
+    """Aggregates within each partition."""
 
     @property
     def call_text(self) -> str:
-        return _aggregate_call("aggregate", self)
+        return self._call_text("partitionAggregate")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class AggregateNode(AggregatingNode):
+    """Aggregates a whole batch; the exchange is part of the step."""
+
+    @property
+    def call_text(self) -> str:
+        return self._call_text("aggregate")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -556,9 +545,7 @@ class NewValuesNode(StepNode):
 
     parent: StateUpdateNode
 
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+    facts = PASSES_ON
 
     @property
     def call_text(self) -> str:
@@ -579,9 +566,7 @@ class StaticStateNode(Node):
     def fields(self) -> Fields:
         return Fields()
 
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+    facts = PASSES_ON
 
     @property
     def call_text(self) -> str:
@@ -650,9 +635,7 @@ class MergeNode(Node):
         common = [types[0] if len(set(types)) == 1 else None for types in columns]
         return (self.outputs or Fields(*first.names)).with_types(common)
 
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+    facts = PASSES_ON
 
     @property
     def call_text(self) -> str:
@@ -675,9 +658,7 @@ class HintNode(StepNode):
     def check(self) -> None:
         check_parallelism(self.origin.call, self.parallelism)
 
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+    facts = PASSES_ON
 
     @property
     def call_text(self) -> str:
@@ -690,36 +671,11 @@ class NameNode(StepNode):
 
     label: str
 
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+    facts = PASSES_ON
 
     @property
     def call_text(self) -> str:
         return f'name("{self.label}")'
-
-
-def _replaced(
-    before: Fields, outputs: Fields | None, function: MapFunction | FlatMapFunction
-) -> Fields:
-    inferred = function.infer_types(before)
-    if outputs is not None:
-        return outputs.with_types(inferred)
-    return Fields(*before.names).with_types(inferred).with_types(before.types.values())
-
-
-def _check_aggregate(node: AggregateNode | PartitionAggregateNode) -> None:
-    call = node.origin.call
-    check_selection(call, node.group or Fields(), node.parent.fields)
-    check_selection(call, node.inputs, node.parent.fields)
-    check_aggregate_shape(call, node.aggregator, node.inputs, node.outputs)
-    check_new_fields(call, node.outputs, node.group or Fields())
-
-
-def _aggregated(node: AggregateNode | PartitionAggregateNode) -> Fields:
-    before = node.parent.fields
-    types = node.aggregator.infer_types(before.select(node.inputs))
-    return before.select(node.group or Fields()) + node.outputs.with_types(types)
 
 
 def _grouped_by(group: Fields | None, inputs: Fields) -> Fields:
@@ -735,8 +691,3 @@ def _call(method: str, *arguments: Fields | str | None) -> str:
         if argument
     ]
     return f"{method}({', '.join(shown)})"
-
-
-def _aggregate_call(method: str, node: AggregateNode | PartitionAggregateNode) -> str:
-    call = _call(method, node.inputs, operation_name(node.aggregator), node.outputs)
-    return f"groupBy({node.group}).{call}" if node.group else call

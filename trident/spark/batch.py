@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from trident.batch.outcome import Outcome
 from trident.kernels.block import Block, joined
-from trident.kernels.build import query_kernel, update_kernel
+from trident.kernels.build import final_kernel, query_kernel, update_kernel
 from trident.kernels.kernel import Kernel
 from trident.kernels.query_kernel import QueryKernel
 from trident.kernels.task import StepName
@@ -27,14 +27,15 @@ from trident.plan.nodes import (
     StateQueryNode,
     StateUpdateNode,
 )
+from trident.plan.stages import unlabelled
 from trident.spark.arrow_block import block_of_table
 from trident.spark.compile import Compiler
 from trident.spark.flow import Flow, InputFrame
 from trident.spark.group import GroupPlan, is_on_driver
 from trident.spark.natives import combines_in_python, is_native
-from trident.spark.query_kernel import TaskQueryKernel, answered, view_of
+from trident.spark.query_kernel import TaskQueryKernel, view_of
 from trident.spark.schemas import Schemas, frame_of, quoted, selected
-from trident.spark.stage import StageContext, array_of, run_kernels
+from trident.spark.stage import StageContext, array_of, prepared, run_kernels
 from trident.spark.update_stage import STATUS, UpdateStage, judged, updated
 from trident.states.factory import MapStateFactory
 from trident.states.state import State
@@ -172,7 +173,7 @@ class SparkBatch:
 
         So it is behind Catalyst's aggregate, for a map: its partitions have no names.
         """
-        aggregate = self._group.before_hints(node)
+        aggregate = unlabelled(node.parent)
         return (
             isinstance(node.state.factory, MapStateFactory)
             and isinstance(aggregate, AggregateNode)
@@ -187,12 +188,12 @@ class SparkBatch:
             names = (*(aggregate.group or ()), *aggregate.outputs)
             partial = self._compiler.partial(aggregate)
             flow = partial.settled(names, self._context, self._schemas)
-            return flow, with_type_check(self._compiler.final_kernel(aggregate), aggregate)
+            return flow, with_type_check(final_kernel(aggregate, aggregate.aggregator), aggregate)
         return self._compiler.settled(node.parent, node.inputs.names), ()
 
     def _key(self, node: StateUpdateNode) -> tuple[str, ...]:
         """The fields whose values say which partition of the state a tuple belongs to."""
-        before = self._group.before_hints(node)
+        before = unlabelled(node.parent)
         if isinstance(before, PartitionNode):
             return before.by.names if before.by else ()
         if isinstance(before, AggregateNode):
@@ -230,7 +231,10 @@ class SparkBatch:
         else:
             asked = Block({}, 1)
         view = view_of(state, self._task, updated=isinstance(node.state, StateUpdateNode))
-        made = answered(kernel, view, asked, type_check(node), self._task)
+        with prepared(kernel.step, kernel.operation, self._task):
+            made = kernel.apply(view, asked, self._task)
+        if (check := type_check(node)) is not None:
+            made = check.apply(made, self._task)
         needed = self._group.needed[node]
         keys = {name: f"__trident_key{index}" for index, name in enumerate(inputs)}
         outputs = [name for name in kernel.outputs if name in needed]

@@ -10,16 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trident.errors import PlanError
-from trident.kernels.aggregate_kernels import CombinerKernel
-from trident.kernels.build import (
-    AggregatingNode,
-    TupleNode,
-    aggregate_kernel,
-    final_kernel,
-    tuple_kernel,
-)
+from trident.kernels.build import TupleNode, aggregate_kernel, final_kernel, tuple_kernel
 from trident.kernels.kernel import Kernel
-from trident.operations.interfaces import CombinerAggregator
 from trident.plan.nodes import (
     AggregateNode,
     EachNode,
@@ -191,7 +183,7 @@ class Compiler:
     @_flow.register
     def _(self, node: NativeNode) -> Flow:
         flow = self.settled(node.parent)
-        kept = self._carried(node, node.parent)
+        kept = [name for name in self.group.needed[node] if name in node.parent.fields]
         types = {name: flow.types[name] for name in kept}
         types |= dict.fromkeys(node.outputs.names)
         return replace(flow, frame=native_step(flow.frame, node, kept), types=types)
@@ -236,7 +228,7 @@ class Compiler:
 
     @_flow.register
     def _(self, node: PartitionAggregateNode) -> Flow:
-        return _then_on(self.flow(node.parent), node, self._fold(node))
+        return _then_on(self.flow(node.parent), node, aggregate_kernel(node, node.aggregator))
 
     @_flow.register
     def _(self, node: AggregateNode) -> Flow:
@@ -246,22 +238,15 @@ class Compiler:
             partial = self.partial(node)
             names = self._aggregate_names(node)
             flow = self._brought(partial.settled(names, self.context, self.schemas), node)
-            return _then_on(flow, node, self.final_kernel(node))
+            return _then_on(flow, node, final_kernel(node, node.aggregator))
         names = self.group.needed[node.parent]
         flow = self._brought(self.settled(node.parent, names), node)
-        return _then_on(flow, node, self._fold(node))
+        return _then_on(flow, node, aggregate_kernel(node, node.aggregator))
 
     def partial(self, node: AggregateNode) -> Flow:
         """The aggregates of each partition that has tuples, for a combiner of the user's."""
-        return _then_on(self.flow(node.parent), node, self._fold(node, zero=False))
-
-    def final_kernel(self, node: AggregateNode) -> CombinerKernel:
-        """The kernel that combines the aggregates of several partitions."""
-        assert isinstance(node.aggregator, CombinerAggregator)
-        return final_kernel(node, node.aggregator)
-
-    def _fold(self, node: AggregatingNode, *, zero: bool = True) -> Kernel:
-        return aggregate_kernel(node, node.aggregator, zero=zero)
+        kernel = aggregate_kernel(node, node.aggregator, zero=False)
+        return _then_on(self.flow(node.parent), node, kernel)
 
     def gathered(self, flow: Flow) -> Flow:
         """The flow in one partition."""
@@ -303,9 +288,6 @@ class Compiler:
 
     def _aggregate_names(self, node: AggregateNode) -> tuple[str, ...]:
         return (*(node.group or ()), *node.outputs)
-
-    def _carried(self, node: Node, parent: Node) -> tuple[str, ...]:
-        return tuple(name for name in self.group.needed[node] if name in parent.fields)
 
 
 def _then_on(flow: Flow, node: Node, kernel: Kernel) -> Flow:

@@ -110,10 +110,6 @@ class GroupPlan:
             return None
         return self.needed[update]
 
-    def before_hints(self, update: StateUpdateNode) -> Node:
-        """The step before an update that isn't a hint or a label."""
-        return unlabelled(update.parent)
-
     def aggregate_before(self, update: StateUpdateNode) -> AggregateNode | None:
         """The aggregate that only this update takes, if there is one directly before it."""
         node: Node = update

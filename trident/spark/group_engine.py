@@ -100,8 +100,7 @@ class SparkGroupEngine:
             batch.release()
         # After a failure Spark still tells of the other tasks.
         self._quiet.off()
-        after = counted(self._states.values())
-        read, written, hits = (now - then for now, then in zip(after, before, strict=True))
+        read, written, hits = counted(self._states.values(), since=before)
         return in_tasks + Outcome(0, read, written, hits, {"spark": perf_counter() - started})
 
     def close(self) -> None:

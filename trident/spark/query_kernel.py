@@ -10,9 +10,7 @@ from trident.kernels.block import Block
 from trident.kernels.kernel import Kernel
 from trident.kernels.query_kernel import QueryKernel
 from trident.kernels.task import Task
-from trident.kernels.type_check import TypeCheckKernel
 from trident.open_states import as_before
-from trident.spark.stage import prepared
 from trident.states.state import State, StateFactory
 
 
@@ -50,12 +48,3 @@ def view_of(state: State, task: Task, *, updated: bool) -> Any:
         return state
     assert task.record is not None
     return as_before(state, task.record)
-
-
-def answered(
-    kernel: QueryKernel, view: Any, block: Block, check: TypeCheckKernel | None, task: Task
-) -> Block:
-    """Each tuple of a block with each of its answers; for states on the driver."""
-    with prepared(kernel.step, kernel.operation, task):
-        made = kernel.apply(view, block, task)
-    return made if check is None else check.apply(made, task)

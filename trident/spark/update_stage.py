@@ -87,10 +87,7 @@ class UpdateStage:
             state.beginCommit(self.context.record)
             made = updated(self.update, state, block, task)
             state.commit(self.context.record)
-            read, written, hits = (
-                now - then for now, then in zip(counted([state]), before, strict=True)
-            )
-            return made, Outcome(0, read, written, hits)
+            return made, Outcome(0, *counted([state], since=before))
         finally:
             state.close()
 
