@@ -1,4 +1,4 @@
-"""Every error a user of the library can meet; what went wrong with state is defined below it."""
+"""The errors that users meet; those of states are defined in `trident.states.errors`."""
 
 from __future__ import annotations
 
@@ -122,4 +122,4 @@ def described(value: object) -> str:
 
 
 class GuaranteeWarning(UserWarning):
-    """A state can't be exact with the source that feeds it, or ends before its checkpoint."""
+    """A state can't be exact with the source that feeds it, or is lost before its checkpoint."""

@@ -1,4 +1,4 @@
-"""Ctrl-C while a program waits for its topology: the batch under way is finished, then both end."""
+"""Ctrl-C while a program waits for its topology: the batch under way ends, then the program."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _STOPPED = "the topology has stopped after its batch"
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C only raise KeyboardInterrupt in here; a handler of the user's stays.
+    """Within it Ctrl-C raises KeyboardInterrupt and does no more; a handler of the user's stays.
 
-    PySpark's would first cancel all jobs, so also those of the batch that is to be finished.
+    PySpark's own handler would first cancel all jobs, also those of the batch under way.
     """
     found = signal.getsignal(signal.SIGINT)
     of_spark = (getattr(found, "__module__", None) or "").startswith("pyspark.")
@@ -34,8 +34,8 @@ def interruptible() -> Iterator[None]:
 def interrupted() -> KeyboardInterrupt:
     """The KeyboardInterrupt to raise once all has stopped; uncaught, it prints no traceback.
 
-    It ends by SIGINT, as every program that Ctrl-C ended, which a shell shows as the status 130.
-    Python does so for KeyboardInterrupt alone, not for a class below it.
+    Python ends a program by SIGINT, which a shell shows as status 130, for KeyboardInterrupt itself
+    only. So this is no subclass, and is told apart by its text.
     """
     if not isinstance(sys.excepthook, _Silently):
         sys.excepthook = _Silently(sys.excepthook)
@@ -43,7 +43,7 @@ def interrupted() -> KeyboardInterrupt:
 
 
 class _Silently:
-    """Shows every uncaught error as before, but for the one of `interrupted`."""
+    """Shows every uncaught error as before, except the one of `interrupted`."""
 
     def __init__(self, shown: Any) -> None:
         self._shown = shown

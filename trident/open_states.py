@@ -67,11 +67,11 @@ def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
 def as_before(state: State, record: ControlRecord) -> Any:
     """What a query within a batch reads of a state that the same batch updates.
 
-    Of a map of ours, the values as of the batch before, as far as its kind keeps them: an opaque
-    map does. A state that can't be read so is handed over as it is.
+    A map of this library shows the values of the batch before where its kind keeps them, as an
+    opaque map does. Any other state is read as it is.
     """
     if isinstance(state, CommittedReads):
-        # An attempt that was overtaken can't commit whatever it reads; its reads need no limit.
+        # Whatever an attempt reads after it was overtaken, it can't commit. So no read is refused.
         return state.committed(Cut.before(record).endless())
     return state
 

@@ -145,9 +145,10 @@ def operation_error(
 
 
 def without_frames(error: TridentError) -> TridentError:
-    """The same error, whose text says it all, without the way it took through the library.
+    """The same error without the frames of the library, as its text says all that a user needs.
 
-    What it follows from keeps its text too: a store's driver alone shows fifty lines of its own.
+    The errors that caused it lose their frames too: those of a store's driver alone fill fifty
+    lines. Their texts stay.
     """
     followed: BaseException | None = error
     while followed is not None and followed.__traceback__ is not None:

@@ -19,7 +19,7 @@ _LONGEST_PAUSE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class FailurePolicy:
-    """How a run deals with failed batches; `StartOptions` sees to it that it can be followed.
+    """How a run deals with failed batches; `StartOptions` has checked the values.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ DEFAULT_POLICY = FailurePolicy()
 
 
 class DroppedWork(BatchWork):
-    """A batch given up: taken from its sources and acknowledged, but not run.
+    """A batch that was given up: taken from its sources and acknowledged, but not run.
 
     Parameters
     ----------

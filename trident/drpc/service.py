@@ -125,7 +125,7 @@ class LocalDRPC:
 
 
 class _Query:
-    """One query, compiled, with as many sets of its states as threads ever asked at once."""
+    """A compiled query, with a set of its states for each thread that asks at the same time."""
 
     def __init__(
         self, query: DRPCQuery, groups: Mapping[StateNode, str], conf: Mapping[str, Any] | None
@@ -164,7 +164,7 @@ class _Query:
                 self._close_idle()
 
     def close(self) -> None:
-        """Close what is idle; a thread that still asks closes what it used."""
+        """Close the idle states; a thread that still asks closes those that it uses."""
         self._closed = True
         self._close_idle()
         self.program.close()
@@ -179,7 +179,7 @@ class _Query:
 
 
 def _groups(plan: Plan, query: DRPCQuery) -> dict[StateNode, str]:
-    """The states of a query, each with what tells which of them share their batches."""
+    """The states of a query, each with the name of the group whose batches update it."""
     groups = {}
     for node in query.states:
         group = plan.group_of(node)

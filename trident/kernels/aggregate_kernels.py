@@ -64,9 +64,9 @@ class CombinerKernel(AggregateKernel):
     Parameters
     ----------
     partial : bool
-        Whether the input field holds aggregates already, not tuples to begin with.
+        Whether the input field holds aggregates of other partitions instead of tuples' values.
     zero : bool
-        Whether a partition without tuples gives the aggregate of none.
+        Whether a partition without tuples gives the combiner's zero.
     """
 
     operation: CombinerAggregator[Any]

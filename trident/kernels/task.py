@@ -15,7 +15,8 @@ from trident.states.control import ControlRecord
 from trident.states.cut import BatchMovedOn
 from trident.states.errors import FailedException, SerializationError, StateError
 
-# The runner decides on failed attempts and on what states say, a reader on when to begin again.
+# These pass unchanged: the runner acts on failed attempts and errors of states, and a reader of
+# committed values begins again after BatchMovedOn.
 _PASSING = (FailedException, StateError, BatchMovedOn, OperationError)
 
 
@@ -48,7 +49,7 @@ class Task(NamedTuple):
     batch : object
         What aggregators are told: the txid, or the request's number.
     record : ControlRecord or None
-        What every state of the group has begun; its token is the attempt. None for a query.
+        What every state of the group has begun; its token names the attempt. None for a query.
     partition : int
         The partition, from 0.
     partitions : int
@@ -80,8 +81,8 @@ class Task(NamedTuple):
         block : Block
             The tuples that it is handed.
         pending : iterator
-            Over something of the block's length; how far it has come tells the tuple at hand,
-            which costs nothing. None names no tuple.
+            An iterator over the block's tuples; how far it has come tells which tuple failed, at no
+            cost. None: no tuple is named.
         """
         return _NamingStep(self, step, names, block, pending)
 

@@ -1,4 +1,4 @@
-"""The values that a step made against the types of its fields, right after it."""
+"""Checks the values that a step made against the declared types of its fields."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from trident.tuples.value_types import conformed, fits, python_type
 
 @dataclass(frozen=True)
 class TypeCheckKernel(BlockKernel):
-    """Checks the fields that the step before it made; converts what is the same in another form.
+    """Checks the fields that a step made, and converts values that differ in form only.
 
     Parameters
     ----------
     names : tuple of str
         The fields that the step made.
     kinds : tuple of (str, str, frozenset)
-        Name and type of those that are checked, and the Python types that need no closer look.
+        Name and type of each field that is checked, and the Python types that surely fit.
     """
 
     names: tuple[str, ...]
     kinds: tuple[tuple[str, str, frozenset[type]], ...]
 
     def apply(self, block: Block, task: Task) -> Block:
-        """The block with what had to be converted."""
+        """The block, with the values that had to be converted."""
         found = {}
         for name, kind, plain in self.kinds:
             values = block.values(name)
@@ -62,7 +62,7 @@ def type_check(node: Node) -> TypeCheckKernel | None:
 
 
 def _plain(wanted: type) -> frozenset[type]:
-    """Of integers the size matters too, of decimals how many digits they have."""
+    """The Python types that surely fit: integers and decimals may have too many digits."""
     return frozenset() if wanted in (int, Decimal) else frozenset({wanted, NoneType})
 
 

@@ -37,8 +37,8 @@ class UpdateKernel:
     check : TypeCheckKernel or None
         Checks their types.
     kept : tuple of str, or None
-        Which of them anything takes; None where nothing does: then none are made where the state
-        can do without.
+        Those that a later step reads; None where no step takes the new values: then none are made
+        where the state can do without.
     """
 
     step: StepName

@@ -20,7 +20,8 @@ from trident.states.state import State
 class LocalGroupEngine:
     """Runs the batches of a group in the process and thread that calls it.
 
-    A batch's updates are written after its last step: where a step fails, nothing was written.
+    Updates are written after the last step of a batch, so that a step that fails has written
+    nothing.
 
     Parameters
     ----------

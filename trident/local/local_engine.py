@@ -1,4 +1,4 @@
-"""The local engine, as a topology is started on it."""
+"""The local engine: what a topology is started on without a session."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from trident.plan.nodes import Node
 class OperationCopies:
     """Hands operations out while a program is compiled; prepares them, and cleans them up.
 
-    Where a step has one partition, that is the object which the topology was given, so that one
-    which can't be copied runs too, and a test can look into it. Where it has several, each has a
-    copy, as on Spark each task has.
+    A step with one partition runs the very object that the topology was given: it need not be
+    copyable, and a test can look into it. Where there are several partitions each runs a copy, as
+    each task does on Spark.
     """
 
     def __init__(self) -> None:

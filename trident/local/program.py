@@ -228,7 +228,7 @@ class Program:
         return within
 
     def _within(self, node: Node, count: int) -> list[list[PartitionRun]]:
-        """What each partition does in a step that moves no tuples."""
+        """What runs in each partition of a step that moves no tuples."""
         operations, needed = self._operations.of(node, count), self._needed[node]
         match node:
             case ProjectNode() | HintNode() | NameNode() | NewValuesNode():
@@ -300,10 +300,11 @@ def _in_each(runs: Sequence[Sequence[PartitionRun]]) -> ChainRun:
 
 
 def _in_order(nodes: Sequence[Node]) -> Iterator[Node]:
-    """Parents first, and queries of a state before its update unless they follow from any.
+    """Parents first, and a query of a state before the state's update.
 
-    Those would wait for each other where each of two states is asked for the other's new values;
-    and what is updated is written after the last step.
+    A query that follows from an update keeps its place: where two states are each queried with the
+    other's new values, neither could come first. It reads the right values all the same, as updates
+    are written after the last step.
     """
     queries: dict[Node, list[Node]] = {}
     for node in nodes:
@@ -339,7 +340,7 @@ def _chains(
             and not isinstance(parent, _EXCHANGING)
             and consumers[parent] == [node]
             and parent is not result
-            # A query waits until the order lets it run; what precedes it may run earlier.
+            # The step before a query may run earlier than the query, which waits for its turn.
             and chains[-1] is ends[parent]
         )
         if joins and parent is not None:

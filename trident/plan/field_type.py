@@ -1,4 +1,4 @@
-"""The type of a step's field, where an engine needs to know it."""
+"""The type of a field, for an engine that can't do without."""
 
 from __future__ import annotations
 

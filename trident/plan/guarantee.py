@@ -1,4 +1,4 @@
-"""What is guaranteed of a state, by how its stream replays a batch and how its map keeps values."""
+"""What is guaranteed of a state: it follows from the kinds of its stream and of its map."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def stream_kind(update: StateUpdateNode) -> tuple[Kind, str]:
 def _varies(node: Node) -> str:
     """Why a step may give something else when its batch is replayed; empty where it may not."""
     operation = node.facts.operation
-    # Whatever a consumer does, its tuples pass as they are.
+    # A consumer changes no tuple, whatever it does.
     fixed = operation is None or operation.deterministic or isinstance(operation, Consumer)
     if not fixed:
         return f"{node.call_text} is not deterministic"
@@ -141,8 +141,8 @@ def _varies(node: Node) -> str:
 
 
 def _left_open(factory: StateFactory) -> str:
-    """What can still go wrong where a store takes every write, or it isn't known whether it does;
-    empty where nothing can."""
+    """What can go wrong because the store accepts late writes, or may; empty where it refuses
+    them."""
     opens = factory.opens
     if opens is None:
         return ""

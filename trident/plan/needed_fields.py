@@ -1,4 +1,4 @@
-"""Which fields of each step's output anything after it reads."""
+"""Which fields of a step's output are read by a later step; the others are dropped."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from trident.tuples.fields import Fields
 
 
 def needed_fields(plan: Plan) -> Mapping[Node, Fields]:
-    """The fields each step must really deliver, in the order of its output.
+    """The fields of each step's output that a later step reads, in their order.
 
-    A query's result is needed whole; a stream that ends without a state needs nothing.
+    All fields of a query's result are needed; none where a stream ends without a state.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def needed_fields(plan: Plan) -> Mapping[Node, Fields]:
 
 
 def fields_needed(nodes: Sequence[Node], whole: Iterable[Node] = ()) -> Mapping[Node, Fields]:
-    """The fields that each of some steps must deliver, given in order of creation.
+    """The same for some steps, given in order of creation.
 
     Parameters
     ----------

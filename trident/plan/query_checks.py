@@ -38,8 +38,11 @@ def check_queryable(
     inputs: Fields,
     state: StateNode,
 ) -> None:
-    """Refuse a query that can't be answered: the state has to offer the method that the query
-    calls, and the key as many fields as the state's, of the same types as far as they are known."""
+    """Refuse a query that can't be answered.
+
+    The state needs the method that the query calls. The query's key needs as many fields as the
+    state's key, and the same types, as far as they are known.
+    """
     asked, name = function.queries, operation_name(function)
     if asked is None:
         return
@@ -100,8 +103,8 @@ def _converted(stream: Node, inputs: Fields, name: str, field: str, wanted: str)
 def check_made(query: StateQueryNode) -> None:
     """At start: refuse a query of a state that, once it is made, lacks the method it calls.
 
-    For states of which nothing more was known when the query was declared. The state is made on the
-    driver for this, and closed again.
+    For states whose class isn't known from their factory. The state is made on the driver for
+    this, and closed again.
     """
     declared, asked = query.state.state, query.function.queries
     factory = declared.factory
@@ -124,7 +127,7 @@ def check_made(query: StateQueryNode) -> None:
 def made_state(factory: StateFactory) -> type[State] | None:
     """The class of state that ``makeState`` is annotated to return; None where that is `State`.
 
-    What is made may be of a class below it, which can do more, as list its tuples.
+    The state itself may be of a subclass that can do more, such as list its tuples.
     """
     try:
         made = typing.get_type_hints(type(factory).makeState).get("return")

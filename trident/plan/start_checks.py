@@ -35,7 +35,7 @@ def check_start(plan: Plan, options: StartOptions) -> None:
 
 
 def check_losses(plan: Plan, losses: Mapping[str, int]) -> None:
-    """Every loss that is accepted is that of a state of this plan."""
+    """Every state in ``accept_loss`` is one that this plan updates."""
     known = [node.state.name for node in plan.nodes if isinstance(node, StateUpdateNode)]
     for name in losses:
         if name not in known:
@@ -43,8 +43,8 @@ def check_losses(plan: Plan, losses: Mapping[str, int]) -> None:
 
 
 def check_states(plan: Plan) -> None:
-    """Every state is in a place where it can be, as far as is known without connecting, and offers
-    what is queried of it."""
+    """Every state can be where its factory puts it, as far as is known without connecting, and has
+    the methods that its queries call."""
     for state in plan.states:
         try:
             state.state.factory.check_place()
@@ -57,8 +57,8 @@ def check_states(plan: Plan) -> None:
 
 
 def check_dead_letter(plan: Plan) -> None:
-    """Refuse dead letters where a given-up batch would leave what it wrote: in all but opaque
-    maps."""
+    """Refuse dead letters unless all states are opaque maps: in others, what a given-up batch has
+    written would stay."""
     for node in plan.nodes:
         if isinstance(node, StateUpdateNode) and node.state.factory.kind is not StateType.OPAQUE:
             what = 'start: on_failure="dead-letter" needs opaque maps; not so is the state'
@@ -67,7 +67,7 @@ def check_dead_letter(plan: Plan) -> None:
 
 
 def warn(plan: Plan, options: StartOptions) -> None:
-    """Warn of states that can't be exact, or don't last as long as what is counted in them."""
+    """Warn of states that can't be exact, or are lost before their checkpoint."""
     warn_inexact(plan)
     if options.checkpoint is not None:
         warn_forgetful(plan)
@@ -84,7 +84,7 @@ def warn_inexact(plan: Plan) -> None:
 
 
 def warn_forgetful(plan: Plan) -> None:
-    """Warn of states that end with this process, while the checkpoint goes on."""
+    """Warn of states that are lost with this process, while the checkpoint stays."""
     for node in plan.nodes:
         if isinstance(node, StateUpdateNode):
             kind = node.state.factory.map_type

@@ -1,4 +1,4 @@
-"""Checks of a step when it is declared; each error names the call, and the nearest right name."""
+"""Checks of a step when it is declared; errors name the call and the nearest name that exists."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_new_fields(call: str, outputs: Fields, existing: Fields) -> None:
 
 
 def check_keys(call: str, keys: Fields) -> None:
-    """Key fields have types that can be encoded: keys are compared and stored in encoded form."""
+    """Key fields have types that can be encoded, as keys are compared and stored encoded."""
     for name, kind in keys.types.items():
         if kind is not None and kind.partition("(")[0] not in _KEY_TYPES:
             what = f"{call}: no key can be of type {kind}, as is the field"

@@ -11,8 +11,8 @@ import pyarrow as pa
 from trident.kernels.block import NOTHING, Block
 
 _INPUT_ROWS = 8_192
-"""The most rows that are worked on at once, so that a tenfold explosion stays small; with fewer,
-handing small record batches to Spark costs more than the steps do."""
+"""The most rows of a block, so that a step that makes ten of each still fits in memory. In smaller
+blocks, handing record batches to Spark would cost more than the kernels."""
 
 
 class ArrowBlock(Block):

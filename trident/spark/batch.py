@@ -89,8 +89,8 @@ class SparkBatch:
     def run(self) -> Outcome:
         """Run all of it; return what updates in tasks have touched.
 
-        States are read before any is written. What lives on the driver is written last, so that
-        a step that fails has left nothing there.
+        States are read before any is written. States that live on the driver are written last, so
+        that a step that fails has written nothing there.
         """
         for query in self._group.queries:
             self._compiler.flow(query)
@@ -169,9 +169,9 @@ class SparkBatch:
         self._outcome += judged(statuses.toArrow().column(0).to_pylist(), self._context.seal)
 
     def _is_grouped(self, node: StateUpdateNode, count: int, flow: Flow) -> bool:
-        """Whether each key is in one partition already, and it doesn't matter in which.
+        """Whether each key is in one partition already, whichever that is.
 
-        So it is behind Catalyst's aggregate, for a map: its partitions have no names.
+        Catalyst's aggregate leaves it so, and a map state doesn't ask which partition a key is in.
         """
         aggregate = unlabelled(node.parent)
         return (
@@ -201,7 +201,7 @@ class SparkBatch:
         return node.group.names if node.group else ()
 
     def _count(self, node: StateUpdateNode) -> int:
-        """How many partitions a state has; the same in every batch where that may matter."""
+        """How many partitions update a state: the same in every batch, except for map states."""
         by_key = isinstance(node.state.factory, MapStateFactory)
         if self._small and by_key and not node.state.required_partitions:
             return 1
@@ -219,11 +219,11 @@ class SparkBatch:
         in_task = TaskQueryKernel(kernel.step, node.function, kernel, factory, updated)
         steady = updated and state.kind is StateType.OPAQUE
         flow = self._compiler.flow(node.parent).then(in_task, node, deterministic=steady)
-        # What is read must be read before the update, which would otherwise come first.
+        # Spark would run the query when its rows are asked for: the state may be updated by then.
         return flow if steady or not updated else self._compiler.kept(node, flow)
 
     def _joined(self, node: StateQueryNode, kernel: QueryKernel, state: State) -> Flow:
-        """Look distinct inputs up on the driver, and join the answers."""
+        """Query distinct inputs on the driver, and join the answers to the tuples."""
         flow = self._compiler.twice(node.parent)
         inputs = kernel.inputs.names
         if inputs:

@@ -107,7 +107,7 @@ def _sent(node: Node) -> tuple[object, ...]:
 
 
 def check_types(group: GroupPlan) -> None:
-    """Every column that leaves a Python stage has a type.
+    """Every column that leaves a stage of Python has a type.
 
     Raises
     ------
@@ -138,7 +138,7 @@ def check_types(group: GroupPlan) -> None:
 
 
 def _made_in_python(node: Node) -> set[str]:
-    """The columns whose type only the plan can tell."""
+    """The columns whose types the plan has to know, as Spark doesn't."""
     match node:
         case NativeNode() | SourceNode(clock="dataframe"):
             return set()
@@ -149,7 +149,7 @@ def _made_in_python(node: Node) -> set[str]:
 
 
 def _leaves(group: GroupPlan, parent: Node, node: Node) -> bool:
-    """Whether what `node` takes of `parent` has to be a DataFrame."""
+    """Whether `node` needs the output of `parent` as a DataFrame."""
     if group.is_shared(parent):
         return True
     if isinstance(node, PartitionNode) and group.is_routed_later(node):

@@ -41,7 +41,7 @@ from trident.spark.schemas import Schemas, quoted, selected
 from trident.spark.stage import StageContext
 
 _ELSEWHERE = (SourceNode, StateUpdateNode, StaticStateNode)
-"""A source's tuples are given, states are updated by the batch."""
+"""Steps without a way here: sources' tuples are given, and `SparkBatch` updates states."""
 
 
 def check_steps(nodes: Iterable[Node]) -> None:
@@ -77,7 +77,7 @@ class Compiler:
     small : bool
         Whether one partition will do, which saves every exchange.
     special : callable
-        Gives the flow of a step that touches a state.
+        Gives the flow of a step that reads a state or its new values.
     """
 
     def __init__(
@@ -117,8 +117,8 @@ class Compiler:
     def kept(self, node: Node, flow: Flow) -> Flow:
         """The flow materialised, so that what is read twice is made once.
 
-        What may come out differently when it is made again is checkpointed: a lost block then
-        fails the attempt.
+        Where making it again may give other rows it is checkpointed: then the loss of a block fails
+        the attempt.
         """
         flow = flow.settled(self.group.needed[node], self.context, self.schemas)
         if self.group.is_deterministic(node):
@@ -147,7 +147,7 @@ class Compiler:
         if hinted is not None:
             flow = Flow(frame.repartition(hinted), types, hinted)
         elif self._small or given.partitions <= 1:
-            # Where there was no partition there is one now, so that a task can act on nothing.
+            # One partition even where there was none, so that a task aggregates a batch of no rows.
             flow = Flow(frame.coalesce(1), types, 1)
         else:
             flow = Flow(frame, types, given.partitions)
@@ -204,7 +204,7 @@ class Compiler:
         if hinted is not None:
             return Flow(frame.repartition(hinted), types, hinted)
         partitions = sum(flow.partitions for flow in flows)
-        # Coalescing several partitions of a stream would run them all as its first.
+        # Coalesced, all partitions of a stream would run in task 0, each as partition 0.
         if self._small and partitions == len(flows):
             return Flow(frame.coalesce(1), types, 1)
         return Flow(frame, types, partitions)

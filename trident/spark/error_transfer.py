@@ -16,7 +16,7 @@ from trident.spark.seal import Seal
 from trident.states.errors import FailedException
 
 _PASSING = frozenset({"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"})
-"""Conditions of Spark's that say nothing of the batch: another attempt may well succeed."""
+"""Error conditions of Spark's that are not the batch's fault: another attempt may succeed."""
 
 _PASSING_CLASSES = (
     "org.apache.spark.SparkException",  # a job that was aborted: its tasks or executors were lost
@@ -24,14 +24,14 @@ _PASSING_CLASSES = (
     "java.util.concurrent.TimeoutException",
     "java.lang.InterruptedException",
 )
-"""Exceptions of the JVM without a condition that say as little."""
+"""The same for exceptions of the JVM that have no condition."""
 
 _SHOWN = 1_000
-"""How much of an error's own text a stage shows."""
+"""How many letters of an error's own text are shown."""
 
 
 class StageFailure(Exception):
-    """Ends a stage that feeds another; its message's last line is what the driver reads."""
+    """Ends a stage; the driver restores the error from the last line of its message."""
 
 
 def raised_in_stage(error: BaseException, seal: Seal) -> StageFailure:
@@ -42,7 +42,7 @@ def raised_in_stage(error: BaseException, seal: Seal) -> StageFailure:
 
 
 def marked(error: BaseException, seal: Seal) -> str:
-    """One word that `of_spark` restores `error` from, wherever Spark puts it."""
+    """A sealed word from which `of_spark` restores `error`, wherever Spark quotes it."""
     return seal.sealed(error_to_json(error))
 
 
@@ -63,7 +63,7 @@ def of_spark(error: Exception, seal: Seal | None = None) -> BaseException:
         attempt may succeed; else `SparkFailure`, or the error itself when it isn't Spark's.
     """
     text = str(error)
-    # What Spark says of a plan quotes its literals, of which an error that may come is one.
+    # An AnalysisException quotes the plan, and with it the errors that `natives` put there.
     form = None if seal is None or isinstance(error, AnalysisException) else seal.opened(text)
     if form is not None:
         return error_from_json(form)
@@ -81,7 +81,7 @@ def of_spark(error: Exception, seal: Seal | None = None) -> BaseException:
 
 
 def _lasting_class(thrown: Any) -> str | None:
-    """The class of what the JVM threw; None where that, or what caused it, may pass."""
+    """The class of what the JVM threw; None where another attempt may succeed."""
     lasting = None
     while thrown is not None:
         known = thrown.getClass()

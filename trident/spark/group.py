@@ -1,4 +1,4 @@
-"""What the Spark engine knows of a batch group before any batch."""
+"""A batch group as the Spark engine sees it, the same for all batches."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class GroupPlan:
         return True
 
     def is_routed_later(self, node: PartitionNode) -> bool:
-        """Whether no more follows than an update that brings keys where they belong itself."""
+        """Whether only a state update follows, which moves each key to its partition itself."""
         return node.how in ("partitionBy", "global", "batchGlobal") and self.only_updates(node)
 
     def only_updates(self, node: Node) -> bool:
@@ -97,7 +97,7 @@ class GroupPlan:
 
     @cached_property
     def ends(self) -> tuple[Node, ...]:
-        """The steps whose output nothing takes, where there is any work in making it."""
+        """The last steps of streams, where they do any work."""
         return tuple(
             node
             for node in self.nodes
@@ -105,7 +105,7 @@ class GroupPlan:
         )
 
     def kept_of(self, update: StateUpdateNode) -> tuple[str, ...] | None:
-        """Which of its new values anything takes; None where nothing does."""
+        """The new values that a later step reads; None where no step takes them."""
         if not any(isinstance(node, NewValuesNode) for node in self.consumers(update)):
             return None
         return self.needed[update]
@@ -130,8 +130,8 @@ class GroupPlan:
     def native_prefix(self, source: SourceNode) -> Node:
         """The last step of a source's stream that Spark's own clock runs before a batch.
 
-        There columns are pruned and filters pushed down. A step that makes several rows of one
-        begins the batch instead: every row that crosses into it costs.
+        Up to there Spark prunes columns and pushes filters down. A step that makes several rows of
+        one runs within the batch, as each row that is handed to the batch costs time.
         """
         node: Node = source
         while len(self.consumers(node)) == 1:

@@ -72,7 +72,7 @@ def _aggregate(node: AggregateNode, context: StageContext) -> Column:
 
 
 def _sum(column: Column, node: AggregateNode, context: StageContext) -> Column:
-    """0 of nothing; ``try_sum`` is null for that and for a sum that is too large."""
+    """The sum: 0 of no row, an error where it is too large; ``try_sum`` is null in both cases."""
     step = step_name(node)
     error = operation_error(
         LongOverflowError("Sum()", 2**63),

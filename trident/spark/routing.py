@@ -1,4 +1,4 @@
-"""Which partition a key belongs to: the same on every engine, whatever Spark does."""
+"""Moves each key to its partition, which is the same on both engines."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def by_key(
     A store that is itself divided into shards by that number has each shard in one partition: the
     number is then taken modulo the number of shards first.
 
-    Spark's own hash would spread keys as well, but a state's partition needs a name that means
-    the same after a restart, in another version, and on the local engine.
+    Spark's own hash won't do: a key has to be in the same partition of a state after a restart, in
+    another version of Spark, and on the local engine.
 
     Parameters
     ----------

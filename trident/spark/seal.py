@@ -1,4 +1,4 @@
-"""Proves that what the driver reads in a message of Spark's comes from a task of the attempt."""
+"""Proves that text in a message of Spark's comes from a task of the same attempt."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _MARK = "trident-sealed:"
-# The mark alone is taken, so that one inside of what another seems to hold is found too.
+# A match takes the mark only, so that another mark in the text behind it is found too.
 _SEALED = re.compile(_MARK + r"(?=([A-Za-z0-9+/=]+)\.([0-9a-f]{64}))")
 
 
 @dataclass(frozen=True)
 class Seal:
-    """Seals what tasks tell the driver: a value that Spark quotes can't pass for one of them.
+    """Seals what tasks tell the driver, so that no value of the stream can be taken for it.
 
-    Its key is made for one attempt and travels in the stages' pickled closures only; neither a
-    message nor a log nor ``repr`` shows it. So what an earlier attempt has said proves nothing.
+    The key is made for one attempt and travels in the pickled stages only: no message, log or
+    ``repr`` shows it. What an earlier attempt has sealed proves nothing.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Spark, as a topology is started on it."""
+"""The Spark engine: what a topology is started on with a session."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class SparkEngine(Engine[SparkGroupEngine]):
 
 
 def _prepared(plan: Plan, group: BatchGroup, spark: SparkSession, partitions: int) -> GroupPlan:
-    """A group that Spark can run, as far as is known before a batch."""
+    """Check that Spark can run a group, as far as is known before a batch."""
     check_steps(group.nodes)
     prepared = GroupPlan(plan, group, partitions)
     check_names(prepared, spark)

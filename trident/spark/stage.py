@@ -22,7 +22,7 @@ from trident.states.control import ControlRecord
 from trident.tuples.value_types import misfit
 
 OUTPUT_ROWS = 131_072
-"""The most rows in a record batch that a stage hands back: one that explodes stays bounded."""
+"""The most rows of a record batch that a stage hands to Spark."""
 
 _UNFIT = (pa.ArrowException, TypeError, OverflowError, UnicodeEncodeError)
 _DECLARED = {

@@ -1,4 +1,4 @@
-"""The streaming DataFrames of a group: one query of Spark's reads them all."""
+"""One streaming query for all DataFrames of a group: their union, taken apart in each batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STREAM = "__trident_stream"
 
 
 def as_one(plan: GroupPlan) -> DataFrame:
-    """All streams as one: Spark's offsets are by position, so their order is that of ids."""
+    """All streams as one, in the order of their ids: Spark logs offsets by position."""
     streams = [_prefix(plan, source) for source in plan.group.sources]
     if len(streams) == 1:
         return streams[0]
@@ -37,7 +37,7 @@ def as_one(plan: GroupPlan) -> DataFrame:
 
 
 def apart(plan: GroupPlan, frame: DataFrame, *, small: bool) -> dict[Node, InputFrame]:
-    """The batch of each stream, of one of :func:`as_one`."""
+    """The batch of each stream, from a batch of :func:`as_one`."""
     # A small batch is made one partition; to ask how many there are would cost it 10 ms.
     partitions = 1 if small else frame.rdd.getNumPartitions()
     sources = plan.group.sources
@@ -52,7 +52,7 @@ def apart(plan: GroupPlan, frame: DataFrame, *, small: bool) -> dict[Node, Input
 
 
 def check_output_mode(plan: GroupPlan) -> None:
-    """Spark has the group's output mode for what its streams do; it would say so too late.
+    """Spark allows the group's output mode for its streams; Spark itself says so too late.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def check_output_mode(plan: GroupPlan) -> None:
 
 
 def _prefix(plan: GroupPlan, source: SourceNode) -> DataFrame:
-    """A stream after the native steps that need no batch: there Spark still optimises."""
+    """A stream up to its last native step before the batch; Spark optimises it as a whole."""
     last = plan.native_prefix(source)
     frame: DataFrame = source.source
     for node in plan.chain(source, last):

@@ -1,4 +1,4 @@
-"""Structured Streaming as the clock of a group: ``foreachBatch`` runs the batches."""
+"""Structured Streaming as the clock of a group: its ``foreachBatch`` runs the batches."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _COMMIT_PATIENCE = 5.0
 
 
 class Parked(Exception):
-    """Ends a batch that must not be taken for done; nothing is wrong by itself."""
+    """Raised in ``foreachBatch`` so that Spark doesn't commit the batch; no failure by itself."""
 
 
 class _WithoutParked(logging.Filter):
-    """Keeps py4j from printing what only ends a query."""
+    """Keeps py4j from printing `Parked`, which only ends a query."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not (record.exc_info and isinstance(record.exc_info[1], Parked))
@@ -85,9 +85,9 @@ class StreamingRun(GroupRun):
 
     Notes
     -----
-    The batch runs in the query's thread. Nothing interrupts it: who stops waits for its end, and
-    a batch that begins meanwhile parks until the query is told to stop, then raises, as returning
-    would commit it in Spark's log.
+    The batch runs in the query's thread and is never interrupted: a stop waits for its end. A batch
+    that Spark begins meanwhile waits until the query is stopped, and then raises `Parked`: if it
+    returned, Spark's log would commit it.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class StreamingRun(GroupRun):
         )
 
     def _digest(self, batch_id: int) -> str:
-        """What Spark's log says that the batch covers, and made to last before our own commit."""
+        """A digest of the offsets that Spark logged for the batch; syncs them to disk."""
         path = self._folder / "offsets" / str(batch_id)
         with path.open("rb") as file:
             digest = hashlib.sha256(file.read()).hexdigest()
@@ -232,7 +232,7 @@ class StreamingRun(GroupRun):
     # The end.
 
     def _park(self) -> NoReturn:
-        """End the query with this batch not done; a return would commit it in Spark's log."""
+        """End the query without this batch; a return would commit it in Spark's log."""
         query = self._running_query()
         with self._gate:
             self._in_batch = False
@@ -242,7 +242,7 @@ class StreamingRun(GroupRun):
         raise Parked(self.group)
 
     def _stop_query(self, finished: int | None = None) -> None:
-        """Stop from a thread of its own: the query's would wait for itself."""
+        """Stop the query from another thread, as its own would wait for itself."""
         if self._stopper is None:
             self._stopper = threading.Thread(
                 target=self._stop_after, args=(finished,), name=f"trident-stop-{self.group}"
@@ -251,8 +251,8 @@ class StreamingRun(GroupRun):
 
     def _stop_after(self, finished: int | None) -> None:
         if finished is not None:
-            # Spark's commit of a finished batch only saves a replay, but an interrupted one is
-            # what it prints a stack trace for.
+            # Spark's commit of a finished batch only saves a replay, but where it is interrupted
+            # Spark prints a stack trace.
             committed = self._folder / "commits" / str(finished)
             patience = monotonic() + _COMMIT_PATIENCE
             while not committed.exists() and monotonic() < patience:

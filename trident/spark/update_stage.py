@@ -1,4 +1,4 @@
-"""State updates: on the driver for states that live there, else as the tail of a Spark job."""
+"""State updates: the last stage of a Spark job, or on the driver for states that live there."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ STATUS = "__trident_status"
 
 @dataclass(frozen=True)
 class UpdateStage:
-    """The end of a job that updates a state in its tasks; called once a task.
+    """The last stage of a job, which updates a state in its tasks; called once a task.
 
-    It drains its whole input before it writes, and ends with a status row instead of raising:
-    the driver decides what an error means, and Spark doesn't try the task again by itself.
+    It reads all of its input before it writes. It ends with a status row where others would raise:
+    the driver decides what an error means, and Spark doesn't retry the task.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def updated(kernel: UpdateKernel, state: State, block: Block, task: Task) -> Blo
 
 
 def judged(statuses: Iterable[str], seal: Seal) -> Outcome:
-    """What the tasks of an update did together, or the error that weighs most.
+    """What the tasks of an update did together; raises the most serious of their errors.
 
     Raises
     ------
