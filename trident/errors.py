@@ -1,10 +1,10 @@
-"""Every error a user of the library can meet; what went wrong with state is defined below it."""
+"""The errors that users meet; those of states are defined in `trident.states.errors`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trident.failures import OperationError
+from trident.operation_error import OperationError
 from trident.spouts.errors import SourceUnavailableError, SpoutPartitionError
 from trident.states.errors import (
     CopiedLogError,
@@ -125,4 +125,4 @@ def described(value: object) -> str:
 
 
 class GuaranteeWarning(UserWarning):
-    """A state can't be exact with the source that feeds it, or ends before its checkpoint."""
+    """A state can't be exact with the source that feeds it, or is lost before its checkpoint."""

@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from trident.batch.progress import BatchProgress
-from trident.failures import OperationError, without_frames
-from trident.interrupts import interrupted, interruptible
+from trident.keyboard_interrupt import interrupted, interruptible
+from trident.operation_error import OperationError, without_frames
 from trident.states.errors import TridentError
 
 if TYPE_CHECKING:
@@ -26,10 +26,9 @@ _REMEMBERED = 100
 class GroupRun(ABC):
     """A batch group of a run: the base class of the clocks, and what ``run.groups`` holds.
 
-    What makes the group's batches, its clock, derives from it: Structured Streaming, or our loop
-    over spouts. It calls :meth:`progressed` after each batch and :meth:`ended` once, from its own
-    thread.
-    All other methods may be called from any thread.
+    A clock makes the group's batches: Structured Streaming, or the loop over spouts. It calls
+    :meth:`progressed` after each batch and :meth:`ended` once, from its own thread. All other
+    methods may be called from any thread.
 
     Parameters
     ----------
@@ -106,11 +105,11 @@ class GroupRun(ABC):
         listener()
 
     def progressed(self, progress: BatchProgress) -> None:
-        """Clock: a batch is finished."""
+        """Called by the clock: a batch is finished."""
         self._progress.append(progress)
 
     def ended(self, failure: BaseException | None = None) -> None:
-        """Clock: no batch will follow; called once."""
+        """Called by the clock, once: no batch will follow."""
         if isinstance(failure, OperationError):
             _logger.debug("%s stopped by a user's exception:\n%s", self.group, failure.details)
         elif isinstance(failure, TridentError):
@@ -140,7 +139,7 @@ class Run:
     drpc : LocalDRPC
         What answers :attr:`drpc`.
     on_end : callable
-        Called once when no group can run a batch any more, in whatever thread: releases the
+        Called once, by any thread, when no group can run a batch any more: releases the
         checkpoint.
     on_close : callable
         Called once by the first :meth:`stop`: releases what queries use.
@@ -237,7 +236,7 @@ class Run:
             try:
                 self._wait(timeout)
             except KeyboardInterrupt:
-                self._abandoned = True  # by a second one, until the first has done its work
+                self._abandoned = True  # stays so where a second Ctrl-C ends stop()
                 self.stop()
                 self._abandoned = False
                 self._raise_failure()
@@ -298,10 +297,10 @@ class Run:
         delivered = self._delivered
         self.stop()
         failure = self.exception()
-        # A failure that nobody has seen must not end in silence, nor behind what followed from it,
-        # as a feed that the failed run abandoned.
-        followed = error is None or isinstance(error, TridentError)
-        if followed and failure is not None and delivered is None:
+        # A failure that nobody has seen is raised, also in place of an error that it has caused,
+        # such as that of a feed which the failed run gave up.
+        replaced = error is None or isinstance(error, TridentError)
+        if replaced and failure is not None and delivered is None:
             raise failure
 
     def _raise_failure(self) -> None:

@@ -1,4 +1,4 @@
-"""Starting a plan: what is the same for every engine, and what an engine adds to it."""
+"""Starts a plan: what is the same for both engines, and the base class of what differs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from trident.batch.failures import FailurePolicy
+from trident.batch.failure_policy import FailurePolicy
 from trident.batch.loop import SpoutLoop
 from trident.batch.runner import BatchRunner
 from trident.batch.work import GroupEngine
 from trident.drpc.service import LocalDRPC
 from trident.log.checkpoint import Checkpoint, TemporaryCheckpoint, open_checkpoint
+from trident.open_states import batch_states, close_states, make_states, state_nodes
 from trident.plan.nodes import SourceNode, StateNode
 from trident.plan.plan import BatchGroup, Plan
-from trident.plan_states import batch_states, close_states, make_states, state_nodes
 from trident.run import GroupRun, Run
 from trident.start_options import StartOptions, Trigger
 from trident.states.state import State
@@ -28,9 +28,9 @@ E = TypeVar("E", bound=GroupEngine)
 
 
 class Engine(ABC, Generic[E]):
-    """An engine, for the plan that it was made for.
+    """An engine, made for one plan.
 
-    Making one raises what keeps it from running that plan; nothing has been opened by then.
+    Its constructor raises an error where it can't run the plan, before anything is opened.
     """
 
     @abstractmethod
@@ -84,7 +84,7 @@ class Engine(ABC, Generic[E]):
 def start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
     """Run a plan: its queries, and a clock for each of its batch groups.
 
-    Where anything fails all that was opened is closed again, and clocks that run are stopped.
+    Where anything fails, clocks that run are stopped and all that was opened is closed.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def _clock(
     options: StartOptions,
     undo: ExitStack,
 ) -> GroupRun:
-    """The clock of a group whose states have been made and whose log is open."""
+    """Make a group's states, open its log, and return its clock."""
     states = make_states(state_nodes(group.nodes))
     undo.callback(close_states, states.values())
     opened = engine.open(group, states)

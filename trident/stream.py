@@ -37,7 +37,7 @@ from trident.plan.nodes import (
     StateNode,
     StaticStateNode,
 )
-from trident.plan.validate import check_keys, check_selection
+from trident.plan.step_checks import check_keys, check_selection
 from trident.states.state import StateLike
 from trident.tuples.fields import Fields, FieldsLike
 

@@ -1,4 +1,4 @@
-"""For tests of topologies: kills, holds or fails a run when a batch reaches a given point.
+"""For tests of topologies: kill, hold or fail a run when a batch reaches a given point.
 
 The points are those of :data:`POINTS`; a batch passes them in this order, in the thread that runs
 it, on the driver.

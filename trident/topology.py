@@ -9,14 +9,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trident.errors import OperationTypeError, PlanError, TridentError
-from trident.failures import without_frames
+from trident.operation_error import without_frames
 from trident.plan import lowering
 from trident.plan.builder import Builder
 from trident.plan.explain import explain
 from trident.plan.mermaid import to_mermaid
 from trident.plan.nodes import DRPCNode, Kind, MergeNode, OutputMode, StaticStateNode
 from trident.plan.plan import Plan
-from trident.plan.start import check_start, warn
+from trident.plan.start_checks import check_start, warn
 from trident.start_options import OnFailure, StartOptions, Trigger
 from trident.states.state import StateLike
 from trident.stream import Stream, TridentState, check_not_updated
@@ -260,12 +260,12 @@ class TridentTopology:
 def _engine(plan: Plan, spark: Any) -> Engine[Any]:
     """What runs the plan: Spark with a session, else this process."""
     if spark is None:
-        from trident.local.start import LocalEngine
+        from trident.local.local_engine import LocalEngine
 
         return LocalEngine(plan)
     if not hasattr(spark, "createDataFrame"):
         advice = "Write start(spark, checkpoint=…), or start(checkpoint=…) to run without Spark."
         raise OperationTypeError("start: no SparkSession is", repr(spark), (), advice)
-    from trident.spark.start import SparkEngine  # pyspark is optional
+    from trident.spark.spark_engine import SparkEngine  # pyspark is optional
 
     return SparkEngine(plan, spark)

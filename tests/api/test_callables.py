@@ -10,8 +10,8 @@ import pytest
 
 from trident.errors import EmittedValueError, OperationError, OperationTypeError
 from trident.kernels.block import Block
-from trident.kernels.steps import EachStep
-from trident.kernels.task import Place, Task
+from trident.kernels.task import StepName, Task
+from trident.kernels.tuple_kernels import EachKernel
 from trident.operations.callables import (
     CallableConsumer,
     CallableFilter,
@@ -32,7 +32,7 @@ def rows(function: Any, *values: Any, outputs: str = "a") -> list[tuple[Any, ...
 def made_by(function: Function, outputs: str, *values: Any) -> list[tuple[Any, ...]]:
     """What a function appends to a tuple; raises what it raised."""
     names = Fields.of([f"x{place}" if place else "x" for place in range(len(values))])
-    step = EachStep(Place("f", "job.py:1"), function, names, (), Fields.of(outputs).names)
+    step = EachKernel(StepName("f", "job.py:1"), function, names, (), Fields.of(outputs).names)
     block = Block({name: [value] for name, value in zip(names, values, strict=True)}, 1)
     try:
         return list(step.apply(block, Task(1, None, 0, 1)).tuples(step.outputs))

@@ -15,7 +15,7 @@ from tests.servers.promised import Served
 from trident.backends.urls import state_from_url
 from trident.errors import DuplicateNameError, GuaranteeWarning, PlanError, TridentError
 from trident.operations.builtin import Count
-from trident.plan.start import warn_inexact
+from trident.plan.start_checks import warn_inexact
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states import MapStateFactory, StateSpec, StateUnavailableError, StateURL
 from trident.topology import TridentTopology

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 from uuid import uuid4
 
-from trident.batch.failures import FailurePolicy
+from trident.batch.failure_policy import FailurePolicy
 from trident.batch.outcome import Outcome
 from trident.batch.runner import BatchRunner
 from trident.batch.states import BatchState

@@ -18,7 +18,7 @@ from tests.batch.counting import (
     open_runner,
 )
 from trident.batch.errors import BatchFailedError, BatchInterruptedError, FailurePolicyError
-from trident.batch.failures import FailurePolicy
+from trident.batch.failure_policy import FailurePolicy
 from trident.batch.runner import BatchRunner
 from trident.batch.states import BatchState
 from trident.batch.watchpoints import POINTS

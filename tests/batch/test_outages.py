@@ -19,7 +19,7 @@ import pytest
 from tests.batch.counting import CountingEngine, Words, counts, memory_state, open_runner
 from trident.batch import outage
 from trident.batch.errors import BatchFailedError, BatchInterruptedError, OutageError
-from trident.batch.failures import FailurePolicy
+from trident.batch.failure_policy import FailurePolicy
 from trident.batch.outage import Outage
 from trident.batch.watchpoints import POINTS, watching
 from trident.log.errors import LogUnavailableError, TakenOverError

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from trident.errors import OperationError
 from trident.kernels import column_forms
+from trident.kernels.aggregate_kernels import CombinerKernel
 from trident.kernels.block import Block
-from trident.kernels.folds import CombineStep
-from trident.kernels.step import Step
-from trident.kernels.steps import EachStep, FilterStep
-from trident.kernels.task import Place, Task
+from trident.kernels.kernel import Kernel
+from trident.kernels.task import StepName, Task
+from trident.kernels.tuple_kernels import EachKernel, FilterKernel
 from trident.operations.builtin import Count, Equals, FilterNull, Max, Min, Negate, Split, Sum
 from trident.operations.interfaces import operation_name
 from trident.tuples.fields import Fields
 
-PLACE = Place("the step", "job.py:7")
+STEP = StepName("the step", "job.py:7")
 TASK = Task(1, None, 0, 1)
 INPUTS = Fields("a", "b")
 LONG = 2**63
@@ -63,7 +63,7 @@ def one_by_one(operation: Any) -> Any:
     return type(kind.__name__, (kind,), {})()
 
 
-def outcome(step: Step, block: Block) -> Any:
+def outcome(step: Kernel, block: Block) -> Any:
     """What a step makes of a block, told apart by type, or what it raises."""
     try:
         made = [made for made in step.run([block], TASK) if made.length]
@@ -75,7 +75,7 @@ def outcome(step: Step, block: Block) -> Any:
 @given(blocks(), st.sampled_from([(), ("key",), ("a", "key")]))
 def test_split(block: Block, carried: tuple[str, ...]) -> None:
     by_column, alone = (
-        outcome(EachStep(PLACE, split, Fields("a"), carried, ("word",)), block)
+        outcome(EachKernel(STEP, split, Fields("a"), carried, ("word",)), block)
         for split in (Split(), one_by_one(Split()))
     )
     assert by_column == alone
@@ -91,7 +91,7 @@ FILTERS = [FilterNull(), Equals(), Negate(FilterNull()), Negate(Negate(Equals())
 @given(block=blocks())
 def test_filters(filter: Any, inputs: Fields, block: Block) -> None:
     by_column, alone = (
-        outcome(FilterStep(PLACE, one, inputs, ("a", "b", "key")), block)
+        outcome(FilterKernel(STEP, one, inputs, ("a", "b", "key")), block)
         for one in (filter, one_by_one(filter))
     )
     assert by_column == alone
@@ -102,7 +102,7 @@ def test_filters(filter: Any, inputs: Fields, block: Block) -> None:
 @given(block=blocks())
 def test_aggregates(combiner: Any, group: tuple[str, ...], block: Block) -> None:
     by_column, alone = (
-        outcome(CombineStep(PLACE, one, group, Fields("a"), ("made",)), block)
+        outcome(CombinerKernel(STEP, one, group, Fields("a"), ("made",)), block)
         for one in (combiner, one_by_one(combiner))
     )
     assert by_column == alone
@@ -134,7 +134,7 @@ def test_an_operation_of_the_users_has_no_form_over_columns() -> None:
 @given(parts=st.lists(blocks(), max_size=3))
 def test_several_blocks_are_aggregated_as_one(combiner: Any, parts: list[Block]) -> None:
     def made(one: Any) -> Any:
-        step = CombineStep(PLACE, one, ("key",), Fields("a"), ("made",))
+        step = CombinerKernel(STEP, one, ("key",), Fields("a"), ("made",))
         try:
             return [
                 sorted(map(repr, block.tuples(["key", "made"]))) for block in step.run(parts, TASK)

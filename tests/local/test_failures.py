@@ -17,7 +17,7 @@ from trident.errors import (
     StateUnavailableError,
     TridentError,
 )
-from trident.failures import operation_error, shown_tuple
+from trident.operation_error import operation_error, shown_tuple
 from trident.operations.builtin import Count, Sum
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states import OpaqueMap

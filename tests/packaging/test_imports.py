@@ -75,7 +75,9 @@ def test_trident_lists_its_public_names_only() -> None:
 WITHOUT_SPARK = "import sys; sys.modules['pyspark'] = None; import trident"
 
 
-@pytest.mark.parametrize("use", ["trident.spark.local_session()", "import trident.spark.start"])
+@pytest.mark.parametrize(
+    "use", ["trident.spark.local_session()", "import trident.spark.spark_engine"]
+)
 def test_without_pyspark_the_engine_names_the_pip_line(use: str) -> None:
     done = python(f"{WITHOUT_SPARK}; {use}")
     *_, last = done.stderr.splitlines()

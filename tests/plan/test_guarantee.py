@@ -15,7 +15,7 @@ from trident.operations.builtin import Count, MapGet
 from trident.operations.callables import native
 from trident.plan.guarantee import Guarantee, guarantee
 from trident.plan.nodes import Kind, StateUpdateNode
-from trident.plan.start import warn_inexact
+from trident.plan.start_checks import warn_inexact
 from trident.states.backing_map import IBackingMap
 from trident.states.factory import MapStateFactory
 from trident.states.memory import LRUMemoryMapState, MemoryMapState

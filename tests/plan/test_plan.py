@@ -7,7 +7,6 @@ import pytest
 from tests.api.topologies import Column, Frame, sentences, word_count
 from tests.plan.declared import every_step
 from trident.operations.builtin import Count, MapGet, Split, Sum
-from trident.plan.describe import describe
 from trident.plan.nodes import NewValuesNode, StateQueryNode, StateUpdateNode
 from trident.plan.plan import Plan, ancestors
 from trident.spouts.fixed import FixedBatchSpout
@@ -138,7 +137,7 @@ def test_nodes_are_frozen() -> None:
 
 def test_only_aggregates_without_groups_act_on_nothing() -> None:
     group, *_ = every_step().plan().groups
-    assert [describe(node) for node in group.acting_on_nothing] == [
+    assert [node.call_text for node in group.acting_on_nothing] == [
         "partitionAggregate(id, Tally(), n)",
         "aggregate(id, Max(), n)",
         "aggregate(n, Sum(), total)",

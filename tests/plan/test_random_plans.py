@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.api.topologies import Everything, Same, sentences
 from trident.operations.builtin import Count, MapGet, Max
-from trident.plan.rewrites.prune import needed_fields
+from trident.plan.needed_fields import needed_fields
 from trident.plan.stages import exchange, stages
 from trident.states.memory import MemoryMapState
 from trident.stream import Stream

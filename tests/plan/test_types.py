@@ -9,7 +9,7 @@ import pytest
 from tests.api.topologies import Same, sentences
 from trident.errors import FieldError
 from trident.operations.builtin import Count, Max, Split, Sum
-from trident.plan.types import field_type
+from trident.plan.field_type import field_type
 from trident.topology import TridentTopology
 from trident.tuples.fields import Fields
 

@@ -35,11 +35,12 @@ from trident.errors import (
     TridentError,
 )
 from trident.run import Run
-from trident.spark.attempt import Attempt, Seal
-from trident.spark.error_form import error_of, form_of
+from trident.spark.error_json import error_from_json, error_to_json
+from trident.spark.error_transfer import of_spark, raised_in_stage
 from trident.spark.errors import SparkFailure, StatusError
-from trident.spark.failures import of_spark, raised_in_stage
-from trident.spark.update import STATUS, judged
+from trident.spark.seal import Seal
+from trident.spark.stage import StageContext
+from trident.spark.update_stage import STATUS, judged
 from trident.states.control import ControlRecord
 from trident.states.map_state import MapState
 from trident.states.values import Token
@@ -81,13 +82,13 @@ def pickled(rng: random.Random, folder: Path) -> str:
 
 def unsealed(rng: random.Random, folder: Path) -> str:
     """An error of ours as JSON."""
-    return base64.b64encode(json.dumps(form_of(rng.choice(BELIEVED))).encode()).decode()
+    return base64.b64encode(json.dumps(error_to_json(rng.choice(BELIEVED))).encode()).decode()
 
 
 def forged(rng: random.Random, folder: Path, earlier: Seal, own: Seal) -> str:
     """A line as a hostile sender may write it; `own` only where he has changed what it sealed."""
     data = rng.choice([pickled, unsealed])(rng, folder)
-    true = own.sealed(form_of(rng.choice(BELIEVED)))
+    true = own.sealed(error_to_json(rng.choice(BELIEVED)))
     another = base64.b64encode(b'{"error": "FailedException", "args": ["x"]}').decode()
     return rng.choice(
         [
@@ -96,9 +97,9 @@ def forged(rng: random.Random, folder: Path, earlier: Seal, own: Seal) -> str:
             lambda: f"trident-sealed:{data}.{hashlib.sha256(data.encode()).hexdigest()}",
             lambda: f"trident-sealed:{data}.{'0' * 64}",
             lambda: f"trident-sealed:{data}.",
-            lambda: Seal(b"").sealed(form_of(rng.choice(BELIEVED))),
-            lambda: earlier.sealed(form_of(rng.choice(BELIEVED))),
-            lambda: 2 * earlier.sealed(form_of(rng.choice(BELIEVED))),
+            lambda: Seal(b"").sealed(error_to_json(rng.choice(BELIEVED))),
+            lambda: earlier.sealed(error_to_json(rng.choice(BELIEVED))),
+            lambda: 2 * earlier.sealed(error_to_json(rng.choice(BELIEVED))),
             lambda: true[: rng.randrange(len(true))],
             lambda: true[:15] + true[16:],
             lambda: true[:-1] + ("0" if true[-1] != "0" else "1"),
@@ -196,7 +197,7 @@ OURS = [
 @pytest.mark.parametrize("known", OURS)
 def test_every_error_of_ours_crosses_as_itself(known: type[TridentError]) -> None:
     error = known(*samples(known).values())
-    again = error_of(json.loads(json.dumps(form_of(error))))
+    again = error_from_json(json.loads(json.dumps(error_to_json(error))))
     assert type(again) is known
     assert again.args == error.args
 
@@ -220,8 +221,8 @@ def test_every_error_of_ours_crosses_as_itself(known: type[TridentError]) -> Non
     ids=str,
 )
 def test_what_is_not_exactly_the_form_of_an_error_is_shown_as_text(form: object) -> None:
-    assert type(error_of(form)) is TridentError
-    assert "none of this version" in str(error_of(form))
+    assert type(error_from_json(form)) is TridentError
+    assert "none of this version" in str(error_from_json(form))
 
 
 class Outage(StateUnavailableError):
@@ -248,17 +249,17 @@ class Odd(StateError):
 def test_a_class_of_the_users_is_shown_as_the_nearest_of_ours(
     error: Exception, shown: type[Exception], text: str
 ) -> None:
-    again = error_of(form_of(error))
+    again = error_from_json(error_to_json(error))
     assert type(again) is shown
     assert str(again) == text
 
 
 def test_nothing_shows_the_key_of_an_attempt() -> None:
-    attempt = Attempt(ControlRecord("a1", Token(3, 1)))
-    shown = repr(attempt) + attempt.seal.sealed({})
-    assert repr(attempt.seal.key) not in shown
-    assert attempt.seal.key.hex() not in shown
-    assert attempt.seal.key != Attempt(attempt.record).seal.key
+    context = StageContext(ControlRecord("a1", Token(3, 1)))
+    shown = repr(context) + context.seal.sealed({})
+    assert repr(context.seal.key) not in shown
+    assert context.seal.key.hex() not in shown
+    assert context.seal.key != StageContext(context.record).seal.key
 
 
 def test_a_field_named_like_a_column_of_the_engine_is_refused(spark: SparkSession) -> None:
@@ -270,7 +271,7 @@ def test_a_field_named_like_a_column_of_the_engine_is_refused(spark: SparkSessio
 
 def test_what_spark_says_of_a_plan_is_no_error_of_a_stage() -> None:
     seal = Seal()
-    text = f"[UNRESOLVED_COLUMN] `x`; 'Project [raise_error({seal.sealed(form_of(TRUE))})]"
+    text = f"[UNRESOLVED_COLUMN] `x`; 'Project [raise_error({seal.sealed(error_to_json(TRUE))})]"
     found = of_spark(AnalysisException(text, "UNRESOLVED_COLUMN"), seal)
     assert isinstance(found, SparkFailure)
     assert found.args[0] == "UNRESOLVED_COLUMN"

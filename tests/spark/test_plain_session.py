@@ -76,7 +76,7 @@ def test_a_users_exception_is_all_that_is_printed(
     printed: dict[str, list[str]], source: str
 ) -> None:
     lines = printed[source]
-    assert "trident.failures.OperationError: ZeroDivisionError: division by zero" in lines
+    assert "trident.operation_error.OperationError: ZeroDivisionError: division by zero" in lines
     assert len(lines) <= 15
     assert not [line for line in lines if "Exception in task" in line or "py4j" in line]
 

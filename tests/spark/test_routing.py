@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from trident.kernels.keys import bucket
-from trident.spark.attempt import Seal
-from trident.spark.routing import BUCKET, by_key
+from trident.kernels.keys import partition_of
+from trident.spark.routing import PARTITION, by_key
 from trident.spark.schemas import Schemas
+from trident.spark.seal import Seal
 
 ODD = ["", "a", "é", "🐄", "\0", '\0a\x1f"\\\n\x7f/é', "'", "x" * 1000, None]
 
@@ -27,21 +27,21 @@ ODD = ["", "a", "é", "🐄", "\0", '\0a\x1f"\\\n\x7f/é', "'", "x" * 1000, None
     ],
     ids=lambda value: ",".join(value.values()) if isinstance(value, dict) else "",
 )
-def test_buckets_are_the_same(
+def test_partitions_are_the_same(
     spark: SparkSession, types: dict[str, str], keys: list[tuple[Any, ...]]
 ) -> None:
     ddl = ", ".join(f"{name} {kind}" for name, kind in types.items())
     frame = by_key(spark.createDataFrame(keys, ddl), tuple(types), types, 5, Schemas(spark), Seal())
-    found = {tuple(row[:-1]): row[BUCKET] for row in frame.collect()}
-    assert found == {key: bucket(key, 5) for key in keys}
+    found = {tuple(row[:-1]): row[PARTITION] for row in frame.collect()}
+    assert found == {key: partition_of(key, 5) for key in keys}
 
 
 @pytest.mark.parametrize("kind", ["string", "double"])
-def test_each_bucket_of_a_store_is_in_one_partition(spark: SparkSession, kind: str) -> None:
+def test_each_shard_of_a_store_is_in_one_partition(spark: SparkSession, kind: str) -> None:
     keys = [(str(n) if kind == "string" else n / 4,) for n in range(200)]
     types = {"k": kind}
     frame = by_key(
         spark.createDataFrame(keys, f"k {kind}"), ["k"], types, 3, Schemas(spark), Seal(), 8
     )
-    found = {row["k"]: row[BUCKET] for row in frame.collect()}
-    assert found == {key[0]: bucket(key, 8) % 3 for key in keys}
+    found = {row["k"]: row[PARTITION] for row in frame.collect()}
+    assert found == {key[0]: partition_of(key, 8) % 3 for key in keys}

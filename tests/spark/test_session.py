@@ -26,7 +26,7 @@ from trident import (
 from trident.errors import FieldError, OperationTypeError
 from trident.spark import local_session
 from trident.spark.errors import SparkFailure, SparkSessionError
-from trident.spark.start import SparkEngine
+from trident.spark.spark_engine import SparkEngine
 from trident.spouts.feeder import FeedError
 
 

@@ -1,4 +1,4 @@
-"""Fused stages, without Spark: what a kernel makes of record batches."""
+"""Stages of Python, without Spark: what they make of record batches."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ import pyarrow as pa
 import pytest
 
 from trident import Count, Fields, Filter, Function, Split, TridentCollector, TridentTuple
-from trident.failures import OperationError
+from trident.kernels.aggregate_kernels import CombinerKernel
 from trident.kernels.block import NOTHING
-from trident.kernels.folds import CombineStep
+from trident.kernels.kernel import Kernel
 from trident.kernels.keys import encoded_keys
-from trident.kernels.step import Step
-from trident.kernels.steps import EachStep, FilterStep
-from trident.kernels.task import Place
+from trident.kernels.task import StepName
+from trident.kernels.tuple_kernels import EachKernel, FilterKernel
+from trident.operation_error import OperationError
 from trident.operations.callables import CallableFunction
-from trident.spark.attempt import Attempt, Seal
-from trident.spark.block import block_of_table
+from trident.spark.arrow_block import block_of_table
+from trident.spark.error_transfer import StageFailure, of_spark, raised_in_stage
 from trident.spark.errors import SparkFailure
-from trident.spark.failures import StageFailure, of_spark, raised_in_stage
-from trident.spark.kernels import OUTPUT_ROWS, Kernel
 from trident.spark.schemas import ROW
+from trident.spark.seal import Seal
+from trident.spark.stage import OUTPUT_ROWS, PythonStage, StageContext
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException, StateUnavailableError
 from trident.states.keys import encode_keys
 from trident.states.values import Token
 
-PLACE = Place("each(text, f, word)", "job.py:7")
-ATTEMPT = Attempt(ControlRecord("a1", Token(3, 1)))
+STEP = StepName("each(text, f, word)", "job.py:7")
+CONTEXT = StageContext(ControlRecord("a1", Token(3, 1)))
 
 
 def run(
-    steps: Sequence[Step], table: pa.Table, *outputs: pa.Field, size: int = 1_000_000
+    kernels: Sequence[Kernel], table: pa.Table, *outputs: pa.Field, size: int = 1_000_000
 ) -> list[pa.RecordBatch]:
-    makers = tuple((field.name, PLACE) for field in outputs if field.name not in table.schema.names)
-    kernel = Kernel(tuple(steps), pa.schema(outputs), makers, ATTEMPT, 1)
-    return list(kernel(table.to_batches(max_chunksize=size)))
+    makers = tuple((field.name, STEP) for field in outputs if field.name not in table.schema.names)
+    stage = PythonStage(tuple(kernels), pa.schema(outputs), makers, CONTEXT, 1)
+    return list(stage(table.to_batches(max_chunksize=size)))
 
 
 def rows(batches: Sequence[pa.RecordBatch]) -> list[tuple[Any, ...]]:
@@ -63,31 +63,31 @@ class Odd(Filter):
 
 @pytest.mark.parametrize("size", [1, 2, 1000])
 def test_columns_that_are_needed_are_carried_along(size: int) -> None:
-    split = EachStep(PLACE, Split(), Fields("text"), ("id",), ("word",))
-    odd = FilterStep(PLACE, Odd(), Fields("id"), ("id", "word"))
+    split = EachKernel(STEP, Split(), Fields("text"), ("id",), ("word",))
+    odd = FilterKernel(STEP, Odd(), Fields("id"), ("id", "word"))
     made = run([split, odd], TEXTS, WORD, ID, size=size)
     assert rows(made) == [("a", 1), ("b", 1), ("c", 3)]
 
 
 def test_only_what_is_needed_is_made() -> None:
-    split = EachStep(PLACE, Split(), Fields("text"), (), ("word",))
+    split = EachKernel(STEP, Split(), Fields("text"), (), ("word",))
     assert rows(run([split], TEXTS, WORD)) == [("a",), ("b",), ("c",)]
 
 
 def test_collectors_emit_rows_of_several_fields() -> None:
-    lengths = EachStep(PLACE, Lengths(), Fields("text"), ("id",), ("word", "n"))
+    lengths = EachKernel(STEP, Lengths(), Fields("text"), ("id",), ("word", "n"))
     made = run([lengths], TEXTS, ID, WORD, pa.field("n", pa.int32()))
     assert rows(made) == [(1, "a b", 3), (3, "c", 1)]
 
 
 def test_a_stage_of_which_only_the_rows_count_hands_them_on() -> None:
-    split = EachStep(PLACE, Split(), Fields("text"), (), ("word",))
+    split = EachKernel(STEP, Split(), Fields("text"), (), ("word",))
     [batch] = run([split], TEXTS, pa.field(ROW, pa.bool_()))
     assert batch.num_rows == 3
 
 
 def test_what_explodes_leaves_in_bounded_batches() -> None:
-    many = EachStep(PLACE, CallableFunction(lambda n: range(n)), Fields("id"), (), ("n",))
+    many = EachKernel(STEP, CallableFunction(lambda n: range(n)), Fields("id"), (), ("n",))
     made = run([many], pa.table({"id": [50_000, 3]}), pa.field("n", pa.int64()))
     assert sum(batch.num_rows for batch in made) == 50_003
     assert max(batch.num_rows for batch in made) <= OUTPUT_ROWS
@@ -95,16 +95,16 @@ def test_what_explodes_leaves_in_bounded_batches() -> None:
 
 def test_partitions_combine_by_encoded_key() -> None:
     table = pa.table({"key": pa.array([0.0, -0.0, 1.5, None], pa.float64())})
-    count = CombineStep(PLACE, Count(), ("key",), Fields(), ("n",))
+    count = CombinerKernel(STEP, Count(), ("key",), Fields(), ("n",))
     made = run([count], table, pa.field("key", pa.float64()), pa.field("n", pa.int64()))
     assert rows(made) == [(0.0, 2), (1.5, 1), (None, 1)]
 
 
-def error_of(steps: Sequence[Step], *outputs: pa.Field) -> BaseException:
+def error_of(kernels: Sequence[Kernel], *outputs: pa.Field) -> BaseException:
     """What the driver makes of a stage that raises."""
     with pytest.raises(StageFailure) as raised:
-        run(steps, TEXTS, *outputs)
-    return of_spark(raised.value, ATTEMPT.seal)
+        run(kernels, TEXTS, *outputs)
+    return of_spark(raised.value, CONTEXT.seal)
 
 
 def upper(text: Any) -> list[Any]:
@@ -112,7 +112,7 @@ def upper(text: Any) -> list[Any]:
 
 
 def test_an_error_names_step_line_batch_and_tuple() -> None:
-    failing = EachStep(PLACE, CallableFunction(upper), Fields("text"), (), ("word",))
+    failing = EachKernel(STEP, CallableFunction(upper), Fields("text"), (), ("word",))
     error = error_of([failing], WORD)
     assert isinstance(error, OperationError)
     assert error.error == "AttributeError: 'NoneType' object has no attribute 'upper'"
@@ -122,14 +122,14 @@ def test_an_error_names_step_line_batch_and_tuple() -> None:
 
 
 def test_a_value_of_another_type_than_declared_names_value_and_step() -> None:
-    counting = EachStep(PLACE, CallableFunction(lambda text: [1]), Fields("text"), (), ("word",))
+    counting = EachKernel(STEP, CallableFunction(lambda text: [1]), Fields("text"), (), ("word",))
     error = error_of([counting], WORD)
     assert "emitted int 1 for the field 'word', which is declared string" in str(error)
     assert "job.py:7" in str(error)
 
 
 def test_text_that_is_no_unicode_names_value_and_step() -> None:
-    broken = EachStep(PLACE, CallableFunction(lambda _: ["\ud800"]), Fields("text"), (), ("word",))
+    broken = EachKernel(STEP, CallableFunction(lambda _: ["\ud800"]), Fields("text"), (), ("word",))
     assert r"emitted str '\ud800' for the field 'word'" in str(error_of([broken], WORD))
 
 
@@ -138,7 +138,7 @@ def fails(text: Any) -> list[Any]:
 
 
 def test_a_failed_attempt_stays_one_across_the_jvm() -> None:
-    failing = EachStep(PLACE, CallableFunction(fails), Fields("text"), (), ("word",))
+    failing = EachKernel(STEP, CallableFunction(fails), Fields("text"), (), ("word",))
     error = error_of([failing], WORD)
     assert isinstance(error, StateUnavailableError)
     assert error.args == ("geo", "it sleeps", "Wait.")

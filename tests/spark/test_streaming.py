@@ -15,8 +15,8 @@ from tests.topologies.capture import captured_in
 from tests.topologies.test_aggregates import Spread
 from trident import Count, FailedException, TridentTopology
 from trident.backends import sqlite
-from trident.failures import OperationError
 from trident.log.errors import CheckpointInUseError, LogMismatchError, PlacementError
+from trident.operation_error import OperationError
 from trident.states.errors import OtherLogError, StateUnavailableError
 from trident.testing import fail_at, hold_at
 

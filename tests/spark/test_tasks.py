@@ -32,7 +32,7 @@ from trident import (
     TridentTopology,
     TridentTuple,
 )
-from trident.failures import OperationError
+from trident.operation_error import OperationError
 from trident.states.control import ControlRecord
 from trident.states.errors import StaleBatchError, StateUnavailableError
 from trident.states.factory import MapStateFactory

@@ -14,7 +14,7 @@ from trident.plan.nodes import (
     StateUpdateNode,
     StaticStateNode,
 )
-from trident.spark.types import FUSED
+from trident.spark.checks import FUSED
 
 BEGIN_A_STAGE = {
     *(AggregateNode, MergeNode, NativeNode, NewValuesNode, PartitionNode, StateUpdateNode),
@@ -26,4 +26,4 @@ BEGIN_A_STAGE = {
 def test_every_kind_of_step_runs_in_a_stage_or_begins_one() -> None:
     assert BEGIN_A_STAGE.isdisjoint(FUSED)
     missing = node_classes() - {*FUSED} - BEGIN_A_STAGE
-    assert not missing, f"add {names(missing)} to FUSED in trident/spark/types.py, or else here"
+    assert not missing, f"add {names(missing)} to FUSED in trident/spark/checks.py, or else here"

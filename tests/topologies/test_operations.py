@@ -9,7 +9,7 @@ import pytest
 
 from tests.topologies.conftest import Engine
 from trident.errors import OperationError
-from trident.kernels.keys import bucket
+from trident.kernels.keys import partition_of
 from trident.operations.builtin import Count, Debug, Equals, FilterNull, Negate, Split, Sum
 from trident.operations.interfaces import (
     Aggregator,
@@ -148,7 +148,7 @@ def test_values_keep_their_types(engine: Engine) -> None:
 def places(count: int) -> list[str]:
     """A key for each of so many partitions, in their order."""
     keys = [chr(code) for code in range(ord("a"), ord("z") + 1)]
-    return [next(key for key in keys if bucket((key,), count) == n) for n in range(count)]
+    return [next(key for key in keys if partition_of((key,), count) == n) for n in range(count)]
 
 
 def partitioned(stream: Stream, count: int) -> Stream:

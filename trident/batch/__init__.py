@@ -1,1 +1,1 @@
-"""One txid, whatever engine and clock: place, begin, run, ready, commit, announce."""
+"""Runs the batches of a group exactly once, on either engine and for either clock."""

@@ -32,7 +32,7 @@ class Adoption:
         The log id that the states' control records hold; their errors name it.
     in_flight : str
         What the last begun batch is: ``"committed"``, or ``"burn"`` to undo it, for opaque
-        states only. Does not matter where the states know that it is committed.
+        states only. Has no effect where the states know that it is committed.
     """
 
     log_id: str
@@ -54,9 +54,9 @@ class StormState:
     Parameters
     ----------
     base : int
-        Storm's last txid: what it wrote up to that batch counts, what a later one left does not.
-        For transactional states it has to be the highest txid among their values: what Storm left
-        there of a batch can't be undone, and the batch of that number would pass for applied.
+        Storm's last txid: what it wrote up to that batch counts, what it wrote of a later one does
+        not. For transactional states it has to be the highest txid among their values: what Storm
+        wrote there can't be undone, and our batch of that number would be taken for applied.
     """
 
     base: int
@@ -125,7 +125,7 @@ def _from_storm(states: GroupStates, base: int) -> LogEntry:
     log_id = secrets.token_hex(8)
     states.check_unowned(log_id)
     states.check_occupied(f"adopt={{'base': {base}}}")
-    # Whatever Storm left of the batch after it would pass for our attempt 0.
+    # Attempt 0 might be taken for what Storm has written of the next batch.
     return LogEntry(1, "", log_id, begun=Token(base + 1, 1), committed=base, base=base)
 
 
@@ -150,7 +150,7 @@ def _from_log(log: Log, group: str, path: str | os.PathLike[str]) -> LogEntry:
             if successor != log.place:
                 raise adopted_already(old, successor)
         else:
-            # First closed, then continued: two new checkpoints can't both take it.
+            # The old log is closed before the new one begins, so that no second one can adopt it.
             writer = LogWriter(old)
             writer.begin(replace(last, number=last.number + 1, successor=(log_id, log.place)))
             last = writer.entry

@@ -1,4 +1,4 @@
-"""Why a group stops where the log and the states are in order."""
+"""Why a group stops although its log and its states are in order."""
 
 from __future__ import annotations
 

@@ -1,20 +1,18 @@
-"""The entry that a run begins a log with: the first one ever, or the next attempt of the last."""
+"""The first entry that a run writes: of a new log, or for the next attempt of the last batch."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
 
 from trident.batch.adoption import Adopt, adopt_state, adopted_already
 from trident.batch.states import GroupStates
 from trident.log.entry import LogEntry
 from trident.log.errors import AdoptionError, LogMismatchError
 from trident.log.log import Log
+from trident.plan.nodes import Clock
 from trident.states.values import Token
-
-Clock = Literal["spout", "dataframe"]
 
 
 def opening_entry(
@@ -63,7 +61,7 @@ def opening_entry(
         _check_same(log, newest, streams, clock, adopt)
         _check_reads(log, newest, reads)
         kinds = _same_kinds(log, newest, states)
-        # The reserved attempt is its writer's; whoever comes later takes the next one.
+        # The reserved attempt belongs to the run that wrote the entry; this one takes the next.
         begun = Token(newest.committed + 1, newest.begun.attempt + 1)
         number = newest.number + 1
         return replace(newest, number=number, begun=begun, reads=dict(reads), kinds=kinds)
@@ -79,10 +77,11 @@ def opening_entry(
 
 
 def _same_kinds(log: Log, entry: LogEntry, states: GroupStates) -> Mapping[str, str]:
-    """How each state keeps its values, where that is as `entry` says.
+    """The kind of each state; refuse one that `entry` knows as another kind.
 
-    By nothing in the store can a list be told from an entry of another kind. What Storm wrote is
-    read, and fails, before anything is written: until a batch commits, the kind may be corrected.
+    The log has to know, as a value in the store may look like an entry of another kind. Where Storm
+    wrote the state, the kind may be corrected until the first batch commits: a wrong one fails when
+    an entry is read, before any is written.
     """
     for name, kind in states.kinds.items():
         written = entry.kinds.get(name, kind)

@@ -7,7 +7,7 @@ import threading
 from time import monotonic
 
 from trident.batch.errors import BatchInterruptedError, OutageError
-from trident.batch.failures import FailurePolicy
+from trident.batch.failure_policy import FailurePolicy
 
 _logger = logging.getLogger("trident")
 
@@ -17,9 +17,9 @@ _SECONDS_A_LINE = 10.0
 
 
 class Outage:
-    """What one batch waits for, from the first failure to the beginning of the try that succeeds.
+    """The time in which a store or the log's disk is away, while one batch waits for it.
 
-    Told in the log when it begins, every ten seconds or so, and when it ends.
+    Warns in the logger when it begins, every ten seconds or so, and when it ends.
 
     Parameters
     ----------
@@ -28,12 +28,12 @@ class Outage:
     txid : int
         The batch.
     policy : FailurePolicy
-        Its `patience` is how many seconds after the first failure a try may begin; one that began
-        later is the last.
+        Its `patience`: so many seconds after the first failure tries begin; one more
+        that begins later is the last.
     stopping : threading.Event
         Ends a pause at once.
     what : str
-        What of the batch has to wait, as logs and errors begin; by default all of it.
+        Which part of the batch waits, for logs and errors; by default all of it.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class Outage:
         self._tried = monotonic()
 
     def over(self) -> None:
-        """A try has succeeded."""
+        """End it, as a try has succeeded."""
         if self._pauses:
             seconds = self._tried - self._began
             _logger.warning("%s goes on, after %.1f s of: %s", self._what, seconds, self._failure)

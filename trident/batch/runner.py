@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from trident.batch.adoption import Adopt
 from trident.batch.errors import BatchFailedError, BatchInterruptedError
-from trident.batch.failures import DEFAULT_POLICY, DroppedWork, FailurePolicy
-from trident.batch.opening import Clock, opening_entry
+from trident.batch.failure_policy import DEFAULT_POLICY, DroppedWork, FailurePolicy
+from trident.batch.opening import opening_entry
 from trident.batch.outage import Outage
 from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
@@ -29,6 +29,7 @@ from trident.log.errors import (
 )
 from trident.log.log import Log
 from trident.log.writer import LogWriter
+from trident.plan.nodes import Clock
 from trident.spouts.errors import SourceUnavailableError
 from trident.states.control import ControlRecord
 from trident.states.errors import (

@@ -84,12 +84,12 @@ class GroupStates:
             control.read()
 
     def check_vacant(self) -> None:
-        """Raise UnownedStateError where there are entries, of states that no log has."""
+        """Raise UnownedStateError where a state that belongs to no log has entries."""
         for control in self.controls.values():
             control.check_vacant()
 
     def check_occupied(self, place: str) -> None:
-        """Raise where there is nothing of Storm's to go on from, in stores that can look.
+        """Raise where Storm has left nothing to go on from, in stores that can look for entries.
 
         Raises
         ------
@@ -116,15 +116,15 @@ class GroupStates:
                 single.check_key()
 
     def accept(self, entry: LogEntry, losses: Mapping[str, int]) -> LogEntry:
-        """Return `entry`, in which what states hold now is enough where their loss is accepted.
+        """Return `entry` changed so that states whose loss is accepted may stay as they are.
 
         Parameters
         ----------
         entry : LogEntry
             What a run begins its log with.
         losses : mapping of str to int
-            Of each state the batch whose loss is accepted. Where nothing is lost, or a later
-            batch is, the log goes on to say what it knows.
+            Of each state the batch whose loss is accepted. Where nothing is lost, or another batch,
+            nothing is changed for the state.
         """
         accepted = dict(entry.accepted)
         for name, control in self.controls.items():
@@ -158,10 +158,10 @@ class GroupStates:
             control.catch_up(entry.reserved, partial(self._judge, entry, name))
 
     def own(self, entry: LogEntry, names: Iterable[str]) -> None:
-        """Give those of the states that have no record their first one, whatever entries are there.
+        """Write the first control record of states that have none, whatever entries they have.
 
-        For states of a new log, beside what Storm may have left there, and those that have lost
-        their record, where that is accepted. Readers then know that a state is there, and waits.
+        This is for the states of a new log, where Storm may have left entries, and for states that
+        have lost their record, where that is accepted. Readers then know that the state exists.
         """
         record = replace(entry.reserved, token=Token(entry.base, 0))
         for name in names:

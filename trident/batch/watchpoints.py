@@ -19,7 +19,7 @@ POINTS = (
     "before announce",
     "after announce",
 )
-"""In the order in which a batch passes them; ``write`` is the work of the engine."""
+"""In the order in which a batch passes them; the engine runs the batch at ``write``."""
 
 Watcher = Callable[[str, Token], None]
 

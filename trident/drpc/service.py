@@ -13,12 +13,12 @@ import orjson
 
 from trident.drpc.errors import DRPCClosedError, DRPCExecutionError, UnknownFunctionError
 from trident.kernels.block import Block
-from trident.local.batch import Batch, Rows
-from trident.local.interpret import Program
+from trident.local.program import Program
+from trident.local.program_input import ProgramInput, Rows
+from trident.open_states import close_states, make_states
 from trident.operations.emitted import Row
 from trident.plan.nodes import StateNode
 from trident.plan.plan import DRPCQuery, Plan
-from trident.plan_states import close_states, make_states
 from trident.states.committed import read_committed
 from trident.states.state import State
 
@@ -126,7 +126,7 @@ class LocalDRPC:
 
 
 class _Query:
-    """One query, compiled, with as many sets of its states as threads ever asked at once."""
+    """A compiled query, with a set of its states for each thread that asks at the same time."""
 
     def __init__(
         self, query: DRPCQuery, groups: Mapping[StateNode, str], conf: Mapping[str, Any] | None
@@ -147,7 +147,7 @@ class _Query:
         def ask(views: Sequence[Any]) -> Rows:
             queried = dict(zip(self._nodes, views, strict=True)).__getitem__
             request = Block({"args": [args]}, 1)
-            return self.program.run(Batch(number, None, {self._source: request}, queried))
+            return self.program.run(ProgramInput(number, None, {self._source: request}, queried))
 
         if not self._nodes:
             return ask(())
@@ -164,7 +164,7 @@ class _Query:
                 self._close_idle()
 
     def close(self) -> None:
-        """Close what is idle; a thread that still asks closes what it used."""
+        """Close the idle states; a thread that still asks closes those that it uses."""
         self._closed = True
         self._close_idle()
         self.program.close()
@@ -179,7 +179,7 @@ class _Query:
 
 
 def _groups(plan: Plan, query: DRPCQuery) -> dict[StateNode, str]:
-    """The states of a query, each with what tells which of them share their batches."""
+    """The states of a query, each with the name of the group whose batches update it."""
     groups = {}
     for node in query.states:
         group = plan.group_of(node)

@@ -1,1 +1,1 @@
-"""What steps do with the tuples of one partition, the same on every engine."""
+"""Kernels: what each step does with the tuples of one partition, the same on both engines."""

@@ -1,4 +1,4 @@
-"""Tuples as columns: what steps are handed, and what they make."""
+"""Tuples as columns: what kernels take and make."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Block:
         return Block(columns, len(range(start, self.length, step)))
 
     def utf8(self, name: str) -> list[bytes] | None:
-        """A column of strings as UTF-8; None where there are other values or half surrogates."""
+        """A column of strings as UTF-8; None where it holds anything else, or a lone surrogate."""
         values = self.values(name)
         if set(map(type, values)) != {str}:
             return None
@@ -108,7 +108,7 @@ def block_of(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Block:
 
 def columns_of(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Sequence[Any]]:
     """Tuples as columns."""
-    return {name: list(map(itemgetter(place), rows)) for place, name in enumerate(names)}
+    return {name: list(map(itemgetter(index), rows)) for index, name in enumerate(names)}
 
 
 def joined(blocks: Iterable[Block]) -> Block:

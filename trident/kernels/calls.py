@@ -8,7 +8,7 @@ from itertools import chain, repeat, starmap
 from typing import Any
 
 from trident.kernels.block import Block, columns_of
-from trident.kernels.task import Place, Task
+from trident.kernels.task import StepName, Task
 from trident.operations.callables import (
     CallableConsumer,
     CallableFilter,
@@ -25,11 +25,14 @@ _LISTS = frozenset({list, tuple})
 
 
 class Calls:
-    """A function over the tuples of a block. Results are checked as columns: by their types first.
+    """Calls a function for each tuple of a block, and checks what it returns.
+
+    A check looks at the types that occur in the whole column first, and at single values only where
+    these don't settle it.
 
     Parameters
     ----------
-    place : Place
+    step : StepName
         The step, for errors.
     names : sequence of str
         The fields whose values are the arguments.
@@ -39,8 +42,8 @@ class Calls:
         Where it runs.
     """
 
-    def __init__(self, place: Place, names: Sequence[str], block: Block, task: Task) -> None:
-        self._place = place
+    def __init__(self, step: StepName, names: Sequence[str], block: Block, task: Task) -> None:
+        self._step = step
         self._names = names
         self._block = block
         self._task = task
@@ -48,19 +51,19 @@ class Calls:
     def results(self, function: Callable[..., Any]) -> list[Any]:
         """What the function returns for each tuple."""
         pending, calls = self._begun(function)
-        with self._task.at(self._place, self._names, self._block, pending):
+        with self._task.at(self._step, self._names, self._block, pending):
             return list(calls)
 
     def over(self, made: Sequence[Any], check: Callable[[Any], Any]) -> list[Any]:
-        """What a check gives for the result of each tuple."""
+        """What `check` makes of the result for each tuple."""
         pending = iter(made)
-        with self._task.at(self._place, self._names, self._block, pending):
+        with self._task.at(self._step, self._names, self._block, pending):
             return list(map(check, pending))
 
     def consumed(self, consumer: CallableConsumer) -> None:
         """Show each tuple to a consumer."""
         pending, calls = self._begun(consumer.function)
-        with self._task.at(self._place, self._names, self._block, pending):
+        with self._task.at(self._step, self._names, self._block, pending):
             deque(calls, maxlen=0)
 
     def mask(self, filter: CallableFilter) -> list[bool]:
@@ -94,7 +97,7 @@ class Calls:
     def flattened(
         self, name: str, lists: Sequence[Sequence[Any]], outputs: Sequence[str]
     ) -> dict[str, Sequence[Any]]:
-        """The items of all tuples one after the other, as columns; each is a value or a row."""
+        """The items of all tuples, one after the other, as columns; an item is a value or a row."""
         width = len(outputs)
         if width == 1:
             items = list(chain.from_iterable(lists))
@@ -106,7 +109,7 @@ class Calls:
         return columns_of(outputs, list(chain.from_iterable(rows)))
 
     def _begun(self, function: Callable[..., Any]) -> tuple[Iterator[Any], Iterator[Any]]:
-        """How far the calls have come, and the calls."""
+        """An iterator that tells how far the calls have come, and the calls."""
         if not self._names:
             nothing = repeat((), self._block.length)
             return nothing, starmap(function, nothing)

@@ -1,9 +1,8 @@
 """The library's own operations over whole columns.
 
-An operation has a column form only as the very class: a subclass may do something else. A form
-gives None where it can't tell what the operation would do with each tuple by itself, because of
-nulls, other types or large numbers; the tuples are then handed to the operation one by one, which
-also names the one that is wrong.
+A subclass has no column form, as it may do something else. A form gives None where nulls, other
+types or large numbers need a closer look; the operation is then called tuple by tuple, so that an
+error names the tuple that is wrong.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def mask(filter: object, block: Block, names: Sequence[str]) -> list[bool] | Non
 
 
 def no_totals(combiner: object) -> Totals:
-    """What `take_in` begins with."""
+    """The totals of no tuple, which `take_in` adds to."""
     return Counter() if type(combiner) is Count else {}
 
 
@@ -89,7 +88,8 @@ def take_in(
     block: Block,
     names: Sequence[str],
 ) -> bool:
-    """Take tuples into the aggregates of their groups; False, and none taken in, without a form."""
+    """Combine tuples into the totals of their groups; return False where that needs a call a tuple,
+    with the totals as they were."""
     if isinstance(totals, Counter):
         totals.update(keys)
         return True
@@ -105,7 +105,7 @@ def take_in(
 def _sums(keys: Sequence[Hashable], values: Sequence[Any]) -> Totals | None:
     kinds = set(map(type, values))
     if kinds == {int}:
-        # Then no sum of some of them has more than 64 bits.
+        # Below this bound no sum of some of the values has more than 64 bits.
         if max(max(values), -min(values)) * len(values) > _LONG_MAX:
             return None
     elif kinds != {float}:
@@ -137,7 +137,7 @@ def _greatest(keys: Sequence[Hashable], values: Sequence[Any]) -> Totals | None:
 
 
 def _are_ordered(values: Sequence[Any]) -> bool:
-    """Whether values are compared as they are, without null and NaN."""
+    """Whether Python orders the values as the operation does: there is no null and no NaN."""
     return set(map(type, values)) in ({int}, {str}, {bytes})
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from trident.errors import SourceUnavailableError
-from trident.failures import OperationError, operation_error
 from trident.kernels.block import Block
-from trident.kernels.task import Place
+from trident.kernels.task import StepName
 from trident.log.entry import check_metadata
+from trident.operation_error import OperationError, operation_error
 from trident.spouts.collector import SpoutCollector
 from trident.spouts.partitioned import (
     ISpoutPartition,
@@ -100,7 +100,7 @@ class Emitting:
     ----------
     emission : Emission
         Any of the run's.
-    place : Place
+    step : StepName
         The call that declared the stream, for errors.
     collector : callable
         Makes what takes the tuples of a partition, of a spout's name and its fields.
@@ -109,10 +109,10 @@ class Emitting:
     def __init__(
         self,
         emission: Emission,
-        place: Place,
+        step: StepName,
         collector: Callable[[str, Fields], SpoutCollector] = SpoutCollector,
     ) -> None:
-        self._place = place
+        self._step = step
         self._emitter = emission.spout.getEmitter(emission.conf, None)
         self._collector = collector
         self._ids: list[str] = []
@@ -173,7 +173,7 @@ class Emitting:
         except Exception as error:
             raise operation_error(
                 error,
-                step=f"{self._place.step}, partition {partition}",
-                declared=self._place.declared,
+                step=f"{self._step.text}, partition {partition}",
+                declared=self._step.declared,
                 token=emission.token,
             ) from None

@@ -62,12 +62,12 @@ def encoded_keys(block: Block, group: Sequence[str]) -> list[bytes]:
     return encode_keys(block.tuples(group))
 
 
-def bucket(key: Sequence[Any], count: int) -> int:
+def partition_of(key: Sequence[Any], count: int) -> int:
     """The partition of a key, the same on every engine.
 
     Examples
     --------
-    >>> bucket(("dog",), 4) == crc32(b"dog") % 4
+    >>> partition_of(("dog",), 4) == crc32(b"dog") % 4
     True
     """
     return crc32(encode_key(key)) % count

@@ -1,4 +1,4 @@
-"""Where a step runs, and how what a user's operation raises is blamed on it."""
+"""A task runs a step in one partition; what the user's operation raises there names the step."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from operator import length_hint
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn
 
-from trident.failures import OperationError, operation_error, shown_tuple
 from trident.kernels.block import NOTHING, Block
-from trident.plan.describe import describe
+from trident.operation_error import OperationError, operation_error, shown_tuple
 from trident.plan.nodes import Node
 from trident.states.control import ControlRecord
 from trident.states.cut import BatchMovedOn
 from trident.states.errors import FailedException, SerializationError, StateError
 
-# The runner decides on failed attempts and on what states say, a reader on when to begin again.
+# These pass unchanged: the runner acts on failed attempts and errors of states, and a reader of
+# committed values begins again after BatchMovedOn.
 _PASSING = (FailedException, StateError, BatchMovedOn, OperationError)
 
 
 @dataclass(frozen=True)
-class Place:
+class StepName:
     """A step as errors name it.
 
     Parameters
     ----------
-    step : str
+    text : str
         The step as in ``explain()``.
     declared : str
         ``file:line`` of the call that declared it.
     """
 
-    step: str
+    text: str
     declared: str
 
 
-def place_of(node: Node) -> Place:
+def step_name(node: Node) -> StepName:
     """A step of the plan as errors name it."""
-    return Place(describe(node), str(node.origin))
+    return StepName(node.call_text, str(node.origin))
 
 
 class Task(NamedTuple):
@@ -49,7 +49,7 @@ class Task(NamedTuple):
     batch : object
         What aggregators are told: the txid, or the request's number.
     record : ControlRecord or None
-        What every state of the group has begun; its token is the attempt. None for a query.
+        What every state of the group has begun; its token names the attempt. None for a query.
     partition : int
         The partition, from 0.
     partitions : int
@@ -63,43 +63,43 @@ class Task(NamedTuple):
 
     def at(
         self,
-        place: Place,
+        step: StepName,
         names: Sequence[str] = (),
         block: Block = NOTHING,
         pending: Iterator[Any] | None = None,
-    ) -> _Blaming:
+    ) -> _NamingStep:
         """A context that names the step, and the tuple at hand, in what an operation raises.
 
         What the protocol acts upon passes as it is.
 
         Parameters
         ----------
-        place : Place
+        step : StepName
             The step.
         names : sequence of str
             The fields that the operation is handed.
         block : Block
             The tuples that it is handed.
         pending : iterator
-            Over something of the block's length; how far it has come tells the tuple at hand,
-            which costs nothing. None names no tuple.
+            An iterator over the block's tuples; how far it has come tells which tuple failed, at no
+            cost. None: no tuple is named.
         """
-        return _Blaming(self, place, names, block, pending)
+        return _NamingStep(self, step, names, block, pending)
 
 
-class _Blaming:
-    __slots__ = ("_block", "_names", "_pending", "_place", "_task")
+class _NamingStep:
+    __slots__ = ("_block", "_names", "_pending", "_step", "_task")
 
     def __init__(
         self,
         task: Task,
-        place: Place,
+        step: StepName,
         names: Sequence[str],
         block: Block,
         pending: Iterator[Any] | None,
     ) -> None:
         self._task = task
-        self._place = place
+        self._step = step
         self._names = names
         self._block = block
         self._pending = pending
@@ -123,8 +123,8 @@ class _Blaming:
         record = self._task.record
         raise operation_error(
             error,
-            step=self._place.step,
-            declared=self._place.declared,
+            step=self._step.text,
+            declared=self._step.declared,
             token=record.token if record else None,
             partition=self._task.partition,
             row=self._row(),

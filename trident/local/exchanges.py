@@ -22,18 +22,18 @@ def gathered(partitions: Partitions) -> Partitions:
 
 
 def dealt(block: Block, count: int) -> Partitions:
-    """The tuples one after the other to each partition."""
+    """The tuples dealt to the partitions in turn."""
     return [block] if count == 1 else [block.every(count, start) for start in range(count)]
 
 
 def merged(streams: Sequence[Partitions], count: int) -> Partitions:
-    """The partitions of several streams side by side; dealt anew where another count is due."""
+    """The partitions of all streams; where that isn't `count`, their tuples dealt anew."""
     partitions = [block for stream in streams for block in stream]
     return partitions if len(partitions) == count else dealt(joined(partitions), count)
 
 
-def exchange(node: PartitionNode, count: int) -> Move:
-    """How a step moves tuples to its `count` partitions."""
+def move_of(node: PartitionNode, count: int) -> Move:
+    """What moves tuples to the `count` partitions of a step."""
     if count == 1:
         return gathered
     if node.how == "broadcast":
@@ -44,16 +44,15 @@ def exchange(node: PartitionNode, count: int) -> Move:
 
 
 def by_key(by: Fields | None, count: int) -> Move:
-    """How every tuple moves to the partition of its key; without a key, all to one."""
+    """Moves every tuple to the partition of its key; without a key, all to one."""
     if by is None or count == 1:
         return gathered
     names = by.names
 
     def move(partitions: Partitions) -> Partitions:
         block = joined(partitions)
-        places = [crc32(key) % count for key in encoded_keys(block, names)]
-        return [
-            block.kept([place == index for place in places], block.names) for index in range(count)
-        ]
+        targets = [crc32(key) % count for key in encoded_keys(block, names)]
+        masks = [[target == index for target in targets] for index in range(count)]
+        return [block.kept(mask, block.names) for mask in masks]
 
     return move

@@ -11,7 +11,7 @@ from trident.plan.stages import stages
 def partition_counts(nodes: Sequence[Node]) -> Mapping[Node, int]:
     """The number of partitions of each step: one, unless a hint or a state asks for more.
 
-    Without a hint, a merge has those of all its streams, and one where each of them has one.
+    A merge without a hint has the partitions of all its streams, or one where each stream has one.
 
     Parameters
     ----------

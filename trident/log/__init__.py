@@ -1,1 +1,1 @@
-"""The coordinator log: what is committed, which attempt is next, and who may say so."""
+"""The coordinator log: what is committed, which attempt is next, and which run may write."""

@@ -55,7 +55,7 @@ class Checkpoint:
         return FileLog(self.folder(group) / "log")
 
     def check_groups(self, groups: Iterable[str]) -> None:
-        """Refuse to leave a log behind: another stream id would silently begin a second one.
+        """Refuse to leave a log behind, as a topology would whose stream has got another id.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class Checkpoint:
 
 
 class TemporaryCheckpoint:
-    """What a run without a checkpoint has instead: logs in memory, gone with the run."""
+    """In place of a checkpoint where none was given: logs in memory, which end with the run."""
 
     def __init__(self) -> None:
         self._path: Path | None = None

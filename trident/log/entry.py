@@ -14,7 +14,7 @@ from trident.states.values import Token
 
 FORMAT = 1
 _STORED_NAMES = {"log_id": "lineage", "retried": "exceptions"}
-"""Fields that have another name in the file: the one that they were first stored by."""
+"""Fields that keep their first name in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +36,20 @@ class LogEntry:
     base : int
         The txid before the log's first.
     clock : str
-        ``"spout"`` or ``"dataframe"``: who decides what a batch is.
+        ``"spout"`` or ``"dataframe"``: what makes the batches.
     query_id : str or None
         Spark's id of the streaming query; None for spouts and before the first commit.
     streams : mapping of str to str
         The schema of each stream, by its id.
     reads : mapping of str to str
-        What each stream of files reads, by its id; older entries don't tell.
+        The paths that each stream of files reads, by its id; missing in older entries.
     states : mapping of str to Token
         For each state the last committed attempt that had begun it.
     kinds : mapping of str to str
-        How each state keeps its values, as far as it tells.
+        The kind of each state that has one.
     accepted : mapping of str to Token or None
-        For each state whose loss of writes was accepted, what it then held (None: nothing), until
-        a batch that begins it commits; `states` leaves it out.
+        For each state whose loss of writes was accepted, the attempt that it held then (None: no
+        record). A state is here, and not in `states`, until the next batch that updates it commits.
     metadata : mapping of str to object
         What each stream's spout said with the last commit.
     planned : mapping of str to object, or None
@@ -57,7 +57,7 @@ class LogEntry:
     retried : mapping of int to int
         The txids whose committed attempt was not 0, and that attempt; -1 where none counts.
     digest : str or None
-        What the source said that the last committed batch covers.
+        A digest of what the last committed batch covers, by the source.
     adopted : tuple of str
         The log ids whose state this log has taken over.
     successor : tuple of str and str, or None

@@ -29,10 +29,10 @@ class FileLog(Log):
     Notes
     -----
     An entry is written aside and synced, linked to its number, and the folder is synced. The
-    number may be free only because a later writer has purged it; so an entry counts only where a
-    listing afterwards shows no higher one, else it is removed again. Old entries are purged, the
-    newest never: it holds everything. An entry that is there already is put there once more where
-    it is the very same: it was left by an append that failed before the folder was synced.
+    number may be free because a later writer has purged it; so the entry counts only if a listing
+    afterwards shows no higher one, else it is removed again. Old entries are purged; the newest,
+    which holds everything, never is. If the very same entry is there already, an append of ours has
+    failed before the folder was synced: it is put there once more.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class FileLog(Log):
                 raise LogConflictError(self.place, entry.number)
         old = [self._path(number) for number in numbers if number <= entry.number - _KEPT]
         aside = [self.folder / name for name in names if name.endswith(".tmp")]
-        for useless in old + aside:  # what was put aside by us, and by who died
+        for useless in old + aside:  # written aside by this run, or by one that died
             with suppress(OSError):  # the next append tries it again
                 useless.unlink()
 
@@ -97,7 +97,7 @@ class FileLog(Log):
             os.fsync(file.fileno())
 
     def _put(self, path: Path, data: bytes) -> None:
-        """Give what is aside its name; FileExistsError where that is another entry's."""
+        """Give the file aside its name; FileExistsError where another entry has it."""
         try:
             os.link(self._aside, path)
         except FileExistsError:

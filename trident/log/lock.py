@@ -1,4 +1,4 @@
-"""One run a checkpoint, whoever started it."""
+"""The lock that only one run of a checkpoint can hold."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _leave_to_the_parent() -> None:
         lock.close()
 
 
-# A child has the same descriptors: it would hold the checkpoint when its parent has died.
+# A forked child inherits the descriptor, and would keep the lock when its parent has died.
 os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
@@ -62,7 +62,7 @@ class CheckpointLock:
             holder = os.pread(self._descriptor, 32, 0).decode(errors="replace").strip()
             os.close(self._descriptor)
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                # By its locks, not by the pid: another container's processes have the same ones.
+                # By its locks, not by the pid, which a process of another container may have too.
                 here = any(lock._held and lock._file == self._file for lock in list(_locks))
                 raise CheckpointInUseError(str(folder), holder, here) from None
             raise CheckpointError(
@@ -82,7 +82,7 @@ class CheckpointLock:
         self.close()
 
     def close(self) -> None:
-        """Have no part in the lock any more, which others may hold; may be repeated."""
+        """Close the descriptor without giving back the lock; may be repeated."""
         if self._held:
             self._held = False
             os.close(self._descriptor)

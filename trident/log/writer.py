@@ -1,4 +1,4 @@
-"""A run's hold on a log: it appends only directly after an entry of its own."""
+"""A run's writing to a log: it appends only directly after an entry of its own."""
 
 from __future__ import annotations
 

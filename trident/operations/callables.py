@@ -87,7 +87,7 @@ def native(expression: str | Callable[[], Any], *, deterministic: bool = True) -
 
 
 class _Adapted:
-    """Named after its callable; it hands over values, so it needs no tuple with fields."""
+    """A plain callable as an operation: has its name, and takes values instead of a tuple."""
 
     function: Callable[..., Any]
     positional = True
@@ -97,7 +97,7 @@ class _Adapted:
         object.__setattr__(self, "deterministic", bool(deterministic))
 
     def __deepcopy__(self, memo: object) -> Self:
-        return self  # it has nothing to prepare, so that partitions may share it
+        return self  # there is nothing to prepare, so partitions may share it
 
     @cached_property
     def label(self) -> str:

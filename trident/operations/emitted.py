@@ -1,4 +1,4 @@
-"""What operations emit, checked: each tuple has as many values as there are output fields."""
+"""Checks what operations emit: each tuple has a value for each output field."""
 
 from __future__ import annotations
 

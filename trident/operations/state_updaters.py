@@ -28,7 +28,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class _Combining(StateUpdater[S]):
-    """What a combiner is prepared with, and cleaned up by: the update that it is part of."""
+    """Updates with a combiner, which it prepares and cleans up with itself."""
 
     combiner: CombinerAggregator[Any]
 
@@ -41,7 +41,7 @@ class _Combining(StateUpdater[S]):
 
 @dataclass(frozen=True)
 class _Reducing(StateUpdater[S]):
-    """The same of a reducer."""
+    """Updates with a reducer, which it prepares and cleans up with itself."""
 
     reducer: ReducerAggregator[Any]
 

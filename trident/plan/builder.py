@@ -31,7 +31,7 @@ N = TypeVar("N", bound=Node)
 class Builder:
     """The nodes of a topology while it is declared: a list to which each call appends.
 
-    It is all of a topology that changes; the nodes, and the handles on them, are immutable.
+    This list is all that changes in a topology: the nodes, and the handles on them, are immutable.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -163,8 +163,8 @@ def _check_partitions(call: str, required: object) -> None:
 
 
 def _check_roots(node: Node) -> None:
-    """Refuse what a query can't have: it is answered in one process, for one request, so that it
-    joins no other stream, updates no state and uses no Spark."""
+    """Refuse a query that joins another stream, updates a state or uses Spark: it is answered in
+    one process, for one request."""
     roots = [root for root in ancestors(node) if not root.parents]
     queries = [root for root in roots if isinstance(root, DRPCNode)]
     call = node.origin.call
@@ -189,7 +189,7 @@ def _check_shared_batches(plan: Plan, node: Node) -> None:
 
 
 def _check_clocks(plan: Plan, node: Node) -> None:
-    """Streams that share batches have one clock: Spark's, or our loop over spouts."""
+    """Streams that share batches have one clock: Structured Streaming, or the loop over spouts."""
     for group in plan.groups:
         frames = [s.stream_id for s in group.sources if s.clock == "dataframe"]
         spouts = [s.stream_id for s in group.sources if s.clock == "spout"]

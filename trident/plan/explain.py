@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from trident.plan.describe import describe
 from trident.plan.guarantee import guarantee
 from trident.plan.nodes import (
     AggregateNode,
@@ -42,7 +41,7 @@ def explain(plan: Plan) -> str:
         lines += _group(plan, group)
     for node in plan.nodes:
         if isinstance(node, StaticStateNode):
-            lines += [describe(node), f"  {state_line(node.state)}"]
+            lines += [node.call_text, f"  {state_line(node.state)}"]
     for query in plan.drpc.values():
         lines += _query(plan, query)
     return "\n".join(lines)
@@ -87,11 +86,11 @@ def _stages(plan: Plan, nodes: Iterable[Node], *, in_batch: bool) -> Iterator[st
             yield f"  exchange {stage.exchange}, from {numbers}"
         yield f"  stage {stage.number}, partitions: {stage.partitions or 'default'}"
         for position, node in enumerate(stage.nodes):
-            yield _numbered(node, describe(node) + _after(stage, position))
+            yield _numbered(node, node.call_text + _after(stage, position))
             yield from _notes(plan, node, in_batch)
         for node in nodes:
             if _combines_in(node, stage, of_node):
-                yield _numbered(node, f"{describe(node)}, combined in each partition first")
+                yield _numbered(node, f"{node.call_text}, combined in each partition first")
 
 
 def _numbered(node: Node, text: str) -> str:

@@ -1,4 +1,4 @@
-"""What is guaranteed of a state, by how its stream replays a batch and how its map keeps values."""
+"""What is guaranteed of a state: it follows from the kinds of its stream and of its map."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from trident.operations.annotations import callable_name, return_annotation
 from trident.operations.interfaces import Consumer
-from trident.plan.describe import describe
 from trident.plan.nodes import (
     Kind,
     Node,
@@ -127,23 +126,23 @@ def stream_kind(update: StateUpdateNode) -> tuple[Kind, str]:
 def _varies(node: Node) -> str:
     """Why a step may give something else when its batch is replayed; empty where it may not."""
     operation = node.facts.operation
-    # Whatever a consumer does, its tuples pass as they are.
+    # A consumer changes no tuple, whatever it does.
     fixed = operation is None or operation.deterministic or isinstance(operation, Consumer)
     if not fixed:
-        return f"{describe(node)} is not deterministic"
+        return f"{node.call_text} is not deterministic"
     if isinstance(node, StateQueryNode):
         static = isinstance(node.state, StaticStateNode)
         if static or node.state.state.factory.kind is not StateType.OPAQUE:
             how = "static" if static else "not opaque"
-            return f"{describe(node)} reads a state that is {how}"
+            return f"{node.call_text} reads a state that is {how}"
     if isinstance(node, StateUpdateNode) and node.state.factory.kind in _NOT_REPEATED:
-        return f"{describe(node)} gives new values that a replay changes"
+        return f"{node.call_text} gives new values that a replay changes"
     return ""
 
 
 def _left_open(factory: StateFactory) -> str:
-    """What can still go wrong where a store takes every write, or it isn't known whether it does;
-    empty where nothing can."""
+    """What can go wrong because the store accepts late writes, or may; empty where it refuses
+    them."""
     opens = factory.opens
     if opens is None:
         return ""

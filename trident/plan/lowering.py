@@ -55,8 +55,8 @@ from trident.plan.nodes import (
     StateQueryNode,
     StateUpdateNode,
 )
-from trident.plan.queries import check_queryable
-from trident.plan.validate import check_aggregate_shape, check_new_fields, check_selection
+from trident.plan.query_checks import check_queryable
+from trident.plan.step_checks import check_aggregate_shape, check_new_fields, check_selection
 from trident.spouts.interfaces import ITridentDataSource
 from trident.tuples.fields import Fields
 

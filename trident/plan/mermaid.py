@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from trident.plan.describe import describe
 from trident.plan.nodes import Node, StateQueryNode, StateUpdateNode
 from trident.plan.plan import Plan
 from trident.plan.stages import exchange, stages
@@ -46,7 +45,7 @@ def _part(title: str, id: str, nodes: Iterable[Node]) -> Iterator[str]:
         partitions = f", {stage.partitions} partition{many}" if stage.partitions else ""
         yield f"    subgraph {id}s{stage.number} [{_text(f'stage {stage.number}{partitions}')}]"
         for node in stage.nodes:
-            yield f"      n{node.id}[{_text(describe(node))}]"
+            yield f"      n{node.id}[{_text(node.call_text)}]"
         yield "    end"
     yield "  end"
 

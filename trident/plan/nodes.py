@@ -27,9 +27,10 @@ from trident.operations.interfaces import (
     QueryFunction,
     ReducerAggregator,
     StateUpdater,
+    operation_name,
 )
 from trident.plan.call_site import CallSite
-from trident.plan.validate import (
+from trident.plan.step_checks import (
     check_aggregate_shape,
     check_keys,
     check_names,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 AnyAggregator = CombinerAggregator[Any] | ReducerAggregator[Any] | Aggregator[Any]
 Kind = Literal["opaque", "transactional", "non-transactional"]
 Clock = Literal["dataframe", "spout"]
+"""What makes the batches of a stream: Structured Streaming, or our loop over spouts."""
 OutputMode = Literal["append", "update", "complete"]
 How = Literal["partitionBy", "shuffle", "global", "batchGlobal", "broadcast"]
 
@@ -71,6 +73,10 @@ class Facts:
     makes: Fields
     operation: Operation | Native | None
     acts_on_nothing: bool
+
+
+PASSES_ON = Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+"""The facts of a step that runs nothing and makes no values."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -101,15 +107,20 @@ class Node(ABC):
     def parents(self) -> tuple[Node, ...]:
         """The steps whose output it takes."""
 
-    @property  # that a cached_property is abstract would go unnoticed
+    @property  # ABC doesn't see an abstract cached_property
     @abstractmethod
     def fields(self) -> Fields:
         """The output fields."""
 
-    @property  # that a cached_property is abstract would go unnoticed
+    @property  # ABC doesn't see an abstract cached_property
     @abstractmethod
     def facts(self) -> Facts:
-        """What rewrites and engines need to know of the step; see `Facts`."""
+        """What the step reads, makes and runs; see `Facts`."""
+
+    @property
+    @abstractmethod
+    def call_text(self) -> str:
+        """The call that declared the step, in one line; plans and errors name the step by it."""
 
     def takes(self, position: int, wanted: Iterable[str]) -> Iterable[str]:
         """The fields of a parent that the step needs to deliver some of its own.
@@ -128,7 +139,7 @@ class Node(ABC):
         for name in names:
             if name not in parent.fields:
                 what = f"{self.origin.call}: a {type(self).__name__} takes an unknown field"
-                advice = "What a node makes itself belongs into what its facts say it makes."
+                advice = "Where the node makes it itself, name it in the `makes` of its facts."
                 raise FieldError(what, name, parent.fields.names, advice)
 
     def __repr__(self) -> str:
@@ -184,7 +195,7 @@ class SourceNode(Node):
     kind : str
         How it replays a batch.
     clock : str
-        Whether Structured Streaming or our own loop makes its batches.
+        What makes its batches; see `Clock`.
     output_mode : str
         Which rows of an aggregating DataFrame are a batch; for all other sources ``"append"``.
     """
@@ -208,6 +219,11 @@ class SourceNode(Node):
     def facts(self) -> Facts:
         return Facts(reads=Fields(), makes=self.fields, operation=None, acts_on_nothing=False)
 
+    @property
+    def call_text(self) -> str:
+        mode = "" if self.output_mode == "append" else f', outputMode="{self.output_mode}"'
+        return f'newStream("{self.stream_id}", {type(self.source).__name__}{mode})'
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class DRPCNode(Node):
@@ -226,6 +242,10 @@ class DRPCNode(Node):
     @cached_property
     def facts(self) -> Facts:
         return Facts(reads=Fields(), makes=self.fields, operation=None, acts_on_nothing=False)
+
+    @property
+    def call_text(self) -> str:
+        return f'newDRPCStream("{self.function}")'
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -254,6 +274,10 @@ class EachNode(StepNode):
             acts_on_nothing=False,
         )
 
+    @property
+    def call_text(self) -> str:
+        return _call("each", self.inputs, operation_name(self.function), self.outputs)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FilterNode(StepNode):
@@ -271,53 +295,58 @@ class FilterNode(StepNode):
             reads=self.inputs, makes=Fields(), operation=self.filter, acts_on_nothing=False
         )
 
+    @property
+    def call_text(self) -> str:
+        return _call(self.origin.call, self.inputs, operation_name(self.filter))
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class MapNode(StepNode):
-    """Replaces each tuple by one; the function sees all fields.
+class ReplacingNode(StepNode):
+    """Replaces each tuple by others; the function sees all fields.
 
     Without ``outputs`` names and types stay, and so does their number.
     """
+
+    function: MapFunction | FlatMapFunction
+    outputs: Fields | None = None
+
+    @cached_property
+    def fields(self) -> Fields:
+        before, inferred = self.parent.fields, self.function.infer_types(self.parent.fields)
+        if self.outputs is not None:
+            return self.outputs.with_types(inferred)
+        return Fields(*before.names).with_types(inferred).with_types(before.types.values())
+
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(
+            reads=self.parent.fields,
+            makes=self.fields,
+            operation=self.function,
+            acts_on_nothing=False,
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class MapNode(ReplacingNode):
+    """Replaces each tuple by one."""
 
     function: MapFunction
-    outputs: Fields | None = None
 
-    @cached_property
-    def fields(self) -> Fields:
-        return _replaced(self.parent.fields, self.outputs, self.function)
-
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(
-            reads=self.parent.fields,
-            makes=self.fields,
-            operation=self.function,
-            acts_on_nothing=False,
-        )
+    @property
+    def call_text(self) -> str:
+        return _call("map", operation_name(self.function), self.outputs)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class FlatMapNode(StepNode):
-    """Replaces each tuple by any number; the function sees all fields.
-
-    Without ``outputs`` names and types stay, and so does their number.
-    """
+class FlatMapNode(ReplacingNode):
+    """Replaces each tuple by any number."""
 
     function: FlatMapFunction
-    outputs: Fields | None = None
 
-    @cached_property
-    def fields(self) -> Fields:
-        return _replaced(self.parent.fields, self.outputs, self.function)
-
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(
-            reads=self.parent.fields,
-            makes=self.fields,
-            operation=self.function,
-            acts_on_nothing=False,
-        )
+    @property
+    def call_text(self) -> str:
+        return _call("flatMap", operation_name(self.function), self.outputs)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -331,6 +360,10 @@ class PeekNode(StepNode):
         return Facts(
             reads=self.parent.fields, makes=Fields(), operation=self.consumer, acts_on_nothing=False
         )
+
+    @property
+    def call_text(self) -> str:
+        return _call("peek", operation_name(self.consumer))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -346,9 +379,11 @@ class ProjectNode(StepNode):
     def fields(self) -> Fields:
         return self.parent.fields.select(self.keep)
 
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+    facts = PASSES_ON
+
+    @property
+    def call_text(self) -> str:
+        return f"project({self.keep})"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -379,6 +414,10 @@ class NativeNode(StepNode):
             acts_on_nothing=False,
         )
 
+    @property
+    def call_text(self) -> str:
+        return _call(self.origin.call, self.inputs, self.expression.label, self.outputs)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PartitionNode(StepNode):
@@ -402,10 +441,14 @@ class PartitionNode(StepNode):
             reads=self.by or Fields(), makes=Fields(), operation=None, acts_on_nothing=False
         )
 
+    @property
+    def call_text(self) -> str:
+        return f"{self.how}({self.by or ''})"
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class PartitionAggregateNode(StepNode):
-    """Aggregates within each partition, and there within each group if there is one."""
+class AggregatingNode(StepNode):
+    """Aggregates tuples, those of each group by themselves if there are groups."""
 
     group: Fields | None
     inputs: Fields
@@ -413,11 +456,17 @@ class PartitionAggregateNode(StepNode):
     outputs: Fields
 
     def check(self) -> None:
-        _check_aggregate(self)
+        call, before = self.origin.call, self.parent.fields
+        check_selection(call, self.group or Fields(), before)
+        check_selection(call, self.inputs, before)
+        check_aggregate_shape(call, self.aggregator, self.inputs, self.outputs)
+        check_new_fields(call, self.outputs, self.group or Fields())
 
     @cached_property
     def fields(self) -> Fields:
-        return _aggregated(self)
+        before = self.parent.fields
+        types = self.aggregator.infer_types(before.select(self.inputs))
+        return before.select(self.group or Fields()) + self.outputs.with_types(types)
 
     @cached_property
     def facts(self) -> Facts:
@@ -428,31 +477,27 @@ class PartitionAggregateNode(StepNode):
             acts_on_nothing=not self.group,  # Trident aggregates a batch without tuples too
         )
 
+    def _call_text(self, method: str) -> str:
+        call = _call(method, self.inputs, operation_name(self.aggregator), self.outputs)
+        return f"groupBy({self.group}).{call}" if self.group else call
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class AggregateNode(StepNode):
-    """Aggregates a whole batch, or each group of it; the exchange is part of the step."""
+class PartitionAggregateNode(AggregatingNode):
+    """Aggregates within each partition."""
 
-    group: Fields | None
-    inputs: Fields
-    aggregator: AnyAggregator
-    outputs: Fields
+    @property
+    def call_text(self) -> str:
+        return self._call_text("partitionAggregate")
 
-    def check(self) -> None:
-        _check_aggregate(self)
 
-    @cached_property
-    def fields(self) -> Fields:
-        return _aggregated(self)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class AggregateNode(AggregatingNode):
+    """Aggregates a whole batch; the exchange is part of the step."""
 
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(
-            reads=_grouped_by(self.group, self.inputs),
-            makes=self.fields.select(self.outputs),
-            operation=self.aggregator,
-            acts_on_nothing=not self.group,  # Trident aggregates a batch without tuples too
-        )
+    @property
+    def call_text(self) -> str:
+        return self._call_text("aggregate")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -485,6 +530,14 @@ class StateUpdateNode(StepNode):
             acts_on_nothing=False,
         )
 
+    @property
+    def call_text(self) -> str:
+        name = f'"{self.state.name}"'
+        if self.origin.call == "partitionPersist":
+            updater = operation_name(self.updater)
+            return _call("partitionPersist", name, self.inputs, updater, self.outputs)
+        return f"persist({name}, {type(self.updater).__name__})"
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class NewValuesNode(StepNode):
@@ -492,9 +545,11 @@ class NewValuesNode(StepNode):
 
     parent: StateUpdateNode
 
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+    facts = PASSES_ON
+
+    @property
+    def call_text(self) -> str:
+        return f'newValuesStream("{self.parent.state.name}")'
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -511,9 +566,11 @@ class StaticStateNode(Node):
     def fields(self) -> Fields:
         return Fields()
 
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+    facts = PASSES_ON
+
+    @property
+    def call_text(self) -> str:
+        return f'newStaticState("{self.state.name}")'
 
 
 StateNode = StateUpdateNode | StaticStateNode
@@ -548,6 +605,11 @@ class StateQueryNode(StepNode):
             acts_on_nothing=False,
         )
 
+    @property
+    def call_text(self) -> str:
+        name = f'"{self.state.state.name}"'
+        return _call("stateQuery", name, self.inputs, operation_name(self.function), self.outputs)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class MergeNode(Node):
@@ -573,9 +635,11 @@ class MergeNode(Node):
         common = [types[0] if len(set(types)) == 1 else None for types in columns]
         return (self.outputs or Fields(*first.names)).with_types(common)
 
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+    facts = PASSES_ON
+
+    @property
+    def call_text(self) -> str:
+        return f"merge({', '.join(str(parent.id) for parent in self.parents)})"
 
     def takes(self, position: int, wanted: Iterable[str]) -> Iterable[str]:
         theirs = self.merged[position].fields.names
@@ -594,9 +658,11 @@ class HintNode(StepNode):
     def check(self) -> None:
         check_parallelism(self.origin.call, self.parallelism)
 
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+    facts = PASSES_ON
+
+    @property
+    def call_text(self) -> str:
+        return f"parallelismHint({self.parallelism})"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -605,34 +671,23 @@ class NameNode(StepNode):
 
     label: str
 
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+    facts = PASSES_ON
 
-
-def _replaced(
-    before: Fields, outputs: Fields | None, function: MapFunction | FlatMapFunction
-) -> Fields:
-    inferred = function.infer_types(before)
-    if outputs is not None:
-        return outputs.with_types(inferred)
-    return Fields(*before.names).with_types(inferred).with_types(before.types.values())
-
-
-def _check_aggregate(node: AggregateNode | PartitionAggregateNode) -> None:
-    call = node.origin.call
-    check_selection(call, node.group or Fields(), node.parent.fields)
-    check_selection(call, node.inputs, node.parent.fields)
-    check_aggregate_shape(call, node.aggregator, node.inputs, node.outputs)
-    check_new_fields(call, node.outputs, node.group or Fields())
-
-
-def _aggregated(node: AggregateNode | PartitionAggregateNode) -> Fields:
-    before = node.parent.fields
-    types = node.aggregator.infer_types(before.select(node.inputs))
-    return before.select(node.group or Fields()) + node.outputs.with_types(types)
+    @property
+    def call_text(self) -> str:
+        return f'name("{self.label}")'
 
 
 def _grouped_by(group: Fields | None, inputs: Fields) -> Fields:
     """The fields of a group and those that are read within it, each once."""
     return Fields.typed({**(group or Fields()).types, **inputs.types}.items())
+
+
+def _call(method: str, *arguments: Fields | str | None) -> str:
+    """A call as it is written; arguments that were left out, and no fields at all, aren't shown."""
+    shown = [
+        f"[{argument}]" if isinstance(argument, Fields) and len(argument) > 1 else str(argument)
+        for argument in arguments
+        if argument
+    ]
+    return f"{method}({', '.join(shown)})"

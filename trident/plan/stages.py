@@ -102,7 +102,7 @@ def combines_first(node: AggregateNode) -> bool:
 
 
 def _is_alone(node: Node, before: list[Node]) -> bool:
-    """Whether a step begins a stage of one partition: an update of a state does, where nothing has
+    """Whether a step begins a stage of one partition: a state update does where no exchange has
     brought the tuples of a key together."""
     return isinstance(node, StateUpdateNode) and not is_keyed(node) and not _is_single(before)
 

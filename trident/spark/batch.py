@@ -11,12 +11,13 @@ from pyspark.sql import functions as F
 
 from trident.batch.outcome import Outcome
 from trident.kernels.block import Block, joined
-from trident.kernels.conforming import checked, conform_step
-from trident.kernels.lookup import Lookup
-from trident.kernels.nodes import lookup_of, update_of
-from trident.kernels.step import Step
-from trident.kernels.task import Place
-from trident.kernels.update import Update
+from trident.kernels.build import final_kernel, query_kernel, update_kernel
+from trident.kernels.kernel import Kernel
+from trident.kernels.query_kernel import QueryKernel
+from trident.kernels.task import StepName
+from trident.kernels.type_check import type_check, with_type_check
+from trident.kernels.update_kernel import UpdateKernel
+from trident.plan.field_type import field_type
 from trident.plan.nodes import (
     AggregateNode,
     NewValuesNode,
@@ -26,17 +27,16 @@ from trident.plan.nodes import (
     StateQueryNode,
     StateUpdateNode,
 )
-from trident.plan.types import field_type
-from trident.spark.attempt import Attempt
-from trident.spark.block import block_of_table
+from trident.plan.stages import unlabelled
+from trident.spark.arrow_block import block_of_table
 from trident.spark.compile import Compiler
-from trident.spark.flow import Flow, Input
+from trident.spark.flow import Flow, InputFrame
 from trident.spark.group import GroupPlan, is_on_driver
-from trident.spark.kernels import array_of, chained
 from trident.spark.natives import combines_in_python, is_native
-from trident.spark.queries import QueryStep, answered, view_of
+from trident.spark.query_kernel import TaskQueryKernel, view_of
 from trident.spark.schemas import Schemas, frame_of, quoted, selected
-from trident.spark.update import STATUS, UpdateKernel, judged, updated
+from trident.spark.stage import StageContext, array_of, prepared, run_kernels
+from trident.spark.update_stage import STATUS, UpdateStage, judged, updated
 from trident.states.factory import MapStateFactory
 from trident.states.state import State
 from trident.states.values import StateType
@@ -49,9 +49,9 @@ class SparkBatch:
     ----------
     group : GroupPlan
         What stays the same from batch to batch.
-    attempt : Attempt
-        What it runs for; made for it alone.
-    inputs : mapping of node to Input
+    context : StageContext
+        The attempt; made for it alone.
+    inputs : mapping of node to InputFrame
         The tuples of the batch.
     schemas : Schemas
         Looks schemas up.
@@ -64,22 +64,22 @@ class SparkBatch:
     def __init__(
         self,
         group: GroupPlan,
-        attempt: Attempt,
-        inputs: Mapping[Node, Input],
+        context: StageContext,
+        inputs: Mapping[Node, InputFrame],
         schemas: Schemas,
         states: Mapping[StateNode, State],
         *,
         small: bool,
     ) -> None:
         self._group = group
-        self._attempt = attempt
-        self._record = attempt.record
+        self._context = context
+        self._record = context.record
         self._schemas = schemas
         self._states = states
-        self._task = attempt.task()
+        self._task = context.task()
         self._small = small
         self._compiler = Compiler(
-            group, attempt, inputs, schemas, small=small, special=self._special
+            group, context, inputs, schemas, small=small, special=self._special
         )
         self._session: SparkSession = next(iter(inputs.values())).frame.sparkSession
         self._begun: list[State] = []
@@ -89,8 +89,8 @@ class SparkBatch:
     def run(self) -> Outcome:
         """Run all of it; return what updates in tasks have touched.
 
-        States are read before any is written. What lives on the driver is written last, so that
-        a step that fails has left nothing there.
+        States are read before any is written. States that live on the driver are written last, so
+        that a step that fails has written nothing there.
         """
         for query in self._group.queries:
             self._compiler.flow(query)
@@ -120,43 +120,43 @@ class SparkBatch:
     # Updates.
 
     def _update(self, node: StateUpdateNode) -> Flow | None:
-        """Update a state, once; return the new values where anything takes them."""
+        """UpdateKernel a state, once; return the new values where anything takes them."""
         if node not in self._updated:
-            place, kept = self._group.place(node), self._group.kept_of(node)
-            made = update_of(node, node.updater, place, kept)
+            kernel = update_kernel(node, node.updater, self._group.kept_of(node))
             run = self._update_here if is_on_driver(node.state) else self._update_in_tasks
-            self._updated[node] = run(node, made)
+            self._updated[node] = run(node, kernel)
         return self._updated[node]
 
-    def _update_here(self, node: StateUpdateNode, update: Update) -> Flow | None:
-        flow, steps = self._before(node)
+    def _update_here(self, node: StateUpdateNode, kernel: UpdateKernel) -> Flow | None:
+        flow, before = self._before(node)
         block = block_of_table(flow.frame.toArrow())
-        if steps:
-            block = joined(chained(steps, iter([block]), self._task))
+        if before:
+            block = joined(run_kernels(before, iter([block]), self._task))
         state = self._states[node]
         state.beginCommit(self._record)
         self._begun.append(state)
-        made = updated(update, state, block, self._task)
-        if update.kept is None:
+        made = updated(kernel, state, block, self._task)
+        if kernel.kept is None:
             return None
-        types = {name: field_type(node, name) for name in update.kept}
-        return self._local(types, made, update.place)
+        types = {name: field_type(node, name) for name in kernel.kept}
+        return self._local(types, made, kernel.step)
 
-    def _update_in_tasks(self, node: StateUpdateNode, update: Update) -> Flow | None:
-        flow, steps = self._before(node)
+    def _update_in_tasks(self, node: StateUpdateNode, kernel: UpdateKernel) -> Flow | None:
+        flow, before = self._before(node)
         key = self._key(node)
         count = self._count(node) if key else 1
-        buckets = node.state.factory.buckets
+        shards = node.state.factory.buckets
         if count == 1:
             flow = self._compiler.gathered(flow)
-        elif buckets is not None or not self._is_grouped(node, count, flow):
-            flow = self._compiler.routed(flow, key, count, buckets)
-        names = update.kept or ()
+        elif shards is not None or not self._is_grouped(node, count, flow):
+            flow = self._compiler.routed(flow, key, count, shards)
+        names = kernel.kept or ()
         types = {name: field_type(node, name) for name in names}
         schema = self._schemas.of({**types, STATUS: "string"})
-        kernel = UpdateKernel(steps, update, node.state.factory, schema.arrow, self._attempt, count)
-        frame = flow.frame.mapInArrow(kernel, schema.struct)
-        if update.kept is None:
+        factory = node.state.factory
+        stage = UpdateStage(before, kernel, factory, schema.arrow, self._context, count)
+        frame = flow.frame.mapInArrow(stage, schema.struct)
+        if kernel.kept is None:
             self._judge(frame)
             return None
         frame = frame.localCheckpoint(eager=True)
@@ -166,14 +166,14 @@ class SparkBatch:
         return Flow(selected(values, names), dict(types), count)
 
     def _judge(self, statuses: DataFrame) -> None:
-        self._outcome += judged(statuses.toArrow().column(0).to_pylist(), self._attempt.seal)
+        self._outcome += judged(statuses.toArrow().column(0).to_pylist(), self._context.seal)
 
     def _is_grouped(self, node: StateUpdateNode, count: int, flow: Flow) -> bool:
-        """Whether each key is in one partition already, and it doesn't matter in which.
+        """Whether each key is in one partition already, whichever that is.
 
-        So it is behind Catalyst's aggregate, for a map: its partitions have no names.
+        Catalyst's aggregate leaves it so, and a map state doesn't ask which partition a key is in.
         """
-        aggregate = self._group.before_hints(node)
+        aggregate = unlabelled(node.parent)
         return (
             isinstance(node.state.factory, MapStateFactory)
             and isinstance(aggregate, AggregateNode)
@@ -181,19 +181,19 @@ class SparkBatch:
             and flow.partitions == count
         )
 
-    def _before(self, node: StateUpdateNode) -> tuple[Flow, tuple[Step, ...]]:
-        """What an update takes, and the steps that it runs itself before it."""
+    def _before(self, node: StateUpdateNode) -> tuple[Flow, tuple[Kernel, ...]]:
+        """What an update takes, and the kernels that its tasks run first."""
         aggregate = self._group.aggregate_before(node)
         if aggregate is not None and combines_in_python(aggregate):
             names = (*(aggregate.group or ()), *aggregate.outputs)
             partial = self._compiler.partial(aggregate)
-            flow = partial.settled(names, self._attempt, self._schemas)
-            return flow, checked(self._compiler.final_step(aggregate), aggregate)
+            flow = partial.settled(names, self._context, self._schemas)
+            return flow, with_type_check(final_kernel(aggregate, aggregate.aggregator), aggregate)
         return self._compiler.settled(node.parent, node.inputs.names), ()
 
     def _key(self, node: StateUpdateNode) -> tuple[str, ...]:
         """The fields whose values say which partition of the state a tuple belongs to."""
-        before = self._group.before_hints(node)
+        before = unlabelled(node.parent)
         if isinstance(before, PartitionNode):
             return before.by.names if before.by else ()
         if isinstance(before, AggregateNode):
@@ -201,7 +201,7 @@ class SparkBatch:
         return node.group.names if node.group else ()
 
     def _count(self, node: StateUpdateNode) -> int:
-        """How many partitions a state has; the same in every batch where that may matter."""
+        """How many partitions update a state: the same in every batch, except for map states."""
         by_key = isinstance(node.state.factory, MapStateFactory)
         if self._small and by_key and not node.state.required_partitions:
             return 1
@@ -210,36 +210,38 @@ class SparkBatch:
     # Queries.
 
     def _query(self, node: StateQueryNode) -> Flow:
-        place, state = self._group.place(node), self._states[node.state]
+        state, factory = self._states[node.state], node.state.state.factory
         if is_on_driver(node.state.state):
-            asks = lookup_of(node, node.function, place, node.inputs)
-            return self._joined(node, asks, state)
-        asks = lookup_of(node, node.function, place, self._group.needed[node])
+            kernel = query_kernel(node, node.function, node.inputs)
+            return self._joined(node, kernel, state)
+        kernel = query_kernel(node, node.function, self._group.needed[node])
         updated = isinstance(node.state, StateUpdateNode)
-        step = QueryStep(place, node.function, asks, node.state.state.factory, updated)
+        in_task = TaskQueryKernel(kernel.step, node.function, kernel, factory, updated)
         steady = updated and state.kind is StateType.OPAQUE
-        flow = self._compiler.flow(node.parent).then(step, node, deterministic=steady)
-        # What is read must be read before the update, which would otherwise come first.
+        flow = self._compiler.flow(node.parent).then(in_task, node, deterministic=steady)
+        # Spark would run the query when its rows are asked for: the state may be updated by then.
         return flow if steady or not updated else self._compiler.kept(node, flow)
 
-    def _joined(self, node: StateQueryNode, lookup: Lookup, state: State) -> Flow:
-        """Look distinct inputs up on the driver, and join the answers."""
+    def _joined(self, node: StateQueryNode, kernel: QueryKernel, state: State) -> Flow:
+        """Query distinct inputs on the driver, and join the answers to the tuples."""
         flow = self._compiler.twice(node.parent)
-        inputs = lookup.inputs.names
+        inputs = kernel.inputs.names
         if inputs:
             asked = block_of_table(selected(flow.frame, inputs).distinct().toArrow())
         else:
             asked = Block({}, 1)
         view = view_of(state, self._task, updated=isinstance(node.state, StateUpdateNode))
-        check = conform_step(node, lookup.place)
-        made = answered(lookup, view, asked, check, self._task)
+        with prepared(kernel.step, kernel.operation, self._task):
+            made = kernel.apply(view, asked, self._task)
+        if (check := type_check(node)) is not None:
+            made = check.apply(made, self._task)
         needed = self._group.needed[node]
-        keys = {name: f"__trident_key{place}" for place, name in enumerate(inputs)}
-        outputs = [name for name in lookup.outputs if name in needed]
+        keys = {name: f"__trident_key{index}" for index, name in enumerate(inputs)}
+        outputs = [name for name in kernel.outputs if name in needed]
         types = {keys[name]: kind for name, kind in flow.typed(inputs).items()}
         types |= {name: field_type(node, name) for name in outputs}
         renamed = made.renamed({**keys, **dict(zip(outputs, outputs, strict=True))})
-        found = self._local(types, renamed, lookup.place).frame
+        found = self._local(types, renamed, kernel.step).frame
         condition = F.lit(True)
         for name, key in keys.items():
             condition &= flow.frame[quoted(name)].eqNullSafe(found[key])
@@ -247,11 +249,11 @@ class SparkBatch:
         kinds = {name: flow.types.get(name, types.get(name)) for name in needed}
         return replace(flow, frame=selected(joined, needed), types=kinds)
 
-    def _local(self, types: Mapping[str, str], block: Block, place: Place) -> Flow:
+    def _local(self, types: Mapping[str, str], block: Block, step: StepName) -> Flow:
         """Tuples of the driver as a flow."""
         schema = self._schemas.of(types)
         arrays = [
-            array_of(block.values(field.name), field, place, self._task)
+            array_of(block.values(field.name), field, step, self._task)
             if field.name in types
             else pa.nulls(block.length, field.type)
             for field in schema.arrow

@@ -10,10 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trident.errors import PlanError
-from trident.kernels.folds import CombineStep
-from trident.kernels.nodes import FoldNode, TupleNode, final_step, fold_step, tuple_step
-from trident.kernels.step import Step
-from trident.operations.interfaces import CombinerAggregator
+from trident.kernels.build import TupleNode, aggregate_kernel, final_kernel, tuple_kernel
+from trident.kernels.kernel import Kernel
 from trident.plan.nodes import (
     AggregateNode,
     EachNode,
@@ -35,15 +33,15 @@ from trident.plan.nodes import (
     StateUpdateNode,
     StaticStateNode,
 )
-from trident.spark.attempt import Attempt
-from trident.spark.flow import Flow, Input
+from trident.spark.flow import Flow, InputFrame
 from trident.spark.group import GroupPlan
 from trident.spark.natives import combines_in_python, is_native, native_aggregate, native_step
-from trident.spark.routing import BUCKET, by_key
+from trident.spark.routing import PARTITION, by_key
 from trident.spark.schemas import Schemas, quoted, selected
+from trident.spark.stage import StageContext
 
 _ELSEWHERE = (SourceNode, StateUpdateNode, StaticStateNode)
-"""A source's tuples are given, states are updated by the batch."""
+"""Steps without a way here: sources' tuples are given, and `SparkBatch` updates states."""
 
 
 def check_steps(nodes: Iterable[Node]) -> None:
@@ -69,9 +67,9 @@ class Compiler:
     ----------
     group : GroupPlan
         What stays the same from batch to batch.
-    attempt : Attempt
-        What the stages run for.
-    inputs : mapping of node to Input
+    context : StageContext
+        The attempt.
+    inputs : mapping of node to InputFrame
         The tuples of the batch: at the sources, or at the step up to which Spark's own clock has
         run them already.
     schemas : Schemas
@@ -79,21 +77,21 @@ class Compiler:
     small : bool
         Whether one partition will do, which saves every exchange.
     special : callable
-        Gives the flow of a step that touches a state.
+        Gives the flow of a step that reads a state or its new values.
     """
 
     def __init__(
         self,
         group: GroupPlan,
-        attempt: Attempt,
-        inputs: Mapping[Node, Input],
+        context: StageContext,
+        inputs: Mapping[Node, InputFrame],
         schemas: Schemas,
         *,
         small: bool,
         special: Callable[[Node], Flow],
     ) -> None:
         self.group = group
-        self.attempt = attempt
+        self.context = context
         self.schemas = schemas
         self._small = small
         self._special = special
@@ -114,15 +112,15 @@ class Compiler:
     def settled(self, node: Node, names: Iterable[str] | None = None) -> Flow:
         """The output of a step as a DataFrame of these columns, by default all that are needed."""
         wanted = self.group.needed[node] if names is None else tuple(names)
-        return self.flow(node).settled(wanted, self.attempt, self.schemas)
+        return self.flow(node).settled(wanted, self.context, self.schemas)
 
     def kept(self, node: Node, flow: Flow) -> Flow:
         """The flow materialised, so that what is read twice is made once.
 
-        What may come out differently when it is made again is checkpointed: a lost block then
-        fails the attempt.
+        Where making it again may give other rows it is checkpointed: then the loss of a block fails
+        the attempt.
         """
-        flow = flow.settled(self.group.needed[node], self.attempt, self.schemas)
+        flow = flow.settled(self.group.needed[node], self.context, self.schemas)
         if self.group.is_deterministic(node):
             self._persisted.append(flow.frame.persist())
             return flow
@@ -141,7 +139,7 @@ class Compiler:
         for frame in self._persisted:
             frame.unpersist()
 
-    def _begun(self, node: Node, given: Input) -> Flow:
+    def _begun(self, node: Node, given: InputFrame) -> Flow:
         frame = given.frame
         names = self.group.needed[node]
         types = {name: node.fields.types[name] for name in names}
@@ -149,7 +147,7 @@ class Compiler:
         if hinted is not None:
             flow = Flow(frame.repartition(hinted), types, hinted)
         elif self._small or given.partitions <= 1:
-            # Where there was no partition there is one now, so that a task can act on nothing.
+            # One partition even where there was none, so that a task aggregates a batch of no rows.
             flow = Flow(frame.coalesce(1), types, 1)
         else:
             flow = Flow(frame, types, given.partitions)
@@ -179,15 +177,13 @@ class Compiler:
 
     @_flow.register(EachNode | FilterNode | MapNode | FlatMapNode | PeekNode)
     def _(self, node: TupleNode) -> Flow:
-        step = tuple_step(
-            node, node.facts.operation, self.group.place(node), self.group.needed[node]
-        )
-        return _then_on(self.flow(node.parent), node, step)
+        kernel = tuple_kernel(node, node.facts.operation, self.group.needed[node])
+        return _then_on(self.flow(node.parent), node, kernel)
 
     @_flow.register
     def _(self, node: NativeNode) -> Flow:
         flow = self.settled(node.parent)
-        kept = self._carried(node, node.parent)
+        kept = [name for name in self.group.needed[node] if name in node.parent.fields]
         types = {name: flow.types[name] for name in kept}
         types |= dict.fromkeys(node.outputs.names)
         return replace(flow, frame=native_step(flow.frame, node, kept), types=types)
@@ -208,7 +204,7 @@ class Compiler:
         if hinted is not None:
             return Flow(frame.repartition(hinted), types, hinted)
         partitions = sum(flow.partitions for flow in flows)
-        # Coalescing several partitions of a stream would run them all as its first.
+        # Coalesced, all partitions of a stream would run in task 0, each as partition 0.
         if self._small and partitions == len(flows):
             return Flow(frame.coalesce(1), types, 1)
         return Flow(frame, types, partitions)
@@ -232,7 +228,7 @@ class Compiler:
 
     @_flow.register
     def _(self, node: PartitionAggregateNode) -> Flow:
-        return _then_on(self.flow(node.parent), node, self._fold(node))
+        return _then_on(self.flow(node.parent), node, aggregate_kernel(node, node.aggregator))
 
     @_flow.register
     def _(self, node: AggregateNode) -> Flow:
@@ -241,23 +237,16 @@ class Compiler:
         if combines_in_python(node):
             partial = self.partial(node)
             names = self._aggregate_names(node)
-            flow = self._brought(partial.settled(names, self.attempt, self.schemas), node)
-            return _then_on(flow, node, self.final_step(node))
+            flow = self._brought(partial.settled(names, self.context, self.schemas), node)
+            return _then_on(flow, node, final_kernel(node, node.aggregator))
         names = self.group.needed[node.parent]
         flow = self._brought(self.settled(node.parent, names), node)
-        return _then_on(flow, node, self._fold(node))
+        return _then_on(flow, node, aggregate_kernel(node, node.aggregator))
 
     def partial(self, node: AggregateNode) -> Flow:
         """The aggregates of each partition that has tuples, for a combiner of the user's."""
-        return _then_on(self.flow(node.parent), node, self._fold(node, zero=False))
-
-    def final_step(self, node: AggregateNode) -> CombineStep:
-        """The step that combines the aggregates of several partitions."""
-        assert isinstance(node.aggregator, CombinerAggregator)
-        return final_step(node, node.aggregator, self.group.place(node))
-
-    def _fold(self, node: FoldNode, *, zero: bool = True) -> Step:
-        return fold_step(node, node.aggregator, self.group.place(node), zero=zero)
+        kernel = aggregate_kernel(node, node.aggregator, zero=False)
+        return _then_on(self.flow(node.parent), node, kernel)
 
     def gathered(self, flow: Flow) -> Flow:
         """The flow in one partition."""
@@ -266,12 +255,12 @@ class Compiler:
         return replace(flow, frame=flow.frame.repartition(1), partitions=1)
 
     def routed(
-        self, flow: Flow, names: tuple[str, ...], count: int, buckets: int | None = None
+        self, flow: Flow, names: tuple[str, ...], count: int, shards: int | None = None
     ) -> Flow:
         """The flow with each key in its own partition, and that partition in a column."""
         types = flow.typed(tuple(flow.types))
-        frame = by_key(flow.frame, names, types, count, self.schemas, self.attempt.seal, buckets)
-        return Flow(frame, {**types, BUCKET: "int"}, count)
+        frame = by_key(flow.frame, names, types, count, self.schemas, self.context.seal, shards)
+        return Flow(frame, {**types, PARTITION: "int"}, count)
 
     def _brought(self, flow: Flow, node: AggregateNode) -> Flow:
         """The flow with each group in one partition."""
@@ -287,7 +276,7 @@ class Compiler:
 
     def _native_aggregate(self, node: AggregateNode) -> Flow:
         flow = self.settled(node.parent)
-        frame = native_aggregate(flow.frame, node, self.group.place(node), self.attempt)
+        frame = native_aggregate(flow.frame, node, self.context)
         partitions = 1 if flow.partitions == 1 or not node.group else self.group.partitions
         count = self._count(node)
         if count < partitions:
@@ -300,20 +289,17 @@ class Compiler:
     def _aggregate_names(self, node: AggregateNode) -> tuple[str, ...]:
         return (*(node.group or ()), *node.outputs)
 
-    def _carried(self, node: Node, parent: Node) -> tuple[str, ...]:
-        return tuple(name for name in self.group.needed[node] if name in parent.fields)
 
-
-def _then_on(flow: Flow, node: Node, step: Step) -> Flow:
-    """The flow with the step of a node that runs an operation."""
+def _then_on(flow: Flow, node: Node, kernel: Kernel) -> Flow:
+    """The flow with the kernel of a step that runs an operation."""
     operation = node.facts.operation
     assert operation is not None
-    return flow.then(step, node, deterministic=operation.deterministic)
+    return flow.then(kernel, node, deterministic=operation.deterministic)
 
 
 def _copied(flow: Flow, count: int) -> Flow:
     """Every row once in each partition."""
-    copies = F.explode(F.sequence(F.lit(0), F.lit(count - 1))).alias(BUCKET)
+    copies = F.explode(F.sequence(F.lit(0), F.lit(count - 1))).alias(PARTITION)
     names = tuple(flow.types)
-    frame = flow.frame.select(*map(quoted, names), copies).repartitionById(count, BUCKET)
+    frame = flow.frame.select(*map(quoted, names), copies).repartitionById(count, PARTITION)
     return replace(flow, frame=selected(frame, names), partitions=count)

@@ -1,4 +1,4 @@
-"""What is known of a stream while a batch is compiled: a DataFrame, and Python steps upon it."""
+"""A stream while a batch is compiled: a DataFrame, and the kernels that follow it."""
 
 from __future__ import annotations
 
@@ -7,26 +7,17 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 
-from trident.kernels.conforming import checked
-from trident.kernels.step import Step
-from trident.kernels.task import Place
+from trident.kernels.kernel import Kernel
+from trident.kernels.task import step_name
+from trident.kernels.type_check import with_type_check
+from trident.plan.field_type import field_type
 from trident.plan.nodes import Node
-from trident.plan.types import field_type
-from trident.spark.attempt import Attempt
-from trident.spark.kernels import Kernel
 from trident.spark.schemas import Schemas, selected
+from trident.spark.stage import PythonStage, StageContext
 
 
 @dataclass(frozen=True)
-class Maker:
-    """The step that made a column in Python: where its type is declared, and errors point to."""
-
-    node: Node
-    place: Place
-
-
-@dataclass(frozen=True)
-class Input:
+class InputFrame:
     """Tuples with which a batch begins.
 
     Parameters
@@ -51,30 +42,29 @@ class Flow:
         What Spark has been told so far.
     types : mapping of str to str or None
         The frame's columns; None where only the frame knows the type.
-    steps : tuple of Step
-        Python steps after it that aren't a stage yet.
-    made : mapping of str to Maker
-        The columns that those steps made.
+    kernels : tuple of Kernel
+        What follows it in Python, and isn't a stage yet.
+    made : mapping of str to Node
+        The columns that these kernels make, and the steps that they belong to.
     partitions : int
         How many partitions there are.
     deterministic : bool
-        Whether making the steps' output twice gives the same.
+        Whether the kernels make the same when they run again.
     """
 
     frame: DataFrame
     types: Mapping[str, str | None]
     partitions: int
-    steps: tuple[Step, ...] = ()
-    made: Mapping[str, Maker] = field(default_factory=dict)
+    kernels: tuple[Kernel, ...] = ()
+    made: Mapping[str, Node] = field(default_factory=dict)
     deterministic: bool = True
 
-    def then(self, step: Step, node: Node, *, deterministic: bool = True) -> Flow:
-        """The flow with one more Python step, that of a node."""
-        maker = Maker(node, step.place)
+    def then(self, kernel: Kernel, node: Node, *, deterministic: bool = True) -> Flow:
+        """The flow with the kernel of one more step."""
         return replace(
             self,
-            steps=(*self.steps, *checked(step, node)),
-            made={**self.made, **dict.fromkeys(node.facts.makes, maker)},
+            kernels=(*self.kernels, *with_type_check(kernel, node)),
+            made={**self.made, **dict.fromkeys(node.facts.makes, node)},
             deterministic=self.deterministic and deterministic,
         )
 
@@ -90,22 +80,22 @@ class Flow:
 
     def _type(self, name: str) -> str:
         if name in self.made:
-            return field_type(self.made[name].node, name)
+            return field_type(self.made[name], name)
         known = self.types[name]
         return self.frame.schema[name].dataType.simpleString() if known is None else known
 
-    def settled(self, names: Sequence[str], attempt: Attempt, schemas: Schemas) -> Flow:
-        """The flow as a DataFrame of exactly these columns: pending steps become one stage."""
-        if not self.steps:
+    def settled(self, names: Sequence[str], context: StageContext, schemas: Schemas) -> Flow:
+        """The flow as a DataFrame of exactly these columns: its kernels become one stage."""
+        if not self.kernels:
             if tuple(names) == tuple(self.types):
                 return self
             known = {name: self.types[name] for name in names}
             return replace(self, frame=selected(self.frame, names), types=known)
         types = self.typed(names)
         schema = schemas.of(types)
-        makers = tuple((name, self.made[name].place) for name in names if name in self.made)
-        kernel = Kernel(self.steps, schema.arrow, makers, attempt, self.partitions)
-        frame = self.frame.mapInArrow(kernel, schema.struct)
+        makers = tuple((name, step_name(self.made[name])) for name in names if name in self.made)
+        stage = PythonStage(self.kernels, schema.arrow, makers, context, self.partitions)
+        frame = self.frame.mapInArrow(stage, schema.struct)
         if not self.deterministic:
             frame = frame.localCheckpoint(eager=True)
         return Flow(frame, types, self.partitions)

@@ -1,10 +1,10 @@
-"""What the Spark engine knows of a batch group before any batch."""
+"""A batch group as the Spark engine sees it, the same for all batches."""
 
 from __future__ import annotations
 
 from functools import cached_property
 
-from trident.kernels.task import Place, place_of
+from trident.plan.needed_fields import needed_fields
 from trident.plan.nodes import (
     AggregateNode,
     HintNode,
@@ -21,7 +21,6 @@ from trident.plan.nodes import (
     StaticStateNode,
 )
 from trident.plan.plan import BatchGroup, Plan, ancestors
-from trident.plan.rewrites.prune import needed_fields
 from trident.plan.stages import stages, unlabelled
 from trident.spark.natives import makes_rows
 
@@ -51,12 +50,7 @@ class GroupPlan:
         self._hints = {
             node: stage.partitions for stage in stages(group.nodes) for node in stage.nodes
         }
-        self._places = {node: place_of(node) for node in group.nodes}
         self.partitions = max([partitions, *(n or 1 for n in self._hints.values())])
-
-    def place(self, node: Node) -> Place:
-        """A step as errors name it."""
-        return self._places[node]
 
     def hint(self, node: Node) -> int | None:
         """How many partitions a step was told to have."""
@@ -81,7 +75,7 @@ class GroupPlan:
         return True
 
     def is_routed_later(self, node: PartitionNode) -> bool:
-        """Whether no more follows than an update that brings keys where they belong itself."""
+        """Whether only a state update follows, which moves each key to its partition itself."""
         return node.how in ("partitionBy", "global", "batchGlobal") and self.only_updates(node)
 
     def only_updates(self, node: Node) -> bool:
@@ -103,7 +97,7 @@ class GroupPlan:
 
     @cached_property
     def ends(self) -> tuple[Node, ...]:
-        """The steps whose output nothing takes, where there is any work in making it."""
+        """The last steps of streams, where they do any work."""
         return tuple(
             node
             for node in self.nodes
@@ -111,14 +105,10 @@ class GroupPlan:
         )
 
     def kept_of(self, update: StateUpdateNode) -> tuple[str, ...] | None:
-        """Which of its new values anything takes; None where nothing does."""
+        """The new values that a later step reads; None where no step takes them."""
         if not any(isinstance(node, NewValuesNode) for node in self.consumers(update)):
             return None
         return self.needed[update]
-
-    def before_hints(self, update: StateUpdateNode) -> Node:
-        """The step before an update that isn't a hint or a label."""
-        return unlabelled(update.parent)
 
     def aggregate_before(self, update: StateUpdateNode) -> AggregateNode | None:
         """The aggregate that only this update takes, if there is one directly before it."""
@@ -140,8 +130,8 @@ class GroupPlan:
     def native_prefix(self, source: SourceNode) -> Node:
         """The last step of a source's stream that Spark's own clock runs before a batch.
 
-        There columns are pruned and filters pushed down. A step that makes several rows of one
-        begins the batch instead: every row that crosses into it costs.
+        Up to there Spark prunes columns and pushes filters down. A step that makes several rows of
+        one runs within the batch, as each row that is handed to the batch costs time.
         """
         node: Node = source
         while len(self.consumers(node)) == 1:

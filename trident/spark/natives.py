@@ -9,14 +9,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from trident.errors import LongOverflowError
-from trident.failures import operation_error
-from trident.kernels.task import Place
+from trident.kernels.task import step_name
+from trident.operation_error import operation_error
 from trident.operations.builtin import Count, Max, Min, Sum
 from trident.operations.interfaces import CombinerAggregator, Operation
 from trident.plan.nodes import AggregateNode, NativeNode
-from trident.spark.attempt import Attempt
-from trident.spark.failures import marked
+from trident.spark.error_transfer import marked
 from trident.spark.schemas import quoted, selected
+from trident.spark.stage import StageContext
 
 _GENERATOR = re.compile(r"Column<'(\w*explode\w*|inline\w*|stack|json_tuple)\(")
 
@@ -53,32 +53,33 @@ def native_step(frame: DataFrame, node: NativeNode, kept: Sequence[str]) -> Data
 
 
 def native_aggregate(
-    frame: DataFrame, node: AggregateNode, place: Place, attempt: Attempt
+    frame: DataFrame, node: AggregateNode, context: StageContext
 ) -> DataFrame:
     """Aggregate each group, or everything, by Spark's own functions."""
     [output] = node.outputs.names
-    value = _aggregate(node, place, attempt).alias(output)
+    value = _aggregate(node, context).alias(output)
     return frame.groupBy(*map(quoted, node.group or ())).agg(value)
 
 
-def _aggregate(node: AggregateNode, place: Place, attempt: Attempt) -> Column:
+def _aggregate(node: AggregateNode, context: StageContext) -> Column:
     if isinstance(node.aggregator, Count):
         return F.count(F.lit(1))
     column = F.col(quoted(node.inputs.names[0]))
     if isinstance(node.aggregator, Sum):
-        return _sum(column, node, place, attempt)
+        return _sum(column, node, context)
     # Max is a Min, so it comes first.
     return F.max(column) if isinstance(node.aggregator, Max) else F.min(column)
 
 
-def _sum(column: Column, node: AggregateNode, place: Place, attempt: Attempt) -> Column:
-    """0 of nothing; ``try_sum`` is null for that and for a sum that is too large."""
+def _sum(column: Column, node: AggregateNode, context: StageContext) -> Column:
+    """The sum: 0 of no row, an error where it is too large; ``try_sum`` is null in both cases."""
+    step = step_name(node)
     error = operation_error(
         LongOverflowError("Sum()", 2**63),
-        step=place.step,
-        declared=place.declared,
-        token=attempt.record.token,
+        step=step.text,
+        declared=step.declared,
+        token=context.record.token,
     )
-    line = F.lit(marked(error, attempt.seal))
+    line = F.lit(marked(error, context.seal))
     overflow = F.when(F.count(column) > 0, F.raise_error(line).cast("long"))
     return F.coalesce(F.try_sum(column), overflow, F.lit(0))

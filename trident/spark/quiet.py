@@ -1,4 +1,4 @@
-"""Keeps Spark from logging at length what this library raises in a few lines."""
+"""Keeps Spark from logging, with long traces, the errors that this library raises anyway."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TASKS = (
     r".*Lost task .*(trident-sealed:|: \[[A-Z_.]+\] |TaskKilled).*",
     r".*Task \d+ in stage \S+ failed \d+ times; aborting job",
 )
-"""What Spark logs where a step of ours failed in a task; a lost executor it still tells."""
+"""What Spark logs when an operation failed in a task; lost executors are still logged."""
 
 _OF_JVM = (
     "org.apache.spark.executor.Executor",
@@ -28,17 +28,17 @@ _OF_PYTHON = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 class Quiet:
-    """While it is on, the JVM doesn't log messages of some forms, nor Python errors it is given.
+    """While it is on, the JVM drops log messages of some forms, and Python those of this thread.
 
-    Neither a level nor a setting is changed. A session of `local_session` is left alone: what its
-    JVM logs is in a file.
+    No level and no setting is changed. A session of `local_session` is left alone, as its JVM logs
+    to a file.
 
     Parameters
     ----------
     session : SparkSession
         Whose JVM it is.
     messages : str
-        The forms, as regular expressions of Java's for whole messages.
+        The forms: Java regular expressions that match whole messages.
     """
 
     def __init__(self, session: SparkSession, *messages: str) -> None:
@@ -78,7 +78,7 @@ class _OfThread(logging.Filter):
 
 
 def _filters(jvm: Any, regex: str) -> list[tuple[Any, Any]]:
-    """The JVM's loggers, by their configurations, and a filter for each; none but of Log4j 2."""
+    """The configurations of the JVM's loggers, each with a filter; none unless it has Log4j 2."""
     core = "org.apache.logging.log4j.core"
     context = getattr(jvm, "org.apache.logging.log4j.LogManager").getContext(False)
     if not context.getClass().getName().startswith(core):

@@ -1,4 +1,4 @@
-"""Which partition a key belongs to: the same on every engine, whatever Spark does."""
+"""Moves each key to its partition, which is the same on both engines."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from trident.spark.attempt import Seal
-from trident.spark.failures import raised_in_stage
+from trident.spark.error_transfer import raised_in_stage
 from trident.spark.schemas import Schemas, quoted
+from trident.spark.seal import Seal
 from trident.states.errors import SerializationError
 from trident.states.keys import encode_key, encode_keys
 
-BUCKET = "__trident_bucket"
+PARTITION = "__trident_partition"
 _ALL = 2**32
 """How many values crc32 has."""
 _WHOLE = ("long", "bigint", "int", "short", "smallint", "byte", "tinyint")
@@ -29,15 +29,15 @@ def by_key(
     count: int,
     schemas: Schemas,
     seal: Seal,
-    buckets: int | None = None,
+    shards: int | None = None,
 ) -> DataFrame:
     """Move every row to the partition ``crc32(encoded key) mod count``, kept in a column.
 
-    A store that is itself divided into `buckets` by that number has each of them in one
-    partition: the number is then taken modulo `buckets` first.
+    A store that is itself divided into shards by that number has each shard in one partition: the
+    number is then taken modulo the number of shards first.
 
-    Spark's own hash would spread keys as well, but a state's partition needs a name that means
-    the same after a restart, in another version, and on the local engine.
+    Spark's own hash won't do: a key has to be in the same partition of a state after a restart, in
+    another version of Spark, and on the local engine.
 
     Parameters
     ----------
@@ -53,18 +53,18 @@ def by_key(
         Looks the types up.
     seal : Seal
         What the stage seals an error with.
-    buckets : int or None
-        Of how many parts the store is made.
+    shards : int or None
+        How many shards the store has; None for a store without.
     """
     hashed = _expression(names, types)
     if hashed is not None:
-        hashed = hashed if buckets is None else hashed % buckets
-        frame = frame.withColumn(BUCKET, (hashed % count).cast("int"))
+        hashed = hashed if shards is None else hashed % shards
+        frame = frame.withColumn(PARTITION, (hashed % count).cast("int"))
     else:
-        schema = schemas.of({**types, BUCKET: "int"})
-        kernel = Buckets(tuple(names), count, schema.arrow, seal, buckets or _ALL)
-        frame = frame.mapInArrow(kernel, schema.struct)
-    return frame.repartitionById(count, BUCKET)
+        schema = schemas.of({**types, PARTITION: "int"})
+        stage = KeyPartitions(tuple(names), count, schema.arrow, seal, shards or _ALL)
+        frame = frame.mapInArrow(stage, schema.struct)
+    return frame.repartitionById(count, PARTITION)
 
 
 def _expression(names: Sequence[str], types: Mapping[str, str]) -> Column | None:
@@ -91,14 +91,14 @@ def _json(column: Column) -> Column:
 
 
 @dataclass(frozen=True)
-class Buckets:
+class KeyPartitions:
     """Adds the partition of each row's key; runs on executors."""
 
     names: tuple[str, ...]
     count: int
     schema: pa.Schema
     seal: Seal
-    buckets: int = _ALL
+    shards: int = _ALL
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -107,6 +107,6 @@ class Buckets:
                 keys = encode_keys(zip(*columns, strict=True))
             except SerializationError as error:
                 raise raised_in_stage(error, self.seal) from None
-            buckets = [crc32(key) % self.buckets % self.count for key in keys]
-            arrays = [*batch.columns, pa.array(buckets, pa.int32())]
+            partitions = [crc32(key) % self.shards % self.count for key in keys]
+            arrays = [*batch.columns, pa.array(partitions, pa.int32())]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 _LIMITED = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
 
 ROW = "__trident_row"
-"""The column of a stage that hands on nothing but how many rows there are."""
+"""The only column of a stage that hands on nothing but the number of its rows."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Schemas:
 
 
 def _as_text(kind: str) -> str:
-    """The type, its texts of a limited length as strings: Arrow, and Spark's plans, know no other.
+    """The type with strings for char and varchar, which Arrow and Spark's plans don't have.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def _as_text(kind: str) -> str:
 
 
 def frame_of(session: SparkSession, data: Any, schema: StructType | str) -> DataFrame:
-    """``createDataFrame``, which makes its session the process's active one, without that."""
+    """``createDataFrame``, but the process's active session stays the same."""
     before = SparkSession._activeSession
     try:
         return session.createDataFrame(data, schema)
@@ -87,7 +87,7 @@ def quoted(name: str) -> str:
 
 
 def selected(frame: DataFrame, names: Sequence[str]) -> DataFrame:
-    """These columns only, in this order; without any :data:`ROW`, so that rows still count."""
+    """These columns only, in this order; :data:`ROW` where there are none, to keep the rows."""
     if not names:
         return frame.select(F.lit(None).cast("boolean").alias(ROW))
     return frame.select(*map(quoted, names))

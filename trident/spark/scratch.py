@@ -1,4 +1,4 @@
-"""A private folder for what the sessions of this process leave on disk, their log included."""
+"""A private folder for what the Spark sessions of this process write to disk, with their log."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from functools import cache
 from pathlib import Path
 
 _PREFIX = "trident-scratch-"
-"""Not that of earlier versions, which remove what bears it and isn't locked itself."""
+"""Not that of earlier versions: they remove folders of theirs that have no lock of their sort."""
 _MARKER = ".trident-scratch"
-"""Locked as long as the process lives; a folder without it may be anybody's, and is left alone."""
+"""A file that is locked while the process lives; a folder without it is not ours to remove."""
 
 
 def scratch() -> Path:
-    """The folder, which only this user can read; it goes with the process.
+    """The folder, which only this user can read; it is removed with the process.
 
-    Where a process was killed, the next one that calls this removes its folder.
+    The folder of a process that was killed is removed by the next process that calls this.
     """
     return _of_process(os.getpid())
 
@@ -70,7 +70,7 @@ def _lock_new(folder: Path) -> int | None:
         os.close(lock)
         return None
     except OSError:
-        return lock  # where nothing can be locked nobody else can lock it either
+        return lock  # this file system has no locks: no other process can hold one
     if (folder / _MARKER).exists():
         return lock
     os.close(lock)
@@ -78,7 +78,7 @@ def _lock_new(folder: Path) -> int | None:
 
 
 def _remove_own(folder: Path, lock: int, process: int) -> None:
-    if os.getpid() == process:  # a forked child ends with its parent's list of what to do
+    if os.getpid() == process:  # a forked child has inherited this exit handler
         _remove(folder, lock)
 
 

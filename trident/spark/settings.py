@@ -8,14 +8,13 @@ from pyspark.sql import SparkSession
 
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
 _RULES = ("PropagateEmptyRelation", "ConvertToLocalRelation", "PruneFilters")
-"""They leave no partition where they find that there are no rows, and so no task that could tell
-what a partition without rows gives."""
+"""Where there are no rows these rules leave no partition, and so no task to aggregate nothing."""
 
 
 def set_up(session: SparkSession, partitions: int) -> None:
     """Set a session of our own up for small jobs.
 
-    Adaptive execution would make two jobs of one.
+    Adaptive execution would run two jobs in place of one.
 
     Parameters
     ----------

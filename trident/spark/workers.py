@@ -1,4 +1,4 @@
-"""Whether Spark's Python workers can run what this program sends them, before the first batch."""
+"""Checks at start that Spark's Python workers can run what this program sends them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _found_fit: WeakSet[SparkContext] = WeakSet()
 
 
 def check_workers(spark: SparkSession) -> None:
-    """Look once a session whether its workers have another Python than this one, or lack a module.
+    """Refuse workers with another Python than this one, or without a module; once a session.
 
     Where they run this very interpreter, on this machine, nothing is asked. Elsewhere it costs
     one job of tiny tasks, about as long as the workers take to start.
@@ -97,8 +97,8 @@ def _missing(spark: SparkSession, python: str) -> Mapping[str, str]:
 def _asks(names: tuple[str, ...]) -> Callable[[Iterable[Any]], Iterator[dict[str, str]]]:
     """A task that tells which modules can't be imported, and why.
 
-    It is defined in here so that it is sent as a whole: a worker without this package could not
-    look it up. For the same reason it uses nothing of this module.
+    It is a closure, and uses nothing of this module, so that it is pickled by value: a worker
+    without this package could not import it.
     """
 
     def ask(_: Iterable[Any]) -> Iterator[dict[str, str]]:

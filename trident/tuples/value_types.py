@@ -41,7 +41,7 @@ def python_type(kind: str) -> type | None:
 
 
 def value_sort(kind: str) -> object:
-    """What the values of a type are compared as: their Python type, else the type's name alone.
+    """What values of a type are compared as: their Python type, or the type's name.
 
     Equal values of one sort are one key, whatever their types: 1 is the same as long and as int.
 
@@ -153,7 +153,7 @@ def _converted(wanted: type, value: Any) -> Any:
 
 
 def _decimal(kind: str, value: Any) -> Decimal | None:
-    """The number with as many digits after the point as are declared; None where it has more."""
+    """The number with the declared digits after the point; None where it doesn't fit."""
     precision, unit = _digits(kind)
     if type(value) is bool:
         return None

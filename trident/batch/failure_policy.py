@@ -1,0 +1,94 @@
+"""What happens when a batch fails: how often and when it is tried again, and what then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trident.batch.errors import FailurePolicyError
+from trident.batch.outcome import Outcome
+from trident.batch.states import GroupStates
+from trident.batch.work import BatchWork
+from trident.start_options import OnFailure
+from trident.states.control import ControlRecord
+from trident.states.values import Token
+
+_LONGEST_PAUSE = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class FailurePolicy:
+    """How a run deals with failed batches; `StartOptions` has checked the values.
+
+    Parameters
+    ----------
+    retries : int
+        How often a failed batch is tried again before `on_failure` decides.
+    on_failure : str
+        ``"stop"`` keeps the batch for the next start; ``"dead-letter"`` commits it without
+        updating any state and goes on, for opaque maps only.
+    backoff : float
+        Seconds before the first retry; doubled for each further one, 10 at most.
+    patience : float
+        How many seconds a batch waits for a store, or the log's disk, that is away. That is no
+        failure of the batch: `retries` and `on_failure` have no part in it.
+
+    Examples
+    --------
+    >>> [FailurePolicy().pause(failures) for failures in (1, 2, 3, 20)]
+    [0.1, 0.2, 0.4, 10.0]
+    """
+
+    retries: int = 3
+    on_failure: OnFailure = "stop"
+    backoff: float = 0.1
+    patience: float = 600.0
+
+    def check(self, states: GroupStates) -> None:
+        """Raise FailurePolicyError where `states` don't allow it."""
+        if self.on_failure == "dead-letter" and states.inexact:
+            raise FailurePolicyError(
+                f"on_failure is 'dead-letter', but {', '.join(states.inexact)} is no opaque map",
+                "What a given-up batch has written can be undone in opaque maps only: make it "
+                "opaque, or use on_failure='stop'.",
+            )
+
+    def pause(self, failures: int) -> float:
+        """Return how many seconds to wait after the last of `failures`."""
+        doublings = min(failures - 1, 1000)  # more would overflow a float
+        return min(_LONGEST_PAUSE, self.backoff * 2.0**doublings)
+
+
+DEFAULT_POLICY = FailurePolicy()
+
+
+class DroppedWork(BatchWork):
+    """A batch that was given up: taken from its sources and acknowledged, but not run.
+
+    Parameters
+    ----------
+    work : BatchWork
+        The batch.
+    """
+
+    def __init__(self, work: BatchWork) -> None:
+        self._work = work
+
+    def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return self._work.plan(txid, metadata)
+
+    def emit(self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
+        to_run = self._work.emit(token, metadata, planned)
+        self.emitted_metadata = self._work.emitted_metadata
+        self.emitted_plan = self._work.emitted_plan
+        return to_run
+
+    def run(self, record: ControlRecord) -> Outcome:
+        return Outcome()
+
+    def committing(self, token: Token) -> None:
+        self._work.committing(token)
+
+    def committed(self, token: Token) -> None:
+        self._work.committed(token)

@@ -1,0 +1,174 @@
+"""Kernels that aggregate: they take in all tuples of a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trident.kernels import column_forms
+from trident.kernels.block import Block, block_of
+from trident.kernels.column_forms import Totals
+from trident.kernels.kernel import Kernel, made_tuples
+from trident.kernels.keys import group_keys, key_columns, key_fields
+from trident.kernels.task import Task
+from trident.operations.emitted import Row, checked_row
+from trident.operations.interfaces import (
+    Aggregator,
+    CombinerAggregator,
+    ReducerAggregator,
+    TridentCollector,
+    operation_name,
+)
+from trident.tuples.fields import Fields
+
+_MOST_KEPT = 131_072
+"""How many emitted tuples are kept before they are handed on, so that memory stays bounded."""
+
+
+@dataclass(frozen=True)
+class AggregateKernel(Kernel):
+    """Aggregates each group, or without a group the whole partition.
+
+    Parameters
+    ----------
+    group : tuple of str
+        The fields of a group.
+    inputs : Fields
+        What the aggregator reads.
+    outputs : tuple of str
+        What it makes.
+    """
+
+    group: tuple[str, ...]
+    inputs: Fields
+    outputs: tuple[str, ...]
+
+    def _keys(self, block: Block, task: Task) -> Sequence[Hashable]:
+        if not self.group:
+            return [()] * block.length
+        with task.at(self.step):
+            return group_keys(block, self.group)
+
+    def _finished(self, totals: Totals) -> Iterator[Block]:
+        if totals:
+            made = key_columns(self.group, list(totals))
+            made[self.outputs[0]] = list(totals.values())
+            yield Block(made, len(totals))
+
+
+@dataclass(frozen=True)
+class CombinerKernel(AggregateKernel):
+    """Combines the tuples of each group.
+
+    Parameters
+    ----------
+    partial : bool
+        Whether the input field holds aggregates of other partitions instead of tuples' values.
+    zero : bool
+        Whether a partition without tuples gives the combiner's zero.
+    """
+
+    operation: CombinerAggregator[Any]
+    partial: bool = False
+    zero: bool = True
+
+    def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
+        totals = column_forms.no_totals(self.operation)
+        for block in blocks:
+            if block.length:
+                self._take_in(totals, block, task)
+        if self.zero and not self.group and not totals:
+            with task.at(self.step):
+                totals[()] = self.operation.zero()
+        yield from self._finished(totals)
+
+    def _take_in(self, totals: Totals, block: Block, task: Task) -> None:
+        keys = self._keys(block, task)
+        names = self.inputs.names
+        if not self.partial and column_forms.take_in(self.operation, totals, keys, block, names):
+            return
+        combine = self.operation.combine
+        pending = iter(self._given(block))
+        with task.at(self.step, names, block, pending):
+            values = pending if self.partial else map(self.operation.init, pending)
+            for key, value in zip(keys, values, strict=True):
+                totals[key] = combine(totals[key], value) if key in totals else value
+
+    def _given(self, block: Block) -> Sequence[Any]:
+        if self.partial:
+            return block.values(self.inputs.names[0])
+        return made_tuples(self.operation, self.inputs, block)
+
+
+@dataclass(frozen=True)
+class ReducerKernel(AggregateKernel):
+    """Reduces the tuples of each group."""
+
+    operation: ReducerAggregator[Any]
+
+    def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
+        init, reduce = self.operation.init, self.operation.reduce
+        totals: Totals = {}
+        if not self.group:
+            with task.at(self.step):
+                totals[()] = init()
+        for block in blocks:
+            keys = self._keys(block, task)
+            pending = iter(made_tuples(self.operation, self.inputs, block))
+            with task.at(self.step, self.inputs.names, block, pending):
+                for key, row in zip(keys, pending, strict=True):
+                    totals[key] = reduce(totals[key] if key in totals else init(), row)
+        yield from self._finished(totals)
+
+
+@dataclass(frozen=True)
+class AggregatorKernel(AggregateKernel):
+    """Runs an aggregator over each group."""
+
+    operation: Aggregator[Any]
+
+    def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
+        aggregator = self.operation
+        collector = _GroupCollector(operation_name(aggregator), len(self.outputs))
+        names = (*self.group, *self.outputs)
+        values: Totals = {}
+        if not self.group:
+            with task.at(self.step):
+                values[()] = aggregator.init(task.batch, collector)
+        for block in blocks:
+            keys = self._keys(block, task)
+            pending = iter(made_tuples(aggregator, self.inputs, block))
+            with task.at(self.step, self.inputs.names, block, pending):
+                for key, row in zip(keys, pending, strict=True):
+                    collector.head = key_fields(key)
+                    if key not in values:
+                        values[key] = aggregator.init(task.batch, collector)
+                    value = aggregator.aggregate(values[key], row, collector)
+                    if value is not None:
+                        values[key] = value
+            yield block_of(names, collector.taken())
+        for key, value in values.items():
+            collector.head = key_fields(key)
+            with task.at(self.step):
+                aggregator.complete(value, collector)
+            if len(collector.rows) >= _MOST_KEPT:
+                yield block_of(names, collector.taken())
+        yield block_of(names, collector.taken())
+
+
+class _GroupCollector(TridentCollector):
+    """Keeps what is emitted behind the fields of the group it is for."""
+
+    def __init__(self, operation: str, width: int) -> None:
+        self.head: Row = ()
+        self.rows: list[Row] = []
+        self._operation = operation
+        self._width = width
+
+    def emit(self, values: Sequence[Any]) -> None:
+        self.rows.append(self.head + checked_row(self._operation, values, self._width))
+
+    def taken(self) -> list[Row]:
+        rows, self.rows = self.rows, []
+        return rows

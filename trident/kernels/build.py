@@ -1,0 +1,101 @@
+"""Makes the kernel of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from trident.kernels.aggregate_kernels import (
+    AggregateKernel,
+    AggregatorKernel,
+    CombinerKernel,
+    ReducerKernel,
+)
+from trident.kernels.kernel import TupleKernel
+from trident.kernels.query_kernel import QueryKernel
+from trident.kernels.task import step_name
+from trident.kernels.tuple_kernels import (
+    EachKernel,
+    FilterKernel,
+    FlatMapKernel,
+    MapKernel,
+    PeekKernel,
+)
+from trident.kernels.type_check import type_check
+from trident.kernels.update_kernel import UpdateKernel
+from trident.operations.interfaces import CombinerAggregator, ReducerAggregator
+from trident.plan.nodes import (
+    AggregatingNode,
+    EachNode,
+    FilterNode,
+    FlatMapNode,
+    MapNode,
+    PeekNode,
+    StateQueryNode,
+    StateUpdateNode,
+)
+from trident.tuples.fields import Fields
+
+TupleNode = EachNode | FilterNode | MapNode | FlatMapNode | PeekNode
+"""The steps that work on each tuple by itself."""
+
+
+def tuple_kernel(node: TupleNode, operation: Any, needed: Iterable[str]) -> TupleKernel:
+    """The kernel of a step that works on each tuple by itself.
+
+    Parameters
+    ----------
+    node : Node
+        The step.
+    operation : Operation
+        What it runs: the step's own operation, or a copy of it.
+    needed : iterable of str
+        The fields of its output that later steps read.
+    """
+    step, given = step_name(node), node.parent.fields
+    carried = tuple(name for name in needed if name in given)
+    match node:
+        case EachNode():
+            inputs = given.select(node.inputs)
+            return EachKernel(step, operation, inputs, carried, node.outputs.names)
+        case FilterNode():
+            return FilterKernel(step, operation, given.select(node.inputs), carried)
+        case MapNode():
+            return MapKernel(step, operation, given, (), node.fields.names)
+        case FlatMapNode():
+            return FlatMapKernel(step, operation, given, (), node.fields.names)
+        case PeekNode():
+            return PeekKernel(step, operation, given, carried)
+
+
+def aggregate_kernel(
+    node: AggregatingNode, operation: Any, *, zero: bool = True
+) -> AggregateKernel:
+    """The kernel that aggregates tuples; see `CombinerKernel` for `zero`."""
+    group, inputs = node.group or Fields(), node.parent.fields.select(node.inputs)
+    given = step_name(node), operation, group.names, inputs, node.outputs.names
+    if isinstance(operation, CombinerAggregator):
+        return CombinerKernel(*given, zero=zero)
+    return (ReducerKernel if isinstance(operation, ReducerAggregator) else AggregatorKernel)(*given)
+
+
+def final_kernel(node: AggregatingNode, operation: Any) -> CombinerKernel:
+    """The kernel that combines the aggregates of several partitions, where these combine first."""
+    group, outputs = node.group or Fields(), node.outputs.names
+    step = step_name(node)
+    return CombinerKernel(step, operation, group.names, Fields(*outputs), outputs, partial=True)
+
+
+def query_kernel(node: StateQueryNode, operation: Any, needed: Iterable[str]) -> QueryKernel:
+    """The kernel of a query; see `tuple_kernel` for the parameters."""
+    carried = tuple(name for name in needed if name in node.parent.fields)
+    inputs = node.parent.fields.select(node.inputs)
+    return QueryKernel(step_name(node), operation, inputs, carried, node.outputs.names)
+
+
+def update_kernel(
+    node: StateUpdateNode, operation: Any, kept: tuple[str, ...] | None
+) -> UpdateKernel:
+    """The kernel of a state update; see `UpdateKernel` for what is `kept`."""
+    inputs, check = node.parent.fields.select(node.inputs), type_check(node)
+    return UpdateKernel(step_name(node), operation, inputs, node.fields.names, check, kept)

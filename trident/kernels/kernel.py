@@ -1,0 +1,72 @@
+"""A kernel does the work of a step in one partition: the base classes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trident.kernels.block import Block
+from trident.kernels.task import StepName, Task
+from trident.operations.interfaces import Operation
+from trident.tuples import tuple_type
+from trident.tuples.fields import Fields
+
+
+@dataclass(frozen=True)
+class Kernel(ABC):
+    """Does the work of one step over the blocks of a partition.
+
+    It pickles, as Spark sends it to executors. Its operation was prepared before it runs.
+
+    Parameters
+    ----------
+    step : StepName
+        The step, for errors.
+    operation : Operation or None
+        What the user gave it to run.
+    """
+
+    step: StepName
+    operation: Any
+
+    @abstractmethod
+    def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
+        """Turn the blocks of a partition into others; blocks without tuples change nothing."""
+
+
+@dataclass(frozen=True)
+class BlockKernel(Kernel):
+    """A kernel that works on each block by itself."""
+
+    def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
+        for block in blocks:
+            if block.length:
+                yield self.apply(block, task)
+
+    @abstractmethod
+    def apply(self, block: Block, task: Task) -> Block:
+        """Turn one block, of one tuple at least, into another."""
+
+
+@dataclass(frozen=True)
+class TupleKernel(BlockKernel):
+    """A kernel that works on each tuple by itself.
+
+    Parameters
+    ----------
+    inputs : Fields
+        What it reads.
+    carried : tuple of str
+        The fields before it that a later step still needs.
+    """
+
+    inputs: Fields
+    carried: tuple[str, ...]
+
+
+def made_tuples(operation: Operation, inputs: Fields, block: Block) -> Sequence[Any]:
+    """The tuples of a block as an operation takes them: plain ones where it reads by position."""
+    rows = block.tuples(inputs.names)
+    return list(rows if operation.positional else map(tuple_type(inputs), rows))

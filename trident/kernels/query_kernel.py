@@ -1,0 +1,62 @@
+"""The kernel of ``stateQuery``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from trident.kernels import column_forms
+from trident.kernels.block import Block, columns_of
+from trident.kernels.kernel import made_tuples
+from trident.kernels.task import StepName, Task
+from trident.operations.emitted import ListCollector, retrieved
+from trident.operations.interfaces import QueryFunction, operation_name
+from trident.tuples.fields import Fields
+
+
+@dataclass(frozen=True)
+class QueryKernel:
+    """Queries a state for tuples.
+
+    It is no `Kernel`, as it is handed the state with each block.
+
+    Parameters
+    ----------
+    step : StepName
+        The step, for errors.
+    operation : QueryFunction
+        The query.
+    inputs : Fields
+        What it reads of each tuple.
+    carried : tuple of str
+        The fields before it that a later step still needs.
+    outputs : tuple of str
+        What it appends.
+    """
+
+    step: StepName
+    operation: QueryFunction[Any, Any]
+    inputs: Fields
+    carried: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    def apply(self, view: Any, block: Block, task: Task) -> Block:
+        """Ask what a state shows for each tuple; nothing is asked for a block without tuples."""
+        if not block.length:
+            return block
+        function = self.operation
+        given = made_tuples(function, self.inputs, block)
+        with task.at(self.step):
+            results = retrieved(function, view, given)
+        if column_forms.emits_results(function) and len(self.outputs) == 1:
+            return block.only(self.carried).added({self.outputs[0]: list(results)})
+        collector = ListCollector(operation_name(function), len(self.outputs))
+        counts, done = [], 0
+        pending = iter(given)
+        with task.at(self.step, self.inputs.names, block, pending):
+            for row, result in zip(pending, results, strict=True):
+                function.execute(row, result, collector)
+                counts.append(len(collector.rows) - done)
+                done += counts[-1]
+        found = columns_of(self.outputs, collector.rows)
+        return block.repeated(counts, self.carried).added(found)

@@ -1,0 +1,144 @@
+"""Kernels that work on each tuple by itself: functions, filters, maps and consumers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+
+from trident.kernels import column_forms
+from trident.kernels.block import Block, block_of, columns_of
+from trident.kernels.calls import Calls
+from trident.kernels.kernel import TupleKernel, made_tuples
+from trident.kernels.task import Task
+from trident.operations.callables import (
+    CallableConsumer,
+    CallableFilter,
+    CallableFlatMap,
+    CallableMap,
+)
+from trident.operations.emitted import ListCollector, checked_row, flat_rows
+from trident.operations.interfaces import (
+    Consumer,
+    Filter,
+    FlatMapFunction,
+    Function,
+    MapFunction,
+    PlainFunction,
+    operation_name,
+)
+
+
+@dataclass(frozen=True)
+class EachKernel(TupleKernel):
+    """Appends what a function makes of the inputs."""
+
+    operation: Function
+    outputs: tuple[str, ...]
+
+    def apply(self, block: Block, task: Task) -> Block:
+        names = self.inputs.names
+        if not self.carried:
+            items = column_forms.items(self.operation, block, names)
+            if items is not None:
+                return Block({self.outputs[0]: items}, len(items))
+        lists = column_forms.lists(self.operation, block, names)
+        if lists is not None:
+            made = {self.outputs[0]: list(chain.from_iterable(lists))}
+            return block.repeated(list(map(len, lists)), self.carried).added(made)
+        if isinstance(self.operation, PlainFunction):
+            calls, name = Calls(self.step, names, block, task), operation_name(self.operation)
+            lists = calls.lists(self.operation)
+            flat = calls.flattened(name, lists, self.outputs)
+            return block.repeated(list(map(len, lists)), self.carried).added(flat)
+        return self._collected(block, task)
+
+    def _collected(self, block: Block, task: Task) -> Block:
+        collector = ListCollector(operation_name(self.operation), len(self.outputs))
+        counts, done = [], 0
+        given = made_tuples(self.operation, self.inputs, block)
+        pending = iter(given)
+        with task.at(self.step, self.inputs.names, block, pending):
+            for row in pending:
+                self.operation.execute(row, collector)
+                counts.append(len(collector.rows) - done)
+                done += counts[-1]
+        made = columns_of(self.outputs, collector.rows)
+        return block.repeated(counts, self.carried).added(made)
+
+
+@dataclass(frozen=True)
+class FilterKernel(TupleKernel):
+    """Keeps some tuples."""
+
+    operation: Filter
+
+    def apply(self, block: Block, task: Task) -> Block:
+        return block.kept(self._mask(block, task), self.carried)
+
+    def _mask(self, block: Block, task: Task) -> list[bool]:
+        names = self.inputs.names
+        mask = column_forms.mask(self.operation, block, names)
+        if mask is not None:
+            return mask
+        if type(self.operation) is CallableFilter:
+            return Calls(self.step, names, block, task).mask(self.operation)
+        pending = iter(made_tuples(self.operation, self.inputs, block))
+        with task.at(self.step, names, block, pending):
+            return list(map(bool, map(self.operation.isKeep, pending)))
+
+
+@dataclass(frozen=True)
+class MapKernel(TupleKernel):
+    """Replaces each tuple by one other."""
+
+    operation: MapFunction
+    outputs: tuple[str, ...]
+
+    def apply(self, block: Block, task: Task) -> Block:
+        names = self.inputs.names
+        if type(self.operation) is CallableMap:
+            calls = Calls(self.step, names, block, task)
+            return Block(calls.mapped(self.operation, self.outputs), block.length)
+        name, width = operation_name(self.operation), len(self.outputs)
+        pending = iter(made_tuples(self.operation, self.inputs, block))
+        with task.at(self.step, names, block, pending):
+            made = [checked_row(name, self.operation.execute(row), width) for row in pending]
+        return block_of(self.outputs, made)
+
+
+@dataclass(frozen=True)
+class FlatMapKernel(TupleKernel):
+    """Replaces each tuple by any number of others."""
+
+    operation: FlatMapFunction
+    outputs: tuple[str, ...]
+
+    def apply(self, block: Block, task: Task) -> Block:
+        names, name = self.inputs.names, operation_name(self.operation)
+        if type(self.operation) is CallableFlatMap:
+            calls = Calls(self.step, names, block, task)
+            lists = calls.lists(self.operation)
+            return Block(calls.flattened(name, lists, self.outputs), sum(map(len, lists)))
+        width, execute = len(self.outputs), self.operation.execute
+        pending = iter(made_tuples(self.operation, self.inputs, block))
+        with task.at(self.step, names, block, pending):
+            rows = [new for row in pending for new in flat_rows(name, execute(row), width)]
+        return block_of(self.outputs, rows)
+
+
+@dataclass(frozen=True)
+class PeekKernel(TupleKernel):
+    """Shows each tuple to a consumer."""
+
+    operation: Consumer
+
+    def apply(self, block: Block, task: Task) -> Block:
+        names = self.inputs.names
+        if type(self.operation) is CallableConsumer:
+            Calls(self.step, names, block, task).consumed(self.operation)
+            return block
+        pending = iter(made_tuples(self.operation, self.inputs, block))
+        with task.at(self.step, names, block, pending):
+            for row in pending:
+                self.operation.accept(row)
+        return block

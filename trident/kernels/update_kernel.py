@@ -1,0 +1,79 @@
+"""The kernel of a state update: runs the updater, or for combiners the state's bulk methods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from trident.kernels.block import NOTHING, Block, block_of
+from trident.kernels.kernel import made_tuples
+from trident.kernels.keys import encoded_keys
+from trident.kernels.task import StepName, Task
+from trident.kernels.type_check import TypeCheckKernel
+from trident.operations.emitted import ListCollector
+from trident.operations.interfaces import StateUpdater, operation_name
+from trident.operations.state_updaters import MapCombinerAggStateUpdater
+from trident.states.map_state import MapState
+from trident.states.state import State
+from trident.tuples.fields import Fields
+
+
+@dataclass(frozen=True)
+class UpdateKernel:
+    """Updates a state with the tuples of one partition.
+
+    It is no `Kernel`, as it is handed the state, which has begun the batch.
+
+    Parameters
+    ----------
+    step : StepName
+        The step, for errors.
+    operation : StateUpdater
+        Writes the tuples.
+    inputs : Fields
+        What it reads.
+    outputs : tuple of str
+        The new values.
+    check : TypeCheckKernel or None
+        Checks their types.
+    kept : tuple of str, or None
+        Those that a later step reads; None where no step takes the new values: then none are made
+        where the state can do without.
+    """
+
+    step: StepName
+    operation: StateUpdater[Any]
+    inputs: Fields
+    outputs: tuple[str, ...]
+    check: TypeCheckKernel | None
+    kept: tuple[str, ...] | None
+
+    def apply(self, state: State, block: Block, task: Task) -> Block:
+        """Hand tuples, one at least, to a begun state; return what is kept of the new values."""
+        updater = self.operation
+        with task.at(self.step):
+            if type(updater) is MapCombinerAggStateUpdater and isinstance(state, MapState):
+                made = self._combined(updater, state, block)
+            else:
+                made = self._updated(state, block)
+        if self.check is not None:
+            made = self.check.apply(made, task)
+        return NOTHING if self.kept is None else made.only(self.kept)
+
+    def _combined(
+        self, updater: MapCombinerAggStateUpdater, state: MapState, block: Block
+    ) -> Block:
+        group = updater.group.names
+        keys, partials = encoded_keys(block, group), block.values(updater.value)
+        if self.kept is None:
+            state.multiFold(keys, partials, updater.combiner)
+            return NOTHING
+        values = state.multiCombine(keys, partials, updater.combiner)
+        columns = dict(zip(self.outputs, [*map(block.values, group), values], strict=True))
+        return Block(columns, block.length)
+
+    def _updated(self, state: State, block: Block) -> Block:
+        collector = ListCollector(operation_name(self.operation), len(self.outputs))
+        tuples = made_tuples(self.operation, self.inputs, block)
+        self.operation.updateState(state, tuples, collector)
+        return block_of(self.outputs, collector.rows)

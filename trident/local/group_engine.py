@@ -1,0 +1,105 @@
+"""The local engine of one batch group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from time import perf_counter
+from typing import Any, cast
+
+from trident.batch.outcome import Outcome
+from trident.kernels.block import NOTHING, Block, joined
+from trident.kernels.emission import Emission, Emitted, Emitting
+from trident.kernels.task import step_name
+from trident.local.program import Program
+from trident.local.program_input import ProgramInput
+from trident.open_states import as_before, close_states, counted
+from trident.plan.nodes import Node, StateNode, StateUpdateNode
+from trident.plan.plan import BatchGroup
+from trident.spouts.source import Tuples
+from trident.states.control import ControlRecord
+from trident.states.state import State
+
+
+class LocalGroupEngine:
+    """Runs the batches of a group in the process and thread that calls it.
+
+    Updates are written after the last step of a batch, so that a step that fails has written
+    nothing.
+
+    Parameters
+    ----------
+    group : BatchGroup
+        The group; its steps are prepared at once.
+    states : mapping of node to State
+        Its states, one object each; closed with the engine.
+    conf : mapping, optional
+        What operations are prepared with.
+
+    Raises
+    ------
+    PlanError
+        For a step that runs on Spark only.
+    """
+
+    def __init__(
+        self,
+        group: BatchGroup,
+        states: Mapping[StateNode, State],
+        conf: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.acts_on_nothing = bool(group.acting_on_nothing)
+        self._sources = group.sources
+        self._states = states
+        self._emitting: dict[str, Emitting] = {}
+        self._program = Program(group.nodes, conf=conf)
+        self._program.prepare()
+
+    def read(self, emission: Emission) -> tuple[Block, list[Emitted]]:
+        """Emit partitions of a spout, one after the other; see `GroupEngine.read`."""
+        if emission.stream not in self._emitting:
+            [source] = [each for each in self._sources if each.stream_id == emission.stream]
+            self._emitting[emission.stream] = Emitting(emission, step_name(source))
+        emitting = self._emitting[emission.stream]
+        blocks, emitted = [], []
+        for block, each in emitting.emit(emission, emission.assignments):
+            blocks.append(block)
+            emitted.append(each)
+        return joined(blocks), emitted
+
+    def run(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Outcome:
+        """Process one attempt; see `GroupEngine.run`."""
+        before = counted(self._states.values())
+        started = perf_counter()
+        begun: dict[StateUpdateNode, State] = {}
+
+        def updated(node: StateUpdateNode) -> State:
+            if node not in begun:
+                begun[node] = self._states[node]
+                begun[node].beginCommit(record)
+            return begun[node]
+
+        def queried(node: StateNode) -> Any:
+            state = self._states[node]
+            return as_before(state, record) if isinstance(node, StateUpdateNode) else state
+
+        sources: dict[Node, Block] = {
+            source: cast(Block, emitted.get(source.stream_id, NOTHING)) for source in self._sources
+        }
+        given = ProgramInput(record.token.txid, record, sources, queried, updated)
+        self._program.run(given)
+        computed = perf_counter()
+        for state in begun.values():
+            state.commit(record)
+        seconds = {"compute": computed - started, "write": perf_counter() - computed}
+        read, written, hits = counted(self._states.values(), since=before)
+        tuples = sum(block.length for block in sources.values())
+        return Outcome(tuples, read, written, hits, seconds)
+
+    def close(self) -> None:
+        """Clean the operations up, and close emitters and states."""
+        with ExitStack() as closing:
+            closing.callback(close_states, self._states.values())
+            for emitting in self._emitting.values():
+                closing.callback(emitting.close)
+            closing.callback(self._program.close)

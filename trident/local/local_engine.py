@@ -1,0 +1,38 @@
+"""The local engine: what a topology is started on without a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from trident.errors import PlanError
+from trident.local.group_engine import LocalGroupEngine
+from trident.plan.nodes import NativeNode, SourceNode, StateNode
+from trident.plan.plan import BatchGroup, Plan
+from trident.start import Engine
+from trident.states.state import State
+
+
+class LocalEngine(Engine[LocalGroupEngine]):
+    """Runs every group in this process, in a thread of its own.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+
+    Raises
+    ------
+    PlanError
+        For a step that runs on Spark only.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        for node in plan.nodes:
+            frame = isinstance(node, SourceNode) and node.clock == "dataframe"
+            if frame or isinstance(node, NativeNode):
+                what = f"start: Spark is needed for the step at {node.origin}:"
+                advice = "Pass a session: start(spark, …); trident.spark.local_session() makes one."
+                raise PlanError(what, node.call_text, (), advice)
+
+    def open(self, group: BatchGroup, states: Mapping[StateNode, State]) -> LocalGroupEngine:
+        return LocalGroupEngine(group, states)

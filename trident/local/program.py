@@ -1,0 +1,365 @@
+"""The steps of a batch group or a query, compiled once into functions over partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from trident.errors import PlanError
+from trident.kernels.block import NOTHING, Block, joined
+from trident.kernels.build import (
+    aggregate_kernel,
+    final_kernel,
+    query_kernel,
+    tuple_kernel,
+    update_kernel,
+)
+from trident.kernels.kernel import BlockKernel, Kernel
+from trident.kernels.task import Task
+from trident.kernels.type_check import type_check
+from trident.local.exchanges import Partitions, by_key, dealt, gathered, merged, move_of
+from trident.local.operation_copies import OperationCopies
+from trident.local.parallelism import partition_counts
+from trident.local.program_input import ProgramInput, Rows
+from trident.operations.interfaces import CombinerAggregator
+from trident.plan.needed_fields import fields_needed
+from trident.plan.nodes import (
+    AggregateNode,
+    DRPCNode,
+    EachNode,
+    FilterNode,
+    FlatMapNode,
+    HintNode,
+    MapNode,
+    MergeNode,
+    NameNode,
+    NativeNode,
+    NewValuesNode,
+    Node,
+    PartitionAggregateNode,
+    PartitionNode,
+    PeekNode,
+    ProjectNode,
+    SourceNode,
+    StateQueryNode,
+    StateUpdateNode,
+    StaticStateNode,
+)
+from trident.plan.plan import ancestors
+
+ChainRun = Callable[[Sequence[Partitions], ProgramInput], Partitions]
+"""Runs a chain of steps: from the output of the chains before it to its own."""
+
+PartitionRun = Callable[[Block, Task, ProgramInput], Block]
+"""Runs a step in one partition."""
+
+_EXCHANGING = (SourceNode, DRPCNode, PartitionNode, AggregateNode, MergeNode, StateUpdateNode)
+
+
+class Program:
+    """Runs the steps of a batch group for a batch, or those of a query for a request.
+
+    Steps that follow each other and move no tuples are a chain, which runs as one. Partitions run
+    one after the other, in the thread that calls :meth:`run`. Several threads may run one program
+    where the operations in it allow that. Each partition has an object of each operation, prepared
+    once; see `OperationCopies`.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+        All steps, in order of creation.
+    result : Node or None
+        The step whose tuples :meth:`run` returns.
+    conf : mapping
+        What operations are prepared with.
+
+    Raises
+    ------
+    PlanError
+        For a step that runs on Spark only.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        result: Node | None = None,
+        conf: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._counts = partition_counts(nodes)
+        self._operations = OperationCopies()
+        steps = [node for node in _in_order(nodes) if not isinstance(node, StaticStateNode)]
+        needed = fields_needed(nodes, [result] if result else ())
+        self._needed = {node: fields.names for node, fields in needed.items()}
+        consumers: dict[Node, list[Node]] = {node: [] for node in steps}
+        for node in steps:
+            for parent in node.parents:
+                consumers[parent].append(node)
+
+        slots: dict[Node, int] = {}
+        chains: list[tuple[int, tuple[int, ...], ChainRun]] = []
+        for chain in _chains(steps, consumers, result):
+            slot = slots[chain[-1]] = len(slots)
+            run = self._compiled(chain, consumers)
+            chains.append((slot, tuple(slots[parent] for parent in chain[0].parents), run))
+        self._chains = tuple(_with_releases(chains, slots[result] if result else None))
+        self._slots = len(slots)
+        self._result = slots[result] if result else None
+        self._names = result.fields.names if result else ()
+        self._conf = conf or {}
+
+    def run(self, given: ProgramInput) -> Rows:
+        """Run one batch or request through all steps.
+
+        Returns
+        -------
+        list of tuple
+            The tuples of the result, partition after partition; empty without a result.
+
+        Raises
+        ------
+        OperationError
+            What an operation raised, with the step, the batch and the tuple.
+        FailedException
+            The attempt failed.
+        """
+        made: list[Any] = [None] * self._slots
+        for slot, parents, run, releases in self._chains:
+            made[slot] = run([made[parent] for parent in parents], given)
+            for index in releases:
+                made[index] = None
+        if self._result is None:
+            return []
+        return list(joined(made[self._result]).tuples(self._names))
+
+    def prepare(self) -> None:
+        """Prepare all operations, once; before the first run."""
+        self._operations.prepare(self._conf)
+
+    def close(self) -> None:
+        """Clean all operations up, once; after the last run."""
+        self._operations.cleanup()
+
+    def _compiled(self, chain: list[Node], consumers: Mapping[Node, list[Node]]) -> ChainRun:
+        node = chain[0]
+        count = self._counts[node]
+        match node:
+            case SourceNode() | DRPCNode():
+                return self._source(node, count)
+            case MergeNode():
+                return self._merge(node, count)
+            case PartitionNode():
+                move = move_of(node, count)
+                return lambda parents, _: move(parents[0])
+            case AggregateNode():
+                return self._aggregate(node, count)
+            case StateUpdateNode():
+                return self._update(node, count, taken=bool(consumers[node]))
+            case _:
+                runs: list[list[PartitionRun]] = [[] for _ in range(count)]
+                for each in chain:
+                    for own, made in zip(runs, self._within(each, count), strict=True):
+                        own += made
+                return _in_each(runs)
+
+    def _source(self, node: SourceNode | DRPCNode, count: int) -> ChainRun:
+        needed = self._needed[node]
+        check = type_check(node)
+
+        def run_chain(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
+            block = given.sources.get(node, NOTHING)
+            if check is not None:
+                block = check.apply(block, given.task(0, count))
+            return dealt(block.only(needed), count)
+
+        return run_chain
+
+    def _merge(self, node: MergeNode, count: int) -> ChainRun:
+        renamings = [
+            {parent.fields.names[node.fields.index(name)]: name for name in self._needed[node]}
+            for parent in node.merged
+        ]
+
+        def run_chain(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
+            streams = [
+                [block.renamed(names) for block in partitions]
+                for partitions, names in zip(parents, renamings, strict=True)
+            ]
+            return merged(streams, count)
+
+        return run_chain
+
+    def _aggregate(self, node: AggregateNode, count: int) -> ChainRun:
+        """Aggregate a batch; combiners first in each partition, then across them."""
+        check = _checks(node)
+        before = self._counts[node.parent]
+        move = by_key(node.group, count)
+        combines = isinstance(node.aggregator, CombinerAggregator)
+        whole = before == count == 1 or not combines
+        firsts = [
+            aggregate_kernel(node, own, zero=whole)
+            for own in self._operations.of(node, count if whole else before)
+        ]
+        if whole:
+            last = _in_each([[_run(kernel), *check] for kernel in firsts])
+            return lambda parents, given: last([move(parents[0])], given)
+        first = _in_each([[_run(kernel)] for kernel in firsts])
+        finals = [final_kernel(node, own) for own in self._operations.of(node, count)]
+        last = _in_each([[_run(kernel), *check] for kernel in finals])
+        return lambda parents, given: last([move(first(parents, given))], given)
+
+    def _update(self, node: StateUpdateNode, count: int, *, taken: bool) -> ChainRun:
+        kept = self._needed[node] if taken else None
+
+        def run_of(operation: Any) -> PartitionRun:
+            kernel = update_kernel(node, operation, kept)
+
+            def run(block: Block, task: Task, given: ProgramInput) -> Block:
+                if not block.length:
+                    return NOTHING
+                with task.at(kernel.step):
+                    state = given.updated(node)
+                return kernel.apply(state, block, task)
+
+            return run
+
+        within = _in_each([[run_of(own)] for own in self._operations.of(node, count)])
+        if count == 1:
+            return lambda parents, given: within([gathered(parents[0])], given)
+        return within
+
+    def _within(self, node: Node, count: int) -> list[list[PartitionRun]]:
+        """What runs in each partition of a step that moves no tuples."""
+        operations, needed = self._operations.of(node, count), self._needed[node]
+        match node:
+            case ProjectNode() | HintNode() | NameNode() | NewValuesNode():
+                return [[] for _ in operations]  # columns have names, and nothing moves
+            case EachNode() | FilterNode() | MapNode() | FlatMapNode() | PeekNode():
+                runs = [_run(tuple_kernel(node, own, needed)) for own in operations]
+            case PartitionAggregateNode():
+                runs = [_run(aggregate_kernel(node, own)) for own in operations]
+            case StateQueryNode():
+                runs = [_query(node, own, needed) for own in operations]
+            case NativeNode():
+                what = f"{node.origin.call} at {node.origin}: only Spark can run the step"
+                advice = "Start it with a session, start(spark), or write the step in Python."
+                raise PlanError(what, node.call_text, (), advice)
+            case _:
+                what = f"{node.origin.call} at {node.origin}: the local engine can't run a"
+                advice = "Tell it how, in trident/local/program.py."
+                raise PlanError(what, type(node).__name__, (), advice)
+        return [[run, *_checks(node)] for run in runs]
+
+
+def _run(kernel: Kernel) -> PartitionRun:
+    if isinstance(kernel, BlockKernel):
+        apply = kernel.apply
+        return lambda block, task, given: apply(block, task) if block.length else NOTHING
+    return lambda block, task, given: joined(kernel.run((block,), task))
+
+
+def _checks(node: Node) -> list[PartitionRun]:
+    """The check of what a step makes, where any type of it is checked."""
+    check = type_check(node)
+    return [] if check is None else [_run(check)]
+
+
+def _query(node: StateQueryNode, operation: Any, needed: Iterable[str]) -> PartitionRun:
+    kernel = query_kernel(node, operation, needed)
+    return lambda block, task, given: kernel.apply(given.queried(node.state), block, task)
+
+
+def _in_one(runs: Sequence[PartitionRun]) -> ChainRun:
+    """Some steps one after the other, in the only partition."""
+
+    def run_chain(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
+        [block] = parents[0]
+        task = given.task(0, 1)
+        for run in runs:
+            block = run(block, task, given)
+        return [block]
+
+    return run_chain
+
+
+def _in_each(runs: Sequence[Sequence[PartitionRun]]) -> ChainRun:
+    """Some steps one after the other, in each partition for itself."""
+    count = len(runs)
+    if count == 1:
+        return _in_one(runs[0])
+
+    def run_chain(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
+        out = []
+        for index, (own, block) in enumerate(zip(runs, parents[0], strict=True)):
+            task = given.task(index, count)
+            for run in own:
+                block = run(block, task, given)
+            out.append(block)
+        return out
+
+    return run_chain
+
+
+def _in_order(nodes: Sequence[Node]) -> Iterator[Node]:
+    """Parents first, and a query of a state before the state's update.
+
+    A query that follows from an update keeps its place: where two states are each queried with the
+    other's new values, neither could come first. It reads the right values all the same, as updates
+    are written after the last step.
+    """
+    queries: dict[Node, list[Node]] = {}
+    for node in nodes:
+        follows = any(isinstance(before, StateUpdateNode) for before in ancestors(node))
+        if isinstance(node, StateQueryNode) and not follows:
+            queries.setdefault(node.state, []).append(node)
+
+    begun: set[Node] = set()
+
+    def visit(node: Node) -> Iterator[Node]:
+        if node in begun:
+            return
+        begun.add(node)
+        for before in (*node.parents, *queries.get(node, ())):
+            yield from visit(before)
+        yield node
+
+    for node in nodes:
+        yield from visit(node)
+
+
+def _chains(
+    steps: Sequence[Node], consumers: Mapping[Node, list[Node]], result: Node | None
+) -> list[list[Node]]:
+    """The steps by chains: one that moves no tuples joins the chain of its only parent."""
+    chains: list[list[Node]] = []
+    ends: dict[Node, list[Node]] = {}
+    for node in steps:
+        parent = node.parents[0] if node.parents else None
+        joins = (
+            parent in ends
+            and not isinstance(node, _EXCHANGING)
+            and not isinstance(parent, _EXCHANGING)
+            and consumers[parent] == [node]
+            and parent is not result
+            # The step before a query may run earlier than the query, which waits for its turn.
+            and chains[-1] is ends[parent]
+        )
+        if joins and parent is not None:
+            chain = ends.pop(parent)
+            chain.append(node)
+        else:
+            chain = [node]
+            chains.append(chain)
+        ends[node] = chain
+    return chains
+
+
+def _with_releases(
+    chains: Sequence[tuple[int, tuple[int, ...], ChainRun]], result: int | None
+) -> Iterator[tuple[int, tuple[int, ...], ChainRun, tuple[int, ...]]]:
+    """Add to each chain the slots that nothing reads after it, so that their tuples can go."""
+    last = {parent: slot for slot, parents, _ in chains for parent in parents}
+    for slot, parents, run in chains:
+        done = {parent for parent in parents if last[parent] == slot and parent != result}
+        if slot not in last and slot != result:
+            done.add(slot)
+        yield slot, parents, run, tuple(done)

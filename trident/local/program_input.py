@@ -1,0 +1,49 @@
+"""What a program is run with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from trident.kernels.block import Block
+from trident.kernels.task import Task
+from trident.operations.emitted import Row
+from trident.plan.nodes import Node, StateUpdateNode, StaticStateNode
+from trident.states.control import ControlRecord
+from trident.states.state import State
+
+Rows = list[Row]
+
+
+def _no_state(node: Node) -> NoReturn:
+    raise LookupError(f"{node!r} was not given to this run")
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramInput:
+    """One run of a program: an attempt of a batch, or a query.
+
+    Parameters
+    ----------
+    id : object
+        What aggregators are told: the txid, or the request's number.
+    record : ControlRecord or None
+        What every state has begun; None for a query.
+    sources : mapping of Node to Block
+        The tuples of each source.
+    queried : callable
+        From the node of a state to what queries of it read.
+    updated : callable
+        From a state update to the state, begun.
+    """
+
+    id: object
+    record: ControlRecord | None = None
+    sources: Mapping[Node, Block] = field(default_factory=dict)
+    queried: Callable[[StateUpdateNode | StaticStateNode], Any] = _no_state
+    updated: Callable[[StateUpdateNode], State] = _no_state
+
+    def task(self, partition: int, partitions: int) -> Task:
+        """What one partition of a step is told."""
+        return Task(self.id, self.record, partition, partitions)

@@ -1,0 +1,93 @@
+"""The states of a batch group or query, as objects in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from trident.batch.states import BatchState
+from trident.operations.state_updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
+from trident.plan.nodes import Node, StateNode, StateQueryNode, StateUpdateNode
+from trident.states.committed import CommittedReads
+from trident.states.control import ControlRecord
+from trident.states.cut import Cut
+from trident.states.state import State
+from trident.states.stored_map import StoredMap
+from trident.states.table.cache import CachedMap
+from trident.states.table.counted import CountedMap
+from trident.states.table.layered import layers
+
+_SINGLE = CombinerAggStateUpdater | ReducerAggStateUpdater
+
+
+def state_nodes(nodes: Iterable[Node]) -> tuple[StateNode, ...]:
+    """The states that steps update or query, as the plan declares them, in order of creation."""
+    found: set[StateNode] = set()
+    for node in nodes:
+        if isinstance(node, StateNode):
+            found.add(node)
+        elif isinstance(node, StateQueryNode):
+            found.add(node.state)
+    return tuple(sorted(found, key=lambda node: node.id))
+
+
+def make_states(
+    nodes: Iterable[StateNode], conf: Mapping[str, Any] | None = None
+) -> dict[StateNode, State]:
+    """Make each state in this process, as its only partition; the caller closes them."""
+    made: dict[StateNode, State] = {}
+    try:
+        for node in nodes:
+            made[node] = node.state.factory.makeState(conf or {}, None, 0, 1)
+    except BaseException:
+        close_states(made.values())
+        raise
+    return made
+
+
+def close_states(states: Iterable[State]) -> None:
+    """Close all of them."""
+    for state in states:
+        state.close()
+
+
+def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
+    """The states that a group updates, by name, as the batch runner sees them."""
+    return {
+        node.state.name: BatchState(
+            state.control,
+            state.kind,
+            state if isinstance(node.updater, _SINGLE) else None,
+        )
+        for node, state in states.items()
+        if isinstance(node, StateUpdateNode)
+    }
+
+
+def as_before(state: State, record: ControlRecord) -> Any:
+    """What a query within a batch reads of a state that the same batch updates.
+
+    A map of this library shows the values of the batch before where its kind keeps them, as an
+    opaque map does. Any other state is read as it is.
+    """
+    if isinstance(state, CommittedReads):
+        # Whatever an attempt reads after it was overtaken, it can't commit. So no read is refused.
+        return state.committed(Cut.before(record).endless())
+    return state
+
+
+Counts = tuple[int, int, int]
+"""Keys read, keys written and cache hits."""
+
+
+def counted(states: Iterable[State], since: Counts = (0, 0, 0)) -> Counts:
+    """What was read and written since these counts were taken; by default since the beginning."""
+    read = written = hits = 0
+    for state in states:
+        for layer in layers(state.backing)[0] if isinstance(state, StoredMap) else ():
+            if isinstance(layer, CountedMap):
+                read += layer.counts.keys_read
+                written += layer.counts.keys_written
+            if isinstance(layer, CachedMap):
+                hits += layer.hits
+    return read - since[0], written - since[1], hits - since[2]

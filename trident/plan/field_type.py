@@ -1,0 +1,28 @@
+"""The type of a field, for an engine that can't do without."""
+
+from __future__ import annotations
+
+from trident.errors import FieldError
+from trident.plan.nodes import Node
+
+
+def field_type(node: Node, name: str) -> str:
+    """The Spark type of a field where one is needed, as when it leaves a Python stage.
+
+    Raises
+    ------
+    FieldError
+        When it is not known, saying where the field comes from and how to declare it.
+    """
+    known = node.fields.types[name]
+    if known is not None:
+        return known
+    maker = node
+    while before := next((p for p in maker.parents if name in p.fields), None):
+        maker = before
+    what = f"{maker.origin.call} at {maker.origin}: Spark needs the type of field"
+    advice = (
+        f'Declare it, as in Fields({name}=str) or "{name} string", by the annotation of what the '
+        "function returns, or by the operation's output_types."
+    )
+    raise FieldError(what, name, (), advice)

@@ -1,0 +1,137 @@
+"""Whether a query can be asked of a state, as far as that is known before it runs."""
+
+from __future__ import annotations
+
+import typing
+from typing import Any
+
+from trident.errors import FieldError, OperationTypeError
+from trident.operations.builtin import MapGet
+from trident.operations.interfaces import QueryFunction, operation_name
+from trident.operations.state_updaters import (
+    CombinerAggStateUpdater,
+    MapCombinerAggStateUpdater,
+    MapReducerAggStateUpdater,
+    ReducerAggStateUpdater,
+)
+from trident.plan.conversions import conversion, new_name
+from trident.plan.nodes import DRPCNode, Node, StateNode, StateQueryNode, StateUpdateNode
+from trident.plan.plan import ancestors
+from trident.states.backing_map import Ability, abilities_of
+from trident.states.map_state import ITupleCollection
+from trident.states.state import State, StateFactory
+from trident.tuples.fields import Fields
+from trident.tuples.value_types import value_sort
+
+_MAPS = (MapCombinerAggStateUpdater, MapReducerAggStateUpdater)
+_LISTS = (
+    "Look up keys with MapGet(), or keep the state in a store that lists: in memory, in SQLite, or "
+    "in one Redis server under a prefix."
+)
+_SINGLES = (CombinerAggStateUpdater, ReducerAggStateUpdater)
+
+
+def check_queryable(
+    call: str,
+    function: QueryFunction[Any, Any],
+    stream: Node,
+    inputs: Fields,
+    state: StateNode,
+) -> None:
+    """Refuse a query that can't be answered.
+
+    The state needs the method that the query calls. The query's key needs as many fields as the
+    state's key, and the same types, as far as they are known.
+    """
+    asked, name = function.queries, operation_name(function)
+    if asked is None:
+        return
+    kind = state.state.factory.map_type
+    if asked == "getTuples" and kind is not None and Ability.LIST not in abilities_of(kind):
+        what = f"{call}: {name} needs a state that can list; {state.state.name!r} is kept in a"
+        raise OperationTypeError(what, kind.__name__, (), _LISTS)
+    made = made_state(state.state.factory)
+    if made is not None and asked != "getTuples" and not hasattr(made, asked):
+        what = f"{call}: {name} needs a state with {asked}(); {state.state.name!r} is a"
+        raise OperationTypeError(what, made.__name__)
+    updater = state.updater if isinstance(state, StateUpdateNode) else None
+    if asked == "multiGet" and isinstance(updater, _SINGLES):
+        what = f"{call}: {name} looks up keys, but one ungrouped value is all there is in state"
+        raise OperationTypeError(what, state.state.name, (), "Use SnapshotGet().")
+    if asked == "get" and isinstance(updater, _MAPS):
+        what = f"{call}: {name} reads one ungrouped value, but there is one for each group in state"
+        raise OperationTypeError(what, state.state.name, (), "Use MapGet() with the key's fields.")
+    if asked == "multiGet" and isinstance(updater, _MAPS) and len(inputs) != len(updater.group):
+        what = f"{call}: the key of state {state.state.name!r} is ({updater.group}), found"
+        advice = f"Name {len(updater.group)} input field(s), one for each of the key's."
+        raise OperationTypeError(what, f"({inputs})", (), advice)
+    as_it_is = type(function).batchRetrieve is MapGet.batchRetrieve  # others may convert the key
+    if as_it_is and isinstance(state, StateUpdateNode) and state.group:
+        key = state.parent.fields.select(state.group)
+        _check_key_types(call, stream, inputs, state.state.name, key)
+
+
+def _check_key_types(call: str, stream: Node, inputs: Fields, state: str, key: Fields) -> None:
+    """Refuse a key of other types than the state's: keys are compared with their types, so that
+    such a key would never be found."""
+    asked = stream.fields.select(inputs)
+    pairs = zip(asked.types.items(), key.types.items(), strict=True)
+    for position, ((name, found), (field, wanted)) in enumerate(pairs, 1):
+        if found is None or wanted is None or value_sort(found) == value_sort(wanted):
+            continue
+        which = f"field {position} of the key" if len(key) > 1 else "the key"
+        what = (
+            f"{call}: {which} of state {state!r} is of type {wanted} ({field!r}), which "
+            f"never equals a value of type {found}, as in the field"
+        )
+        raise FieldError(what, name, (), _converted(stream, inputs, name, field, wanted))
+
+
+def _converted(stream: Node, inputs: Fields, name: str, field: str, wanted: str) -> str:
+    """How to query with a key of the state's type."""
+    made = new_name(stream.fields, field)
+    makers = [before for before in ancestors(stream) if name in before.facts.makes]
+    # The arguments of a query are text, never null; what steps make of them may be.
+    nullable = not all(isinstance(maker, DRPCNode) for maker in makers)
+    call = conversion(stream.fields, name, made, wanted, nullable=nullable)
+    if not call:
+        return f"Convert it to {wanted} first, in each() or map()."
+    names = ", ".join(made if one == name else one for one in inputs)
+    return f'Convert it first, {call}, and query with "{names}".'
+
+
+def check_made(query: StateQueryNode) -> None:
+    """At start: refuse a query of a state that, once it is made, lacks the method it calls.
+
+    For states whose class isn't known from their factory. The state is made on the driver for
+    this, and closed again.
+    """
+    declared, asked = query.state.state, query.function.queries
+    factory = declared.factory
+    known = factory.map_type if asked == "getTuples" else made_state(factory)
+    if asked is None or known is not None:
+        return
+    made = factory.makeState({}, None, 0, 1)
+    try:
+        cannot_list = isinstance(made, ITupleCollection) and not made.lists
+        if not hasattr(made, asked) or (asked == "getTuples" and cannot_list):
+            function = operation_name(query.function)
+            what = f"start: at {query.origin}, {function} needs a state with {asked}(), "
+            found = f"found {type(made).__name__}"
+            advice = _LISTS if asked == "getTuples" else "Use the query that fits the state."
+            raise OperationTypeError(f"{what}{found} in state", declared.name, (), advice)
+    finally:
+        made.close()
+
+
+def made_state(factory: StateFactory) -> type[State] | None:
+    """The class of state that ``makeState`` is annotated to return; None where that is `State`.
+
+    The state itself may be of a subclass that can do more, such as list its tuples.
+    """
+    try:
+        made = typing.get_type_hints(type(factory).makeState).get("return")
+    except (NameError, TypeError):  # written as text that has no meaning here
+        return None
+    known = isinstance(made, type) and issubclass(made, State) and made is not State
+    return made if known else None

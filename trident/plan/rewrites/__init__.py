@@ -1,1 +1,0 @@
-"""What an engine may leave out or move without changing a result."""

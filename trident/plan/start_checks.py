@@ -1,0 +1,98 @@
+"""What must hold before a topology starts, whichever engine runs it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+
+from trident.errors import GuaranteeWarning, PlanError, UsageError
+from trident.plan.guarantee import guarantee
+from trident.plan.nodes import StateQueryNode, StateUpdateNode
+from trident.plan.plan import Plan
+from trident.plan.query_checks import check_made
+from trident.plan.stages import stages
+from trident.start_options import StartOptions
+from trident.states.values import StateType
+
+
+def check_start(plan: Plan, options: StartOptions) -> None:
+    """Refuse what can't run, whichever engine it is started on.
+
+    Raises
+    ------
+    PlanError
+        See ``TridentTopology.start``.
+    """
+    if not plan.groups and not plan.drpc:
+        advice = "Declare a stream with newStream() or newDRPCStream() first."
+        raise PlanError("start: the topology is empty", "", (), advice)
+    check_losses(plan, options.accept_loss)
+    if options.on_failure == "dead-letter":
+        check_dead_letter(plan)
+    for part in plan.parts:
+        stages(part.nodes)
+    check_states(plan)
+
+
+def check_losses(plan: Plan, losses: Mapping[str, int]) -> None:
+    """Every state in ``accept_loss`` is one that this plan updates."""
+    known = [node.state.name for node in plan.nodes if isinstance(node, StateUpdateNode)]
+    for name in losses:
+        if name not in known:
+            raise PlanError("start: accept_loss names no state", str(name), known)
+
+
+def check_states(plan: Plan) -> None:
+    """Every state can be where its factory puts it, as far as is known without connecting, and has
+    the methods that its queries call."""
+    for state in plan.states:
+        try:
+            state.state.factory.check_place()
+        except UsageError as error:
+            what, *rest = error.args
+            raise PlanError(f"start: state {state.state.name!r}: {what}", *rest) from error
+    for node in plan.nodes:
+        if isinstance(node, StateQueryNode):
+            check_made(node)
+
+
+def check_dead_letter(plan: Plan) -> None:
+    """Refuse dead letters unless all states are opaque maps: in others, what a given-up batch has
+    written would stay."""
+    for node in plan.nodes:
+        if isinstance(node, StateUpdateNode) and node.state.factory.kind is not StateType.OPAQUE:
+            what = 'start: on_failure="dead-letter" needs opaque maps; not so is the state'
+            advice = 'Use on_failure="stop", or keep the state in an opaque map.'
+            raise PlanError(what, node.state.name, (), advice)
+
+
+def warn(plan: Plan, options: StartOptions) -> None:
+    """Warn of states that can't be exact, or are lost before their checkpoint."""
+    warn_inexact(plan)
+    if options.checkpoint is not None:
+        warn_forgetful(plan)
+
+
+def warn_inexact(plan: Plan) -> None:
+    """Warn of states that can't be exact, and say what would be."""
+    for node in plan.nodes:
+        if isinstance(node, StateUpdateNode):
+            found = guarantee(plan, node)
+            if not found.exact:
+                text = f"state {node.state.name!r} is {found.level}: {found.why}. {found.advice}"
+                warnings.warn(GuaranteeWarning(text), stacklevel=4)
+
+
+def warn_forgetful(plan: Plan) -> None:
+    """Warn of states that are lost with this process, while the checkpoint stays."""
+    for node in plan.nodes:
+        if isinstance(node, StateUpdateNode):
+            kind = node.state.factory.map_type
+            if kind is not None and not kind.lasts:
+                text = (
+                    f"state {node.state.name!r} is in memory and ends with this process, but the "
+                    "checkpoint keeps what is counted: the next process can't start from it. Keep "
+                    "the state in a store that lasts, such as 'sqlite:counts.db', or start "
+                    "without a checkpoint."
+                )
+                warnings.warn(GuaranteeWarning(text), stacklevel=4)

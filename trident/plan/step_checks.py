@@ -1,0 +1,86 @@
+"""Checks of a step when it is declared; errors name the call and the nearest name that exists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trident.errors import FieldError, OperationTypeError, PlanError
+from trident.operations.interfaces import Aggregator, CombinerAggregator, Operation, operation_name
+from trident.tuples.fields import Fields
+from trident.tuples.value_types import value_sort
+
+_KEY_TYPES = (
+    *("string", "char", "varchar", "boolean"),
+    *("long", "int", "short", "byte", "double", "float"),
+)
+
+
+def check_selection(call: str, selected: Fields, available: Fields) -> None:
+    """Every selected field is there."""
+    for name in selected:
+        if name not in available:
+            raise FieldError(f"{call}: unknown field", name, available.names)
+
+
+def check_new_fields(call: str, outputs: Fields, existing: Fields) -> None:
+    """No output field is there already."""
+    for name in outputs:
+        if name in existing:
+            advice = f"The stream has fields {existing}; give the new one another name."
+            raise FieldError(f"{call}: there is already a field", name, (), advice)
+
+
+def check_keys(call: str, keys: Fields) -> None:
+    """Key fields have types that can be encoded, as keys are compared and stored encoded."""
+    for name, kind in keys.types.items():
+        if kind is not None and kind.partition("(")[0] not in _KEY_TYPES:
+            what = f"{call}: no key can be of type {kind}, as is the field"
+            advice = "Convert it first, for example to text in each() or map()."
+            raise FieldError(what, name, _KEY_TYPES, advice)
+
+
+def check_width(call: str, fields: Fields, first: Fields) -> None:
+    """Merged streams have the same number of fields."""
+    if len(fields) != len(first):
+        what = f"{call}: streams of {len(first)} and {len(fields)} fields can't be merged"
+        advice = f"The first has {first}, another {fields}; project() them to the same fields."
+        raise FieldError(what, "", (), advice)
+
+
+def check_types_agree(call: str, streams: Sequence[Fields]) -> None:
+    """Merged fields are of one type, or of types that hold the same Python values."""
+    for columns in zip(*(fields.types.items() for fields in streams), strict=True):
+        known = [(name, kind) for name, kind in columns if kind is not None]
+        for name, kind in known[1:]:
+            first, first_kind = known[0]
+            if value_sort(kind) != value_sort(first_kind):
+                what = f"{call}: {first!r} ({first_kind}) and {name!r} ({kind}) can't be one field"
+                raise FieldError(what, "", (), "Convert one of them first, in map() or each().")
+
+
+def check_names(call: str, names: Fields | None, fields: Fields) -> None:
+    """There is a new name for each field, or none is given."""
+    if names is not None and len(names) != len(fields):
+        what = f"{call}: {len(names)} names for {len(fields)} fields"
+        raise FieldError(what, str(names), (), f"The streams have {fields}; name each of them.")
+
+
+def check_parallelism(call: str, parallelism: object) -> None:
+    """A positive whole number."""
+    if type(parallelism) is not int or parallelism < 1:
+        raise PlanError(f"{call}: a number of partitions is 1 or more, found", repr(parallelism))
+
+
+def check_aggregate_shape(
+    call: str, aggregator: Operation, inputs: Fields, outputs: Fields
+) -> None:
+    """Combiners and reducers make one value; a combiner may fix the number of its input fields."""
+    name = operation_name(aggregator)
+    if not isinstance(aggregator, Aggregator) and len(outputs) != 1:
+        what = f"{call}: {name} makes one value, the output fields are"
+        raise OperationTypeError(what, str(outputs) or "none", (), "Name one output field.")
+    arity = aggregator.arity if isinstance(aggregator, CombinerAggregator) else None
+    if arity is not None and len(inputs) != arity:
+        what = f"{call}: {name} takes {arity} input field{'s' * (arity != 1)}, found"
+        advice = f'Write {call}("field", {name}, "output").'
+        raise OperationTypeError(what, str(inputs) or "none", (), advice)

@@ -1,0 +1,99 @@
+"""How an error crosses from an executor, through the JVM, to the driver and its user.
+
+Spark quotes values of the stream in what it says. So nothing in a message is unpickled or
+believed but what a stage of the same attempt has sealed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.errors import AnalysisException, PySparkException, PythonException
+
+from trident.spark.error_json import error_from_json, error_to_json, text_of
+from trident.spark.errors import SparkFailure
+from trident.spark.seal import Seal
+from trident.states.errors import FailedException
+
+_PASSING = frozenset({"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"})
+"""Error conditions of Spark's that are not the batch's fault: another attempt may succeed."""
+
+_PASSING_CLASSES = (
+    "org.apache.spark.SparkException",  # a job that was aborted: its tasks or executors were lost
+    "java.io.IOException",
+    "java.util.concurrent.TimeoutException",
+    "java.lang.InterruptedException",
+)
+"""The same for exceptions of the JVM that have no condition."""
+
+_SHOWN = 1_000
+"""How many letters of an error's own text are shown."""
+
+
+class StageFailure(Exception):
+    """Ends a stage; the driver restores the error from the last line of its message."""
+
+
+def raised_in_stage(error: BaseException, seal: Seal) -> StageFailure:
+    """What a stage raises so that the driver finds `error` in Spark's message."""
+    # Spark's worker can't write a lone surrogate, and then the JVM would wait for ever.
+    shown = text_of(error).splitlines()[0].encode("utf-8", "backslashreplace").decode()
+    return StageFailure(f"{shown[:_SHOWN]}\n{marked(error, seal)}")
+
+
+def marked(error: BaseException, seal: Seal) -> str:
+    """A sealed word from which `of_spark` restores `error`, wherever Spark quotes it."""
+    return seal.sealed(error_to_json(error))
+
+
+def of_spark(error: Exception, seal: Seal | None = None) -> BaseException:
+    """What a user should see for an error of Spark's: their own error where there is one.
+
+    Parameters
+    ----------
+    error : Exception
+        As Spark raised it on the driver.
+    seal : Seal, optional
+        That of the attempt; without it, no stage of ours can have raised.
+
+    Returns
+    -------
+    BaseException
+        The error from the stage, as `error_to_json` shows it; `FailedException` where another
+        attempt may succeed; else `SparkFailure`, or the error itself when it isn't Spark's.
+    """
+    text = str(error)
+    # An AnalysisException quotes the plan, and with it the errors that `natives` put there.
+    form = None if seal is None or isinstance(error, AnalysisException) else seal.opened(text)
+    if form is not None:
+        return error_from_json(form)
+    if not isinstance(error, PySparkException) and not hasattr(error, "java_exception"):
+        return error
+    if isinstance(error, PythonException):
+        return SparkFailure("PYTHON_EXCEPTION", _python_part(text))
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    # By the condition, never by the text, which may quote a value.
+    if condition is None:
+        condition = _lasting_class(getattr(error, "java_exception", None))
+    if condition is None or condition in _PASSING:
+        return FailedException(f"Spark lost the batch: {text.strip().splitlines()[0]}")
+    return SparkFailure(condition, text)
+
+
+def _lasting_class(thrown: Any) -> str | None:
+    """The class of what the JVM threw; None where another attempt may succeed."""
+    lasting = None
+    while thrown is not None:
+        known = thrown.getClass()
+        lasting = lasting or str(known.getName())
+        while known is not None:
+            if known.getName() in _PASSING_CLASSES:
+                return None
+            known = known.getSuperclass()
+        thrown = thrown.getCause()
+    return lasting
+
+
+def _python_part(text: str) -> str:
+    _, _, found = text.partition("Traceback (most recent call last):")
+    return "\n".join((found or text).strip().splitlines()[-6:])

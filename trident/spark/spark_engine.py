@@ -1,0 +1,114 @@
+"""The Spark engine: what a topology is started on with a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from trident.batch.runner import BatchRunner
+from trident.plan.nodes import StateNode
+from trident.plan.plan import BatchGroup, Plan
+from trident.run import GroupRun
+from trident.spark.checks import check_names, check_pickling, check_types
+from trident.spark.compile import check_steps
+from trident.spark.errors import SparkSessionError
+from trident.spark.group import GroupPlan
+from trident.spark.group_engine import SparkGroupEngine
+from trident.spark.paths import read_paths
+from trident.spark.settings import set_up
+from trident.spark.stream_union import check_output_mode
+from trident.spark.streaming_run import StreamingRun
+from trident.spark.workers import check_workers
+from trident.start import Engine
+from trident.start_options import Trigger
+from trident.states.state import State
+
+
+class SparkEngine(Engine[SparkGroupEngine]):
+    """Runs every group on Spark: by Structured Streaming, or its spouts in a thread of its own.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    spark : SparkSession
+        A classic session; left as it is, except that queries and jobs run on it.
+
+    Raises
+    ------
+    SparkSessionError
+        For a Spark Connect session, or one that was stopped.
+    WorkerError
+        For workers that can't run this program's operations.
+    PlanError
+        For a step that Spark can't run, or an operation that can't be sent to its workers.
+    FieldError
+        For a field whose type Spark needs to know.
+    """
+
+    def __init__(self, plan: Plan, spark: SparkSession) -> None:
+        _check_session(spark)
+        check_workers(spark)
+        shuffles = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        partitions = min(shuffles, spark.sparkContext.defaultParallelism)
+        self._spark = spark
+        self._prepared = {
+            group.id: _prepared(plan, group, spark, partitions) for group in plan.groups
+        }
+
+    def open(self, group: BatchGroup, states: Mapping[StateNode, State]) -> SparkGroupEngine:
+        prepared, session = self._prepared[group.id], self._spark
+        if group.clock == "spout":
+            session = own_session(session, prepared.partitions)
+        return SparkGroupEngine(prepared, session, states)
+
+    def reads(self, group: BatchGroup) -> Mapping[str, str]:
+        return read_paths(group)
+
+    def clock(
+        self,
+        group: BatchGroup,
+        opened: SparkGroupEngine,
+        runner: BatchRunner,
+        folder: Path | None,
+        trigger: Trigger,
+    ) -> GroupRun:
+        if folder is None:
+            return super().clock(group, opened, runner, folder, trigger)
+        return StreamingRun(self._prepared[group.id], opened, runner, folder, trigger)
+
+
+def _prepared(plan: Plan, group: BatchGroup, spark: SparkSession, partitions: int) -> GroupPlan:
+    """Check that Spark can run a group, as far as is known before a batch."""
+    check_steps(group.nodes)
+    prepared = GroupPlan(plan, group, partitions)
+    check_names(prepared, spark)
+    check_pickling(prepared)
+    check_types(prepared)
+    if group.clock == "dataframe":
+        check_output_mode(prepared)
+    return prepared
+
+
+def own_session(spark: SparkSession, partitions: int) -> SparkSession:
+    """A session with the user's settings, in which those for small jobs can be made."""
+    session = spark.newSession()
+    ours: dict[str, Any] = dict(session.conf.getAll)
+    for name, value in spark.conf.getAll.items():
+        if ours.get(name) != value and session.conf.isModifiable(name):
+            session.conf.set(name, value)
+    set_up(session, partitions)
+    return session
+
+
+def _check_session(spark: Any) -> None:
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise SparkSessionError(
+            "start() was given a Spark Connect session",
+            "Use a classic one, such as SparkSession.builder.master(…) or local_session() makes.",
+        )
+    if spark.sparkContext._jsc is None:
+        raise SparkSessionError("start() was given a session that was stopped", "Make a new one.")

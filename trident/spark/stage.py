@@ -1,0 +1,161 @@
+"""A stage of Python: kernels of consecutive steps, which one ``mapInArrow`` runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from trident.kernels.block import Block
+from trident.kernels.kernel import Kernel
+from trident.kernels.task import StepName, Task
+from trident.operations.interfaces import Operation, TridentOperationContext
+from trident.spark.arrow_block import arrow_column, blocks
+from trident.spark.error_transfer import raised_in_stage
+from trident.spark.schemas import ROW
+from trident.spark.seal import Seal
+from trident.states.control import ControlRecord
+from trident.tuples.value_types import misfit
+
+OUTPUT_ROWS = 131_072
+"""The most rows of a record batch that a stage hands to Spark."""
+
+_UNFIT = (pa.ArrowException, TypeError, OverflowError, UnicodeEncodeError)
+_DECLARED = {
+    **{"int64": "long", "int32": "int", "int16": "short", "int8": "byte"},
+    **{"bool": "boolean", "large_string": "string", "large_binary": "binary"},
+}
+
+
+@dataclass(frozen=True)
+class StageContext:
+    """The attempt of a batch, as its stages know it; pickled to the executors.
+
+    Parameters
+    ----------
+    record : ControlRecord
+        What every state of the group has begun.
+    seal : Seal
+        Seals what the tasks tell the driver.
+    """
+
+    record: ControlRecord
+    seal: Seal = field(default_factory=Seal)
+
+    def task(self, partition: int = 0, partitions: int = 1) -> Task:
+        """One partition of a stage; by default the only one, as on the driver."""
+        return Task(self.record.token.txid, self.record, partition, partitions)
+
+
+@dataclass(frozen=True)
+class PythonStage:
+    """A stage whose rows go to another stage; pickled to the executors, called once a task.
+
+    The driver restores the error that it raises from the last line of Spark's message.
+
+    Parameters
+    ----------
+    kernels : tuple of Kernel
+        In order.
+    schema : pyarrow.Schema
+        The columns that leave the stage; the others are dropped.
+    makers : tuple of (str, StepName)
+        The columns that steps of the stage made, and these steps, for values of a wrong type.
+    context : StageContext
+        The attempt.
+    partitions : int
+        How many partitions the stage has.
+    """
+
+    kernels: tuple[Kernel, ...]
+    schema: pa.Schema
+    makers: tuple[tuple[str, StepName], ...]
+    context: StageContext
+    partitions: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spark = TaskContext.get()
+        # Where streams are merged, Spark counts the partitions of each on from those before it.
+        index = spark.partitionId() % self.partitions if spark else 0
+        task = self.context.task(index, self.partitions)
+        try:
+            for block in run_kernels(self.kernels, blocks(batches), task):
+                yield from record_batches(block, self.schema, dict(self.makers), task)
+        except Exception as error:
+            raise raised_in_stage(error, self.context.seal) from None
+
+
+def run_kernels(kernels: Iterable[Kernel], given: Iterator[Block], task: Task) -> Iterator[Block]:
+    """Run kernels one after the other over the blocks of a partition."""
+    for kernel in kernels:
+        given = _run(kernel, given, task)
+    return given
+
+
+def _run(kernel: Kernel, given: Iterator[Block], task: Task) -> Iterator[Block]:
+    with prepared(kernel.step, kernel.operation, task):
+        yield from kernel.run(given, task)
+
+
+@contextmanager
+def prepared(step: StepName, operation: Operation | None, task: Task) -> Iterator[None]:
+    """Prepare an operation, and clean it up after the context."""
+    if operation is None:
+        yield
+        return
+    with task.at(step):
+        operation.prepare({}, TridentOperationContext(task.partition, task.partitions))
+    try:
+        yield
+    finally:
+        with task.at(step):
+            operation.cleanup()
+
+
+def record_batches(
+    block: Block, schema: pa.Schema, makers: dict[str, StepName], task: Task
+) -> Iterator[pa.RecordBatch]:
+    """A block as record batches of bounded size."""
+    if not block.length:
+        return
+    arrays = [_array(block, field, makers, task) for field in schema]
+    whole = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    for start in range(0, block.length, OUTPUT_ROWS):
+        yield whole.slice(start, OUTPUT_ROWS)
+
+
+def _array(block: Block, field: pa.Field, makers: dict[str, StepName], task: Task) -> pa.Array:
+    if field.name == ROW:
+        return pa.nulls(block.length, field.type)
+    if field.name in makers:
+        return array_of(block.values(field.name), field, makers[field.name], task)
+    return arrow_column(block, field.name, field.type)
+
+
+def array_of(values: Sequence[Any], field: pa.Field, step: StepName, task: Task) -> pa.Array:
+    """A column that a step made, as Arrow of its declared type.
+
+    Raises
+    ------
+    OperationError
+        For a value that Arrow can't take for the type, with the step that made it.
+    """
+    try:
+        return pa.array(values, field.type)
+    except _UNFIT:
+        wrong = next(value for value in values if not _fits(value, field.type))
+        kind = _DECLARED.get(str(field.type), str(field.type))
+        with task.at(step, [field.name], Block({field.name: [wrong]}, 1), iter(())):
+            raise misfit(step.text, field.name, kind, wrong) from None
+
+
+def _fits(value: object, kind: pa.DataType) -> bool:
+    try:
+        pa.array([value], kind)
+    except _UNFIT:
+        return False
+    return True

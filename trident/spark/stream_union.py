@@ -1,0 +1,95 @@
+"""One streaming query for all DataFrames of a group: their union, taken apart in each batch."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from trident.errors import PlanError
+from trident.plan.nodes import NativeNode, Node, SourceNode
+from trident.spark.flow import InputFrame
+from trident.spark.group import GroupPlan
+from trident.spark.natives import native_step
+from trident.spark.schemas import quoted, selected
+
+_STREAM = "__trident_stream"
+
+
+def as_one(plan: GroupPlan) -> DataFrame:
+    """All streams as one, in the order of their ids: Spark logs offsets by position."""
+    streams = [_prefix(plan, source) for source in plan.group.sources]
+    if len(streams) == 1:
+        return streams[0]
+    packed = [_packed(stream, f"s{index}") for index, stream in enumerate(streams)]
+    kinds = {frame.columns[0]: frame.schema[0].dataType for frame in packed}
+    tagged = []
+    for index, frame in enumerate(packed):
+        columns = [
+            F.col(name) if name in frame.columns else F.lit(None).cast(kind).alias(name)
+            for name, kind in kinds.items()
+        ]
+        tagged.append(frame.select(F.lit(index).alias(_STREAM), *columns))
+    return reduce(DataFrame.union, tagged)
+
+
+def apart(plan: GroupPlan, frame: DataFrame, *, small: bool) -> dict[Node, InputFrame]:
+    """The batch of each stream, from a batch of :func:`as_one`."""
+    # A small batch is made one partition; to ask how many there are would cost it 10 ms.
+    partitions = 1 if small else frame.rdd.getNumPartitions()
+    sources = plan.group.sources
+    lasts = [plan.native_prefix(source) for source in sources]
+    if len(sources) == 1:
+        return {lasts[0]: InputFrame(frame, partitions)}
+    kept = frame.localCheckpoint(eager=True)  # each stream reads all of it
+    return {
+        last: InputFrame(kept.where(F.col(_STREAM) == index).select(f"s{index}.*"), partitions)
+        for index, last in enumerate(lasts)
+    }
+
+
+def check_output_mode(plan: GroupPlan) -> None:
+    """Spark allows the group's output mode for its streams; Spark itself says so too late.
+
+    Raises
+    ------
+    PlanError
+        Where it has not, as for an aggregation without a watermark in mode ``"append"``.
+    """
+    frame, mode = as_one(plan), plan.group.output_mode
+    jvm: Any = frame.sparkSession._jvm
+    spoken: Any = jvm.org.apache.spark.sql.streaming.OutputMode
+    modes = {"append": spoken.Append, "update": spoken.Update, "complete": spoken.Complete}
+    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    try:
+        checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), modes[mode]())
+    except AnalysisException as error:
+        if not (error.getCondition() or "").startswith("STREAMING_OUTPUT_MODE"):
+            raise
+        names = ", ".join(source.stream_id for source in plan.group.sources)
+        what = f"start: Spark can't make batches of {names} in the output mode"
+        allowed = [each for each in modes if each != mode]
+        advice = (
+            'Where a DataFrame aggregates, write newStream(…, outputMode="update") for the rows '
+            'that changed since the batch before, or "complete" for all of them in every batch; '
+            '"append" takes a watermark, and gives each row once, when it can\'t change any more.'
+        )
+        raise PlanError(what, mode, allowed, advice) from error
+
+
+def _prefix(plan: GroupPlan, source: SourceNode) -> DataFrame:
+    """A stream up to its last native step before the batch; Spark optimises it as a whole."""
+    last = plan.native_prefix(source)
+    frame: DataFrame = source.source
+    for node in plan.chain(source, last):
+        if isinstance(node, NativeNode):
+            kept = [name for name in plan.needed[node] if name in node.parent.fields]
+            frame = native_step(frame, node, kept)
+    return selected(frame, plan.needed[last])
+
+
+def _packed(frame: DataFrame, name: str) -> DataFrame:
+    return frame.select(F.struct(*map(quoted, frame.columns)).alias(name))

@@ -1,0 +1,282 @@
+"""Structured Streaming as the clock of a group: its ``foreachBatch`` runs the batches."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import secrets
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic, sleep
+from typing import NoReturn, Self
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from trident.batch.errors import BatchInterruptedError
+from trident.batch.outcome import Outcome
+from trident.batch.progress import BatchProgress
+from trident.batch.runner import BatchRunner
+from trident.batch.work import BatchWork
+from trident.run import GroupRun
+from trident.spark.error_transfer import of_spark
+from trident.spark.group import GroupPlan
+from trident.spark.group_engine import SMALL, SparkGroupEngine
+from trident.spark.quiet import Quiet
+from trident.spark.settings import set_up
+from trident.spark.stream_union import apart, as_one
+from trident.start_options import Trigger
+from trident.states.control import ControlRecord
+
+_COMMIT_PATIENCE = 5.0
+
+
+class Parked(Exception):
+    """Raised in ``foreachBatch`` so that Spark doesn't commit the batch; no failure by itself."""
+
+
+class _WithoutParked(logging.Filter):
+    """Keeps py4j from printing `Parked`, which only ends a query."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], Parked))
+
+
+_WITHOUT_PARKED = _WithoutParked()
+
+
+class FrameWork(BatchWork):
+    """One batch of Spark's clock.
+
+    Parameters
+    ----------
+    run : callable
+        Processes the batch's tuples.
+    """
+
+    def __init__(self, run: Callable[[ControlRecord], Outcome]) -> None:
+        self._run = run
+
+    def run(self, record: ControlRecord) -> Outcome:
+        return self._run(record)
+
+
+class StreamingRun(GroupRun):
+    """A group whose batches Structured Streaming makes.
+
+    Parameters
+    ----------
+    group : GroupPlan
+        The group.
+    engine : SparkGroupEngine
+        What processes the tuples; closed at the end.
+    runner : BatchRunner
+        The group's runner, opened.
+    folder : Path
+        Spark's own checkpoint.
+    trigger : float, "available" or None
+        When batches begin; see `StartOptions`.
+
+    Notes
+    -----
+    The batch runs in the query's thread and is never interrupted: a stop waits for its end. A batch
+    that Spark begins meanwhile waits until the query is stopped, and then raises `Parked`: if it
+    returned, Spark's log would commit it.
+    """
+
+    def __init__(
+        self,
+        group: GroupPlan,
+        engine: SparkGroupEngine,
+        runner: BatchRunner,
+        folder: Path,
+        trigger: Trigger = None,
+    ) -> None:
+        super().__init__(runner.group)
+        self._plan = group
+        self._engine = engine
+        self._runner = runner
+        self._folder = folder
+        self._trigger = trigger
+        self._gate = threading.Lock()
+        self._in_batch = False
+        self._stopper: threading.Thread | None = None
+        self._cause: BaseException | None = None
+        self._set_up = False
+        self._name = f"trident {self.group} {secrets.token_hex(4)}"
+        ended = rf"Query \Q{self._name}\E .* terminated with error.*"
+        session = group.group.sources[0].source.sparkSession
+        self._quiet = Quiet(session, ended, "Failed to cancel job group .*")
+        self._query: StreamingQuery | None = None
+        self._started = threading.Event()
+
+    def start(self) -> Self:
+        logging.getLogger("py4j.clientserver").addFilter(_WITHOUT_PARKED)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        writer = (
+            as_one(self._plan)
+            .writeStream.queryName(self._name)
+            .option("checkpointLocation", f"file://{self._folder}")
+            .outputMode(self._plan.group.output_mode)
+            .foreachBatch(self._batch)
+        )
+        if self._trigger == "available":
+            writer = writer.trigger(availableNow=True)
+        elif self._trigger is not None:
+            milliseconds = int(float(self._trigger) * 1000)
+            writer = writer.trigger(processingTime=f"{milliseconds} milliseconds")
+        self._query = writer.start()
+        self._quiet.on()
+        self._started.set()
+        threading.Thread(target=self._watch, name=f"trident-{self.group}", daemon=True).start()
+        return self
+
+    @property
+    def lastProgress(self) -> BatchProgress | None:
+        """The last finished batch; its number of tuples as soon as Spark tells it."""
+        self._tuples_of_last()
+        return super().lastProgress
+
+    def _tuples_of_last(self) -> int | None:
+        """How many tuples the last batch held, kept with its progress; None before Spark knows."""
+        told = self._query.lastProgress if self._query is not None else None
+        if told is None:
+            return None
+        tuples = int(told["numInputRows"])
+        if self._progress and self._progress[-1].txid == told["batchId"] + 1 + self._runner.base:
+            self._progress[-1] = replace(self._progress[-1], tuples=tuples)
+        return tuples
+
+    def request_stop(self) -> None:
+        self._runner.stopping.set()
+        with self._gate:
+            if not self._in_batch:
+                self._stop_query()
+
+    def processAllAvailable(self) -> None:
+        """Wait until every source has nothing more; raise what the group failed with."""
+        query = self._running_query()
+        try:
+            if self._trigger == "available":
+                query.awaitTermination()
+            else:
+                query.processAllAvailable()
+        except PySparkException:
+            self._ended.wait()
+        if not query.isActive:
+            self._ended.wait()
+        self._raise_failure()
+
+    def _running_query(self) -> StreamingQuery:
+        self._started.wait()
+        assert self._query is not None
+        return self._query
+
+    # The batch, in the query's thread.
+
+    def _batch(self, frame: DataFrame, batch_id: int) -> None:
+        with self._gate:
+            stopping = self._runner.stopping.is_set() or self._cause is not None
+            self._in_batch = not stopping
+        if stopping:
+            self._park()
+        try:
+            self.progressed(self._run_batch(frame, batch_id))
+        except BatchInterruptedError:
+            self._park()  # asked for by stop(); the batch is kept
+        except BaseException as error:
+            self._cause = error
+            self._park()
+        with self._gate:
+            self._in_batch = False
+            if self._runner.stopping.is_set():
+                self._stop_query(batch_id)
+
+    def _run_batch(self, frame: DataFrame, batch_id: int) -> BatchProgress:
+        if not self._set_up:
+            set_up(frame.sparkSession, self._plan.partitions)
+            self._set_up = True
+        before = self._tuples_of_last()
+        small = before is not None and before <= SMALL
+
+        def run(record: ControlRecord) -> Outcome:
+            inputs = apart(self._plan, frame, small=small)
+            return self._engine.run_frames(record, inputs, small=small)
+
+        return self._runner.run(
+            FrameWork(run),
+            batch_id + 1 + self._runner.base,
+            digest=self._digest(batch_id),
+            query_id=json.loads((self._folder / "metadata").read_text())["id"],
+        )
+
+    def _digest(self, batch_id: int) -> str:
+        """A digest of the offsets that Spark logged for the batch; syncs them to disk."""
+        path = self._folder / "offsets" / str(batch_id)
+        with path.open("rb") as file:
+            digest = hashlib.sha256(file.read()).hexdigest()
+            os.fsync(file.fileno())
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return digest
+
+    # The end.
+
+    def _park(self) -> NoReturn:
+        """End the query without this batch; a return would commit it in Spark's log."""
+        query = self._running_query()
+        with self._gate:
+            self._in_batch = False
+            self._stop_query()
+        while query.isActive:
+            sleep(0.005)
+        raise Parked(self.group)
+
+    def _stop_query(self, finished: int | None = None) -> None:
+        """Stop the query from another thread, as its own would wait for itself."""
+        if self._stopper is None:
+            self._stopper = threading.Thread(
+                target=self._stop_after, args=(finished,), name=f"trident-stop-{self.group}"
+            )
+            self._stopper.start()
+
+    def _stop_after(self, finished: int | None) -> None:
+        if finished is not None:
+            # Spark's commit of a finished batch only saves a replay, but where it is interrupted
+            # Spark prints a stack trace.
+            committed = self._folder / "commits" / str(finished)
+            patience = monotonic() + _COMMIT_PATIENCE
+            while not committed.exists() and monotonic() < patience:
+                sleep(0.005)
+        with suppress(Exception):  # the session may have been stopped, and the query with it
+            self._running_query().stop()
+
+    def _watch(self) -> None:
+        failure: BaseException | None = None
+        try:
+            self._running_query().awaitTermination()
+        except Exception as error:
+            failure = error
+        if self._cause is not None:
+            failure = self._cause
+        elif self._runner.stopping.is_set():
+            failure = None
+        elif failure is not None:
+            failure = of_spark(failure) if isinstance(failure, Exception) else failure
+        if self._stopper is not None:
+            self._stopper.join()
+        self._tuples_of_last()
+        try:
+            self._engine.close()
+            self._quiet.off()
+        finally:
+            self.ended(failure)

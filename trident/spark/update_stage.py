@@ -1,0 +1,143 @@
+"""State updates: the last stage of a Spark job, or on the driver for states that live there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from trident.batch.outcome import Outcome
+from trident.kernels.block import NOTHING, Block, joined
+from trident.kernels.kernel import Kernel
+from trident.kernels.task import Task
+from trident.kernels.update_kernel import UpdateKernel
+from trident.open_states import counted
+from trident.spark.arrow_block import block_of_batches, blocks
+from trident.spark.error_json import error_from_json, error_to_json
+from trident.spark.errors import StatusError
+from trident.spark.routing import PARTITION
+from trident.spark.seal import Seal
+from trident.spark.stage import StageContext, prepared, record_batches, run_kernels
+from trident.states.errors import FailedException, StaleBatchError, StateUnavailableError
+from trident.states.state import State, StateFactory
+
+STATUS = "__trident_status"
+"""The column in which a task that updates a state tells how that went."""
+
+
+@dataclass(frozen=True)
+class UpdateStage:
+    """The last stage of a job, which updates a state in its tasks; called once a task.
+
+    It reads all of its input before it writes. It ends with a status row where others would raise:
+    the driver decides what an error means, and Spark doesn't retry the task.
+
+    Parameters
+    ----------
+    kernels : tuple of Kernel
+        What runs before the update.
+    update : UpdateKernel
+        The update.
+    factory : StateFactory
+        Makes the state, in the task.
+    schema : pyarrow.Schema
+        The new values and, last, the status.
+    context : StageContext
+        The attempt.
+    partitions : int
+        How many partitions the state has.
+    """
+
+    kernels: tuple[Kernel, ...]
+    update: UpdateKernel
+    factory: StateFactory
+    schema: pa.Schema
+    context: StageContext
+    partitions: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            given = [batch for batch in batches if batch.num_rows]
+            partition = given[0].column(PARTITION)[0].as_py() if self._routed(given) else 0
+            task = self.context.task(partition, self.partitions)
+            block = block_of_batches(given)
+            if self.kernels:
+                block = joined(run_kernels(self.kernels, blocks(given), task))
+            with task.at(self.update.step):
+                made, outcome = self._written(block, task)
+            status: dict[str, Any] = {"keys": [outcome.read, outcome.written, outcome.cache_hits]}
+            yield from self._new_values(made, task)
+        except Exception as error:
+            status = error_to_json(error)
+        columns = [pa.nulls(1, field.type) for field in self.schema][:-1]
+        columns.append(pa.array([self.context.seal.sealed(status)], pa.string()))
+        yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _routed(self, given: list[pa.RecordBatch]) -> bool:
+        return bool(given) and PARTITION in given[0].schema.names
+
+    def _written(self, block: Block, task: Task) -> tuple[Block, Outcome]:
+        if not block.length:
+            return NOTHING, Outcome()
+        state = self.factory.makeState({}, None, task.partition, task.partitions)
+        try:
+            before = counted([state])
+            state.beginCommit(self.context.record)
+            made = updated(self.update, state, block, task)
+            state.commit(self.context.record)
+            return made, Outcome(0, *counted([state], since=before))
+        finally:
+            state.close()
+
+    def _new_values(self, made: Block, task: Task) -> Iterator[pa.RecordBatch]:
+        # Where no field is needed the tuples still count.
+        rows = made.added({STATUS: [None] * made.length})
+        makers = dict.fromkeys(self.schema.names, self.update.step)
+        yield from record_batches(rows, self.schema, makers, task)
+
+
+def updated(kernel: UpdateKernel, state: State, block: Block, task: Task) -> Block:
+    """Hand tuples to a begun state; return what is kept of the new values."""
+    if not block.length:
+        return NOTHING
+    with prepared(kernel.step, kernel.operation, task):
+        return kernel.apply(state, block, task)
+
+
+def judged(statuses: Iterable[str], seal: Seal) -> Outcome:
+    """What the tasks of an update did together; raises the most serious of their errors.
+
+    Raises
+    ------
+    StaleBatchError
+        When any task was overtaken.
+    TridentError
+        What stopped a task.
+    FailedException
+        When tasks failed the attempt and nothing worse happened.
+    StatusError
+        For a status that no task of this attempt has sealed.
+    """
+    outcome, errors = Outcome(), []
+    for status in statuses:
+        match seal.opened(status):
+            case {"keys": [int(read), int(written), int(hits)]}:
+                outcome += Outcome(0, read, written, hits)
+            case None:
+                raise StatusError(status)
+            case form:
+                errors.append(error_from_json(form))
+    if errors:
+        raise min(errors, key=_weight)
+    return outcome
+
+
+def _weight(error: BaseException) -> int:
+    if isinstance(error, StaleBatchError):
+        return 0
+    if not isinstance(error, FailedException):
+        return 1
+    # While a store is away nobody can tell that the batch is at fault.
+    return 2 if isinstance(error, StateUnavailableError) else 3
