@@ -13,12 +13,15 @@ from hypothesis import strategies as st
 from trident.errors import OperationError
 from trident.kernels import column_forms
 from trident.kernels.block import Block
+from trident.kernels.conforming import conform_step
 from trident.kernels.folds import CombineStep
 from trident.kernels.step import Step
 from trident.kernels.steps import EachStep, FilterStep
 from trident.kernels.task import Place, Task
 from trident.operations.builtin import Count, Equals, FilterNull, Max, Min, Negate, Split, Sum
 from trident.operations.interfaces import operation_name
+from trident.spouts.fixed import FixedBatchSpout
+from trident.topology import TridentTopology
 from trident.tuples.fields import Fields
 
 PLACE = Place("the step", "job.py:7")
@@ -70,6 +73,27 @@ def outcome(step: Step, block: Block) -> Any:
         return [(name, list(map(repr, one.values(name)))) for one in made for name in one.names]
     except OperationError as error:
         return str(error)
+
+
+@pytest.mark.parametrize(
+    ("operation", "field", "checked"),
+    [
+        (Split(), "made", False),
+        (one_by_one(Split()), "made", True),
+        (Split(), "made varchar(9)", True),
+        (Count(), "made", False),
+        (one_by_one(Count()), "made", True),
+        (Count(), "made int", True),
+        (Max(), "made", True),
+    ],
+)
+def test_only_what_the_library_surely_makes_goes_unchecked(
+    operation: Any, field: str, checked: bool
+) -> None:
+    stream = TridentTopology().newStream("s", FixedBatchSpout("text string", 1))
+    made = stream.each if isinstance(operation, Split) else stream.aggregate
+    node = made("text", operation, field)._node
+    assert (conform_step(node, PLACE) is not None) is checked
 
 
 @given(blocks(), st.sampled_from([(), ("key",), ("a", "key")]))

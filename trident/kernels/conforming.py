@@ -7,11 +7,12 @@ from decimal import Decimal
 from types import NoneType
 
 from trident.errors import EmittedValueError
+from trident.kernels import column_forms
 from trident.kernels.block import Block
 from trident.kernels.step import BlockStep, Step
 from trident.kernels.task import Place, Task
 from trident.plan.nodes import Node
-from trident.tuples.value_types import conformed, fits, python_type
+from trident.tuples.value_types import LIMITS, conformed, fits, python_type
 
 
 @dataclass(frozen=True)
@@ -22,19 +23,24 @@ class ConformStep(BlockStep):
     ----------
     names : tuple of str
         The fields that the step made.
-    kinds : tuple of (str, str, frozenset)
-        Name and type of those that are checked, and the Python types that need no closer look.
+    kinds : tuple of (str, str, frozenset, int)
+        Name and type of those that are checked, the Python types that need no closer look, and
+        the limit of integers, 0 for other values.
     """
 
     names: tuple[str, ...]
-    kinds: tuple[tuple[str, str, frozenset[type]], ...]
+    kinds: tuple[tuple[str, str, frozenset[type], int], ...]
 
     def apply(self, block: Block, task: Task) -> Block:
-        """The block with what had to be converted."""
+        """The block with what had to be converted; it may be without tuples, unlike elsewhere."""
+        if not block.length:
+            return block
         found = {}
-        for name, kind, plain in self.kinds:
+        for name, kind, plain, limit in self.kinds:
             values = block.values(name)
-            if plain.issuperset(map(type, values)):
+            if plain.issuperset(map(type, values)) and (
+                not limit or (-limit <= min(values) and max(values) < limit)
+            ):
                 continue
             try:
                 right = conformed(self.place.step, name, kind, values)
@@ -53,17 +59,20 @@ class ConformStep(BlockStep):
 def conform_step(node: Node, place: Place) -> ConformStep | None:
     """The check of the fields that a step makes; None where none has a type that is checked."""
     made = node.facts.makes
+    sure = column_forms.sure_type(node.facts.operation)
     kinds = tuple(
-        (name, kind, _plain(wanted))
+        (name, kind, *_plain(kind, wanted))
         for name, kind in made.types.items()
-        if kind and (wanted := python_type(kind))
+        if kind and kind != sure and (wanted := python_type(kind))
     )
     return ConformStep(place, None, made.names, kinds) if kinds else None
 
 
-def _plain(wanted: type) -> frozenset[type]:
+def _plain(kind: str, wanted: type) -> tuple[frozenset[type], int]:
     """Of integers the size matters too, of decimals how many digits they have."""
-    return frozenset() if wanted in (int, Decimal) else frozenset({wanted, NoneType})
+    if wanted is int:
+        return frozenset({int}), LIMITS[kind]
+    return frozenset() if wanted is Decimal else frozenset({wanted, NoneType}), 0
 
 
 def checked(step: Step, node: Node) -> tuple[Step, ...]:
