@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trident.errors import PlanError
@@ -48,15 +48,17 @@ Stage = Callable[[Sequence[Partitions], Batch], Partitions]
 Run = Callable[[Block, Task, Batch], Block]
 """From the tuples of a partition to those after a step."""
 
-_EXCHANGING = (SourceNode, DRPCNode, PartitionNode, AggregateNode, MergeNode, StateUpdateNode)
+_BEGINNING = (SourceNode, DRPCNode, MergeNode)
+_EXCHANGING = (PartitionNode, AggregateNode, StateUpdateNode)
 
 
 class Program:
     """What a component does with a batch or a query, in this process.
 
-    Consecutive partition-local steps are one stage. Partitions run one after the other, in the
-    thread that calls :meth:`run`; several threads may run one program where the operations in it
-    allow that. Each partition has an object of each operation, prepared once; see `Operations`.
+    Consecutive steps that move no tuples are one stage; in a single partition no step moves any.
+    Partitions run one after the other, in the thread that calls :meth:`run`; several threads may
+    run one program where the operations in it allow that. Each partition has an object of each
+    operation, prepared once; see `Operations`.
 
     Parameters
     ----------
@@ -88,12 +90,14 @@ class Program:
         for node in steps:
             for parent in node.parents:
                 consumers[parent].append(node)
+        self._taken = {node for node in steps if consumers[node]}
+        self._moving = {node for node in steps if self._moves(node)}
 
         slots: dict[Node, int] = {}
         stages: list[tuple[int, tuple[int, ...], Stage]] = []
-        for chain in _chains(steps, consumers, result):
+        for chain in _chains(steps, self._moving, consumers, result):
             slot = slots[chain[-1]] = len(slots)
-            stage = self._stage(chain, consumers)
+            stage = self._stage(chain)
             stages.append((slot, tuple(slots[parent] for parent in chain[0].parents), stage))
         self._stages = tuple(_with_releases(stages, slots[result] if result else None))
         self._slots = len(slots)
@@ -133,7 +137,13 @@ class Program:
         """Clean all operations up, once; after the last run."""
         self._operations.cleanup()
 
-    def _stage(self, chain: list[Node], consumers: Mapping[Node, list[Node]]) -> Stage:
+    def _moves(self, node: Node) -> bool:
+        """Whether a step takes tuples from elsewhere than its partition of the step before."""
+        if not isinstance(node, _EXCHANGING):
+            return isinstance(node, _BEGINNING)
+        return self._counts[node] > 1 or self._counts[node.parent] > 1
+
+    def _stage(self, chain: list[Node]) -> Stage:
         node = chain[0]
         count = self._counts[node]
         match node:
@@ -141,13 +151,16 @@ class Program:
                 return self._source(node, count)
             case MergeNode():
                 return self._merge(node, count)
-            case PartitionNode():
+            case PartitionNode() if node in self._moving:
                 move = exchange(node, count)
                 return lambda parents, _: move(parents[0])
-            case AggregateNode():
+            case AggregateNode() if node in self._moving:
                 return self._aggregate(node, count)
-            case StateUpdateNode():
-                return self._update(node, count, taken=bool(consumers[node]))
+            case StateUpdateNode() if node in self._moving:
+                within = _in_each(self._within(node, count))
+                if count > 1:
+                    return within
+                return lambda parents, batch: within([gathered(parents[0])], batch)
             case _:
                 runs: list[list[Run]] = [[] for _ in range(count)]
                 for each in chain:
@@ -157,7 +170,8 @@ class Program:
 
     def _source(self, node: SourceNode | DRPCNode, count: int) -> Stage:
         needed = self._needed[node]
-        check = conform_step(node, place_of(node))
+        # What a query is asked is a string already.
+        check = None if isinstance(node, DRPCNode) else conform_step(node, place_of(node))
 
         def stage(parents: Sequence[Partitions], batch: Batch) -> Partitions:
             block = batch.sources.get(node, NOTHING)
@@ -188,55 +202,34 @@ class Program:
         check = _checks(node)
         before = self._counts[node.parent]
         move = by_key(node.group, count)
-        combines = isinstance(node.aggregator, CombinerAggregator)
-        whole = before == count == 1 or not combines
+        if not isinstance(node.aggregator, CombinerAggregator):
+            whole = _in_each(self._within(node, count))
+            return lambda parents, batch: whole([move(parents[0])], batch)
         firsts = [
-            fold_step(node, own, place, zero=whole)
-            for own in self._operations.of(node, count if whole else before)
+            fold_step(node, own, place, zero=False) for own in self._operations.of(node, before)
         ]
-        if whole:
-            last = _in_each([[_run(step), *check] for step in firsts])
-            return lambda parents, batch: last([move(parents[0])], batch)
         first = _in_each([[_run(step)] for step in firsts])
         finals = [final_step(node, own, place) for own in self._operations.of(node, count)]
         last = _in_each([[_run(step), *check] for step in finals])
         return lambda parents, batch: last([move(first(parents, batch))], batch)
 
-    def _update(self, node: StateUpdateNode, count: int, *, taken: bool) -> Stage:
-        place = place_of(node)
-        kept = self._needed[node] if taken else None
-
-        def run_of(operation: Any) -> Run:
-            made = update_of(node, operation, place, kept)
-
-            def run(block: Block, task: Task, batch: Batch) -> Block:
-                if not block.length:
-                    return NOTHING
-                with task.at(place):
-                    state = batch.updated(node)
-                return made.apply(state, block, task)
-
-            return run
-
-        within = _in_each([[run_of(own)] for own in self._operations.of(node, count)])
-        if count == 1:
-            return lambda parents, batch: within([gathered(parents[0])], batch)
-        return within
-
     def _within(self, node: Node, count: int) -> list[list[Run]]:
         """What each partition does in a step that moves no tuples."""
         operations, needed = self._operations.of(node, count), self._needed[node]
         match node:
-            case ProjectNode() | HintNode() | NameNode() | NewValuesNode():
+            case ProjectNode() | HintNode() | NameNode() | NewValuesNode() | PartitionNode():
                 return [[] for _ in operations]  # columns have names, and nothing moves
             case EachNode() | FilterNode() | MapNode() | FlatMapNode() | PeekNode():
                 place = place_of(node)
                 runs = [_run(tuple_step(node, own, place, needed)) for own in operations]
-            case PartitionAggregateNode():
+            case PartitionAggregateNode() | AggregateNode():
                 place = place_of(node)
                 runs = [_run(fold_step(node, own, place)) for own in operations]
             case StateQueryNode():
                 runs = [_query(node, own, needed) for own in operations]
+            case StateUpdateNode():
+                kept = needed if node in self._taken else None
+                return [[_update(node, own, kept)] for own in operations]
             case NativeNode():
                 what = f"{node.origin.call} at {node.origin}: only Spark can run the step"
                 advice = "Start it with a session, start(spark), or write the step in Python."
@@ -264,6 +257,20 @@ def _checks(node: Node) -> list[Run]:
 def _query(node: StateQueryNode, operation: Any, needed: Iterable[str]) -> Run:
     asks = lookup_of(node, operation, place_of(node), needed)
     return lambda block, task, batch: asks.apply(batch.queried(node.state), block, task)
+
+
+def _update(node: StateUpdateNode, operation: Any, kept: tuple[str, ...] | None) -> Run:
+    place = place_of(node)
+    update = update_of(node, operation, place, kept)
+
+    def run(block: Block, task: Task, batch: Batch) -> Block:
+        if not block.length:
+            return NOTHING
+        with task.at(place):
+            state = batch.updated(node)
+        return update.apply(state, block, task)
+
+    return run
 
 
 def _in_one(runs: Sequence[Run]) -> Stage:
@@ -324,17 +331,20 @@ def _in_order(nodes: Sequence[Node]) -> Iterator[Node]:
 
 
 def _chains(
-    steps: Sequence[Node], consumers: Mapping[Node, list[Node]], result: Node | None
+    steps: Sequence[Node],
+    moving: Container[Node],
+    consumers: Mapping[Node, list[Node]],
+    result: Node | None,
 ) -> list[list[Node]]:
-    """Steps that run as one stage: each partition-local one directly after its only parent."""
+    """Steps that run as one stage: each that moves nothing directly after its only parent."""
     chains: list[list[Node]] = []
     ends: dict[Node, list[Node]] = {}
     for node in steps:
         parent = node.parents[0] if node.parents else None
         joins = (
             parent in ends
-            and not isinstance(node, _EXCHANGING)
-            and not isinstance(parent, _EXCHANGING)
+            and node not in moving
+            and parent not in moving
             and consumers[parent] == [node]
             and parent is not result
             # A query waits until the order lets it run; what precedes it may run earlier.
