@@ -43,8 +43,8 @@ class Store(Protocol):
         asked for, not when it is first opened.
     max_keys : int, optional
         How many keys it keeps before it forgets others; 0, or left out, for all.
-    buckets : int or None, optional
-        The number of parts that it is divided into, each of which one task updates.
+    shards : int or None, optional
+        How many shards it is divided into, see `StateFactory.shards`; None for none.
     snapshot_key : sequence, optional
         Where the single value of an ungrouped aggregate is kept, if not where Storm keeps it by
         default.
@@ -196,9 +196,9 @@ class MapStateFactory(StateFactory):
         return f"{super().label} over {type(self.store).__name__}"
 
     @property
-    def buckets(self) -> int | None:  # type: ignore[override]
-        """The number of parts that the store is divided into, where it is."""
-        return getattr(self.store, "buckets", None)
+    def shards(self) -> int | None:  # type: ignore[override]
+        """How many shards the store is divided into; None for none."""
+        return getattr(self.store, "shards", None)
 
     @property
     def map_type(self) -> type[IBackingMap] | None:  # type: ignore[override]

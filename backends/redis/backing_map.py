@@ -10,8 +10,8 @@ from trident.backends.redis.access import Access
 from trident.backends.redis.connections import Address
 from trident.backends.redis.control import Waiting, replace
 from trident.backends.redis.layouts import CHUNK, HashLayout, Layout, StringLayout
-from trident.backends.redis.parts import PartedMap
 from trident.backends.redis.places import Place
+from trident.backends.redis.sharded_map import ShardedMap
 from trident.states.errors import StateError
 from trident.states.keys import CONTROL_KEY
 
@@ -19,8 +19,8 @@ _GLANCES = 20
 """Pages of a server's keys that are looked through for the sake of an error's text."""
 
 
-class RedisMap(PartedMap):
-    """The entries of one state on one server; see :class:`PartedMap`.
+class RedisMap(ShardedMap):
+    """The entries of one state on one server; see :class:`ShardedMap`.
 
     Parameters
     ----------

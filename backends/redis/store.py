@@ -12,8 +12,8 @@ from trident.backends.redis.backing_map import BareRedisMap, RedisMap
 from trident.backends.redis.cluster import RedisClusterMap
 from trident.backends.redis.control import Waiting
 from trident.backends.redis.layouts import HashLayout, Layout, StringLayout
-from trident.backends.redis.parts import PartedMap
 from trident.backends.redis.places import FixedPlace, Place, SentinelPlace, shown
+from trident.backends.redis.sharded_map import ShardedMap
 from trident.backends.redis.slots import ClusterPlace
 
 PORT = 6379
@@ -59,7 +59,7 @@ class RedisStore:
     cluster : sequence of (str, int)
         Some nodes of a Redis Cluster, instead of host and port.
     partitions : int
-        In how many virtual partitions a cluster's entries are; never changed afterwards.
+        How many shards a cluster's entries are divided into; never changed afterwards.
     sentinels : sequence of (str, int)
         Sentinels, instead of host and port.
     service : str or None
@@ -182,12 +182,12 @@ class RedisStore:
         return "redis", place, self._name
 
     @property
-    def buckets(self) -> int | None:
-        """In how many partitions entries are: in a cluster; else None."""
+    def shards(self) -> int | None:
+        """How many shards a cluster's entries are divided into; None for one server."""
         return self.partitions if self.cluster else None
 
     @property
-    def map_type(self) -> type[PartedMap]:
+    def map_type(self) -> type[ShardedMap]:
         """The class of the map."""
         return RedisClusterMap if self.cluster else self._alone
 
@@ -195,14 +195,14 @@ class RedisStore:
         """Return this store with `prefix`, where it has none yet."""
         return self if self.prefix is not None else replace(self, prefix=prefix)
 
-    def open(self) -> PartedMap:
+    def open(self) -> ShardedMap:
         """Return the map; it connects when it is first used."""
         kind = _LAYOUTS[self.layout]
         name = self._name.encode()
         waiting = Waiting(self.wait_replicas, self.wait_timeout)
         access = self._access(len(self.cluster) or 1)
         if self.cluster:
-            names = [name + b":{p%d}" % part for part in range(self.partitions)]
+            names = [name + b":{p%d}" % shard for shard in range(self.partitions)]
             place = ClusterPlace(tuple(self.cluster), access)
             return RedisClusterMap(place, access, [kind(each, self.ttl) for each in names], waiting)
         return self._alone(self._place(), access, kind(name, self.ttl), waiting)

@@ -22,7 +22,7 @@ class Kind(ABC):
     type : StateType
         What users call it.
     columns : tuple of str
-        The names of an entry's parts.
+        The names of an entry's columns.
     tokens : int
         How many of them, the first ones, are integers that tell who wrote the entry.
     """
@@ -55,12 +55,12 @@ class Kind(ABC):
         """Return whether `entry` says for good that its key is absent, so that it may go."""
 
     @abstractmethod
-    def parts(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
+    def by_column(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
         """Return `entries`, none of which is None, as columns."""
 
     @abstractmethod
     def of_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Return the entries whose parts are `rows`; a row of nulls is an absent key."""
+        """Return the entries that are made of `rows`; a row of nulls is an absent key."""
 
     @abstractmethod
     def dumps(self, entries: Sequence[Any], serializer: Serializer) -> list[bytes]:

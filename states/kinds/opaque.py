@@ -146,7 +146,7 @@ class OpaqueKind(Kind):
             and record.is_committed(entry.txid, entry.attempt)
         )
 
-    def parts(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
+    def by_column(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
         if isinstance(entries, OpaqueEntries):
             return entries.txids, entries.attempts, entries.currs, entries.prevs
         return list(zip(*entries, strict=True)) or [()] * 4
@@ -155,7 +155,7 @@ class OpaqueKind(Kind):
         return [entry if entry[0] is not None else None for entry in map(_opaque_value, rows)]
 
     def dumps(self, entries: Sequence[Any], serializer: Serializer) -> list[bytes]:
-        txids, attempts, currs, prevs = self.parts(entries)
+        txids, attempts, currs, prevs = self.by_column(entries)
         return serializer.dumps_opaque(txids, attempts, currs, prevs)
 
     def loads(self, data: Sequence[bytes | None], serializer: Serializer) -> Sequence[Any]:

@@ -36,7 +36,7 @@ class PlainKind(Kind):
     def is_dead(self, entry: Any, record: ControlRecord) -> bool:
         return entry is None
 
-    def parts(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
+    def by_column(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
         return [entries]
 
     def of_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:

@@ -76,7 +76,7 @@ class TransactionalKind(Kind):
     def is_dead(self, entry: Any, record: ControlRecord) -> bool:
         return entry is not None and entry.value is None and entry.txid <= record.committed
 
-    def parts(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
+    def by_column(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
         return list(zip(*entries, strict=True)) or [()] * 2
 
     def of_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -84,7 +84,7 @@ class TransactionalKind(Kind):
         return [entry if entry[0] is not None else None for entry in entries]
 
     def dumps(self, entries: Sequence[Any], serializer: Serializer) -> list[bytes]:
-        txids, values = self.parts(entries)
+        txids, values = self.by_column(entries)
         return serializer.dumps_transactional(txids, values)
 
     def loads(self, data: Sequence[bytes | None], serializer: Serializer) -> Sequence[Any]:

@@ -146,11 +146,11 @@ class SparkBatch:
         flow, steps = self._before(node)
         key = self._key(node)
         count = self._count(node) if key else 1
-        buckets = node.state.factory.buckets
+        shards = node.state.factory.shards
         if count == 1:
             flow = self._compiler.gathered(flow)
-        elif buckets is not None or not self._is_grouped(node, count, flow):
-            flow = self._compiler.routed(flow, key, count, buckets)
+        elif shards is not None or not self._is_grouped(node, count, flow):
+            flow = self._compiler.routed(flow, key, count, shards)
         names = update.kept or ()
         types = {name: field_type(node, name) for name in names}
         schema = self._schemas.of({**types, STATUS: "string"})

@@ -266,11 +266,11 @@ class Compiler:
         return replace(flow, frame=flow.frame.repartition(1), partitions=1)
 
     def routed(
-        self, flow: Flow, names: tuple[str, ...], count: int, buckets: int | None = None
+        self, flow: Flow, names: tuple[str, ...], count: int, shards: int | None = None
     ) -> Flow:
         """The flow with each key in its own partition, and that partition in a column."""
         types = flow.typed(tuple(flow.types))
-        frame = by_key(flow.frame, names, types, count, self.schemas, self.attempt.seal, buckets)
+        frame = by_key(flow.frame, names, types, count, self.schemas, self.attempt.seal, shards)
         return Flow(frame, {**types, BUCKET: "int"}, count)
 
     def _brought(self, flow: Flow, node: AggregateNode) -> Flow:

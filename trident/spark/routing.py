@@ -29,12 +29,12 @@ def by_key(
     count: int,
     schemas: Schemas,
     seal: Seal,
-    buckets: int | None = None,
+    shards: int | None = None,
 ) -> DataFrame:
     """Move every row to the partition ``crc32(encoded key) mod count``, kept in a column.
 
-    A store that is itself divided into `buckets` by that number has each of them in one
-    partition: the number is then taken modulo `buckets` first.
+    A store that is itself divided into `shards` by that number has each of them in one
+    partition: the number is then taken modulo `shards` first.
 
     Spark's own hash would spread keys as well, but a state's partition needs a name that means
     the same after a restart, in another version, and on the local engine.
@@ -53,16 +53,16 @@ def by_key(
         Looks the types up.
     seal : Seal
         What the stage seals an error with.
-    buckets : int or None
-        Of how many parts the store is made.
+    shards : int or None
+        How many shards the store is divided into; None where any task may update any key.
     """
     hashed = _expression(names, types)
     if hashed is not None:
-        hashed = hashed if buckets is None else hashed % buckets
+        hashed = hashed if shards is None else hashed % shards
         frame = frame.withColumn(BUCKET, (hashed % count).cast("int"))
     else:
         schema = schemas.of({**types, BUCKET: "int"})
-        kernel = Buckets(tuple(names), count, schema.arrow, seal, buckets or _ALL)
+        kernel = Buckets(tuple(names), count, schema.arrow, seal, shards or _ALL)
         frame = frame.mapInArrow(kernel, schema.struct)
     return frame.repartitionById(count, BUCKET)
 
@@ -98,7 +98,7 @@ class Buckets:
     count: int
     schema: pa.Schema
     seal: Seal
-    buckets: int = _ALL
+    shards: int = _ALL
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -107,6 +107,6 @@ class Buckets:
                 keys = encode_keys(zip(*columns, strict=True))
             except SerializationError as error:
                 raise raised_in_stage(error, self.seal) from None
-            buckets = [crc32(key) % self.buckets % self.count for key in keys]
-            arrays = [*batch.columns, pa.array(buckets, pa.int32())]
+            partitions = [crc32(key) % self.shards % self.count for key in keys]
+            arrays = [*batch.columns, pa.array(partitions, pa.int32())]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
