@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from trident.backends.redis.access import Access
+from trident.backends.redis.connection_options import ConnectionOptions
 from trident.backends.redis.connections import Address, Command
 from trident.backends.redis.control import Waiting, replace
 from trident.backends.redis.layouts import Layout
+from trident.backends.redis.masters import ClusterMasters
 from trident.backends.redis.sharded_map import ShardedMap
-from trident.backends.redis.slots import ClusterPlace
 from trident.states.errors import CorruptStateError
 from trident.states.sharded_control import least_control, may_spread
 
@@ -26,10 +26,10 @@ class RedisClusterMap(ShardedMap):
 
     Parameters
     ----------
-    place : ClusterPlace
-        Which cluster.
-    access : Access
-        How its nodes let us in.
+    masters : ClusterMasters
+        Finds the server of each shard.
+    options : ConnectionOptions
+        For connections to its nodes.
     layouts : sequence of Layout
         One for each shard.
     waiting : Waiting
@@ -43,16 +43,20 @@ class RedisClusterMap(ShardedMap):
     """
 
     def __init__(
-        self, place: ClusterPlace, access: Access, layouts: Sequence[Layout], waiting: Waiting
+        self,
+        masters: ClusterMasters,
+        options: ConnectionOptions,
+        layouts: Sequence[Layout],
+        waiting: Waiting,
     ) -> None:
-        super().__init__(access, layouts, waiting)
-        self.where = place.where
+        super().__init__(options, layouts, waiting)
+        self.where = masters.where
         self.prefix = layouts[0].name.rpartition(b":")[0].decode()
-        self._place = place
+        self._masters = masters
         self._mark = b"%d:" % len(layouts)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._place, self._access, self._layouts, self._waiting)
+        return type(self), (self._masters, self._options, self._layouts, self._waiting)
 
     def getControl(self) -> bytes | None:
         return least_control(self._records(), self.where)
@@ -100,7 +104,7 @@ class RedisClusterMap(ShardedMap):
         return stored[len(self._mark) :]
 
     def _find(self) -> Sequence[Address]:
-        return self._place.find([b"p%d" % shard for shard in range(len(self._layouts))])
+        return self._masters.find([b"p%d" % shard for shard in range(len(self._layouts))])
 
 
 def _get(control: bytes) -> Command:

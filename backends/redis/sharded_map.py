@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
-from trident.backends.redis.access import Access
+from trident.backends.redis.connection_options import ConnectionOptions
 from trident.backends.redis.connections import (
     Address,
     Command,
@@ -44,8 +44,8 @@ class ShardedMap(IBackingMap):
 
     Parameters
     ----------
-    access : Access
-        How servers let us in.
+    options : ConnectionOptions
+        For connections to servers.
     layouts : sequence of Layout
         One for each shard; a key belongs to shard ``crc32(key) % len(layouts)``.
     waiting : Waiting
@@ -64,8 +64,10 @@ class ShardedMap(IBackingMap):
     where: str
     """How errors name the store."""
 
-    def __init__(self, access: Access, layouts: Sequence[Layout], waiting: Waiting) -> None:
-        self._access = access
+    def __init__(
+        self, options: ConnectionOptions, layouts: Sequence[Layout], waiting: Waiting
+    ) -> None:
+        self._options = options
         self._layouts = layouts
         self._waiting = waiting
         self._found: Sequence[Address] | None = None
@@ -235,7 +237,7 @@ class ShardedMap(IBackingMap):
         try:
             with ExitStack() as lent:
                 yield [
-                    lent.enter_context(connected(address, self._access)) for address in addresses
+                    lent.enter_context(connected(address, self._options)) for address in addresses
                 ]
         except StateUnavailableError:
             self._found = None

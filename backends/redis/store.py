@@ -1,4 +1,4 @@
-"""The configuration of a state in Redis: where it is, how to be let in, how it is stored."""
+"""The configuration of a state in Redis: which servers, how to connect, how entries are stored."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
-from trident.backends.redis.access import CONNECT_SECONDS, Access
 from trident.backends.redis.backing_map import BareRedisMap, RedisMap
 from trident.backends.redis.cluster import RedisClusterMap
+from trident.backends.redis.connection_options import CONNECT_SECONDS, ConnectionOptions
 from trident.backends.redis.control import Waiting
 from trident.backends.redis.layouts import HashLayout, Layout, StringLayout
-from trident.backends.redis.places import FixedPlace, Place, SentinelPlace, shown
+from trident.backends.redis.masters import (
+    ClusterMasters,
+    FixedMaster,
+    Master,
+    SentinelMaster,
+    shown,
+)
 from trident.backends.redis.sharded_map import ShardedMap
-from trident.backends.redis.slots import ClusterPlace
 
 PORT = 6379
 _DEFAULT_PREFIX = "state"
@@ -65,7 +70,7 @@ class RedisStore:
     service : str or None
         What the Sentinels call the master.
     sentinel_user, sentinel_password : str or None
-        To be let in by the Sentinels themselves.
+        The login at the Sentinels themselves.
 
     Notes
     -----
@@ -200,12 +205,14 @@ class RedisStore:
         kind = _LAYOUTS[self.layout]
         name = self._name.encode()
         waiting = Waiting(self.wait_replicas, self.wait_timeout)
-        access = self._access(len(self.cluster) or 1)
+        options = self._options(len(self.cluster) or 1)
         if self.cluster:
             names = [name + b":{p%d}" % shard for shard in range(self.partitions)]
-            place = ClusterPlace(tuple(self.cluster), access)
-            return RedisClusterMap(place, access, [kind(each, self.ttl) for each in names], waiting)
-        return self._alone(self._place(), access, kind(name, self.ttl), waiting)
+            masters = ClusterMasters(tuple(self.cluster), options)
+            return RedisClusterMap(
+                masters, options, [kind(each, self.ttl) for each in names], waiting
+            )
+        return self._alone(self._master(), options, kind(name, self.ttl), waiting)
 
     @property
     def _alone(self) -> type[RedisMap]:
@@ -216,20 +223,20 @@ class RedisStore:
     def _name(self) -> str:
         return _DEFAULT_PREFIX if self.prefix is None else self.prefix
 
-    def _place(self) -> Place:
+    def _master(self) -> Master:
         if not self.service:
-            return FixedPlace((self.host, self.port))
-        access = replace(
-            self._access(len(self.sentinels)),
+            return FixedMaster((self.host, self.port))
+        options = replace(
+            self._options(len(self.sentinels)),
             db=0,
             user=self.sentinel_user,
             password=self.sentinel_password,
         )
-        return SentinelPlace(self.service, tuple(self.sentinels), access)
+        return SentinelMaster(self.service, tuple(self.sentinels), options)
 
-    def _access(self, servers: int) -> Access:
-        """Return how to be let in, with the time for connecting shared by `servers`."""
-        return Access(
+    def _options(self, servers: int) -> ConnectionOptions:
+        """Return the options of connections, of which `servers` may have to be tried in turn."""
+        return ConnectionOptions(
             self.db,
             self.user,
             self.password,
