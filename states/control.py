@@ -315,7 +315,7 @@ class Control:
             What is begun: the id of the log, the new token, what is committed.
         check : callable, optional
             Raises where the record that is there can't be what the log left; see
-            :func:`~trident.states.judgement.judge`.
+            :func:`~trident.states.control_check.check_record`.
 
         Raises
         ------

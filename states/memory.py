@@ -13,11 +13,10 @@ from uuid import uuid4
 from cachetools import LRUCache
 
 from trident.states.backing_map import Codec, IBackingMap
-from trident.states.factory import MapStateFactory
-from trident.states.kinds.opaque import OpaqueEntries, OpaqueValue
-from trident.states.opaque import OpaqueMap
-from trident.states.url_errors import StateURLError
+from trident.states.errors import StateURLError
+from trident.states.maps import MapStateFactory, OpaqueMap
 from trident.states.urls import StateURL
+from trident.states.values import OpaqueEntries, OpaqueValue
 
 _Row = tuple[int, int, Any, Any]
 _ABSENT: _Row = (0, 0, None, None)

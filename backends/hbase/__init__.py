@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 from trident.backends.hbase.backing_map import HBaseMap
 from trident.backends.hbase.connections import Gateway
 from trident.states.backing_map import IBackingMap
-from trident.states.factory import MapStateFactory
-from trident.states.url_errors import StateURLError
+from trident.states.errors import StateURLError
+from trident.states.maps import MapStateFactory
 from trident.states.urls import StateURL
 from trident.states.values import StateType
 
@@ -124,7 +124,7 @@ def opaque(host: str = "localhost", port: int = 9090, **options: Any) -> MapStat
         HBase's Thrift gateway.
     options
         Further parameters of :class:`HBaseStore` and of
-        :class:`~trident.states.factory.MapStateFactory`.
+        :class:`~trident.states.maps.MapStateFactory`.
 
     Examples
     --------

@@ -10,8 +10,8 @@ from trident.backends.memcached.backing_map import MemcachedMap
 from trident.backends.memcached.keys import LONGEST_PREFIX, quoted
 from trident.backends.memcached.nodes import Node, NodeLike
 from trident.states.backing_map import IBackingMap
-from trident.states.factory import MapStateFactory
-from trident.states.url_errors import StateURLError
+from trident.states.errors import StateURLError
+from trident.states.maps import MapStateFactory
 from trident.states.urls import StateURL
 from trident.states.values import StateType
 
@@ -124,7 +124,7 @@ def opaque(
     nodes, prefix
         See :class:`MemcachedStore`, and what it says of losses.
     options
-        Its other parameters, and those of :class:`~trident.states.factory.MapStateFactory`.
+        Its other parameters, and those of :class:`~trident.states.maps.MapStateFactory`.
 
     Examples
     --------

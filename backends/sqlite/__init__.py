@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal
 from trident.backends.sqlite.backing_map import SQLiteMap
 from trident.backends.sqlite.tables import CATALOG, Table
 from trident.states.backing_map import IBackingMap
-from trident.states.factory import MapStateFactory
+from trident.states.errors import UsageError
+from trident.states.maps import MapStateFactory
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.urls import StateURL
-from trident.states.usage_errors import UsageError
 from trident.states.values import StateType
 
 _DEFAULT_PREFIX = "state"
@@ -121,7 +121,7 @@ def opaque(
     path, prefix, serializer
         See :class:`SQLiteStore`.
     options
-        Further parameters of :class:`~trident.states.factory.MapStateFactory`.
+        Further parameters of :class:`~trident.states.maps.MapStateFactory`.
 
     Examples
     --------

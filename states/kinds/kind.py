@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from trident.states.control import ControlRecord
 from trident.states.cut import Cut
+from trident.states.serializers import Serializer
 from trident.states.values import StateType
-
-if TYPE_CHECKING:
-    from trident.states.serializers import Serializer
 
 
 class Kind(ABC):

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from trident.states.backing_map import Ability, IBackingMap
-from trident.states.kinds.opaque import OpaqueValue
 from trident.states.testing.checks import Checks, begun, key_of, needs, only_if, record, value_of
+from trident.states.values import OpaqueValue
 
 REFUSED = "return False, with nothing written, where the control record is not the fence"
 

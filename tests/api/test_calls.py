@@ -35,8 +35,8 @@ from trident.callables import native
 from trident.errors import DuplicateNameError, FieldError, OperationTypeError, PlanError
 from trident.fields import Fields
 from trident.spouts.fixed import FixedBatchSpout
+from trident.states.maps import OpaqueMap
 from trident.states.memory import MemoryMapState
-from trident.states.opaque import OpaqueMap
 from trident.states.state import StateSpec
 from trident.stream import Stream
 from trident.topology import TridentTopology

@@ -32,9 +32,8 @@ from trident.backends.memcached.connections import close_all, lent
 from trident.backends.memcached.keys import StoredKeys
 from trident.backends.memcached.nodes import Placement
 from trident.states.control import Control, ControlRecord
-from trident.states.errors import SerializationError
+from trident.states.errors import SerializationError, StateURLError
 from trident.states.keys import CONTROL_KEY
-from trident.states.url_errors import StateURLError
 from trident.states.urls import StateURL
 from trident.states.values import StateType, Token
 

@@ -14,7 +14,7 @@ from trident.backends.redis import RedisStore
 from trident.backends.urls import state_from_url
 from trident.states import Ability, MapStateFactory, StateType
 from trident.states.backing_map import abilities
-from trident.states.url_errors import StateURLError
+from trident.states.errors import StateURLError
 
 NODES = (("one", 7000), ("two", 7001))
 

@@ -27,7 +27,7 @@ from trident.spouts.interfaces import (
     SpoutKind,
 )
 from trident.spouts.sources import Spout
-from trident.states.opaque import OpaqueMap
+from trident.states.maps import OpaqueMap
 from trident.states.values import Token
 from trident.testing import fail_at, hold_at
 

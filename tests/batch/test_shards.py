@@ -12,7 +12,7 @@ from trident.batch.runner import BatchRunner
 from trident.errors import RewoundStateError
 from trident.log.log import Log, MemoryLog
 from trident.states.backing_map import IBackingMap
-from trident.states.opaque import OpaqueMap
+from trident.states.maps import OpaqueMap
 from trident.states.sharded_control import least_control, may_spread
 
 

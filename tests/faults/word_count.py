@@ -18,7 +18,7 @@ from trident.fields import Fields
 from trident.operations import TridentCollector
 from trident.run import Run
 from trident.spouts.interfaces import BatchCoordinator, Emitter, ITridentSpout
-from trident.states.factory import MapStateFactory
+from trident.states.maps import MapStateFactory
 from trident.states.values import Token
 from trident.topology import TridentTopology
 

@@ -52,7 +52,7 @@ from trident.states import (
     encode_keys,
 )
 from trident.states.control import ControlRecord
-from trident.states.factory import OpenedStore
+from trident.states.store import OpenedStore
 from trident.states.table.layered import layers
 from trident.states.testing.stores import FencedMap as ServedMap
 from trident.states.testing.stores import PlainMap, Server

@@ -21,7 +21,7 @@ from trident.callables import native
 from trident.fields import Fields
 from trident.operations import StateUpdater, TridentCollector
 from trident.spouts.feeder import FeederBatchSpout
-from trident.states.factory import MapStateFactory
+from trident.states.maps import MapStateFactory
 from trident.states.memory import MemoryMapState
 from trident.stream import Stream
 from trident.topology import TridentTopology

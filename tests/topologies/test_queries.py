@@ -15,7 +15,7 @@ from trident.builtin import Count, FilterNull, MapGet, SnapshotGet, Split, Tuple
 from trident.errors import PlanError
 from trident.operations import Aggregator, QueryFunction, TridentCollector
 from trident.spouts.feeder import FeederBatchSpout
-from trident.states.factory import MapStateFactory
+from trident.states.maps import MapStateFactory
 from trident.states.memory import MemoryMapState
 from trident.states.values import StateType
 from trident.topology import TridentTopology

@@ -18,7 +18,7 @@ from trident.local.interpret import Program
 from trident.plan.nodes import StateNode
 from trident.plan.plan import DRPCQuery, Plan
 from trident.plan_states import close_states, make_states
-from trident.states.committed import read_committed
+from trident.states.reading import read_committed
 from trident.states.state import State
 
 

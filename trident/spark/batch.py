@@ -37,7 +37,7 @@ from trident.spark.natives import combines_in_python, is_native
 from trident.spark.queries import QueryStep, answered, view_of
 from trident.spark.schemas import Schemas, frame_of, quoted, selected
 from trident.spark.update import STATUS, UpdateKernel, judged, updated
-from trident.states.factory import MapStateFactory
+from trident.states.maps import MapStateFactory
 from trident.states.state import State
 from trident.states.values import StateType
 
