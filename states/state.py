@@ -5,15 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+from typing import Any, Literal, NoReturn, Self
 
+from trident.states.backing_map import IBackingMap
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import StateError
 from trident.states.urls import StateURL
 from trident.states.values import StateType, Token
-
-if TYPE_CHECKING:
-    from trident.states.backing_map import IBackingMap
 
 Batch = int | Token | ControlRecord
 """What a state is begun with.

@@ -485,9 +485,9 @@ def test_additions_and_removals_are_split_too(max_put: int) -> None:
     sizes = []
 
     class Sized(AddingMap):
-        def multiAddFenced(self, keys, amounts, token, record):  # type: ignore[no-untyped-def]
+        def multiAddFenced(self, keys, amounts, *rest):  # type: ignore[no-untyped-def]
             sizes.append(len(keys))
-            return super().multiAddFenced(keys, amounts, token, record)
+            return super().multiAddFenced(keys, amounts, *rest)
 
         def multiRemoveFenced(self, keys, fence):  # type: ignore[no-untyped-def]
             sizes.append(len(keys))
