@@ -11,10 +11,10 @@ from trident.states.backing_map import Ability, IBackingMap, abilities, abilitie
 from trident.states.kinds.opaque import OPAQUE
 from trident.states.kinds.plain import PLAIN
 from trident.states.kinds.transactional import TRANSACTIONAL
-from trident.states.map_state import GLOBAL_KEY, Key, SnapshottableMap
+from trident.states.map_state import Key, SnapshottableMap
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.state import StateFactory
-from trident.states.store import OpenedStore, Store
+from trident.states.store import OpenedStore, Store, completed
 from trident.states.stored_map import StoredMap
 from trident.states.storm import StormMap
 from trident.states.table.cache import CachedMap
@@ -214,12 +214,12 @@ class MapStateFactory(StateFactory):
     @property
     def shards(self) -> int | None:  # type: ignore[override]
         """How many shards the store is divided into; None for none."""
-        return getattr(self.store, "shards", None)
+        return completed(self.store).shards
 
     @property
     def map_type(self) -> type[IBackingMap] | None:  # type: ignore[override]
         """The class of the store's map, where the store tells it before it opens one."""
-        return getattr(self.store, "map_type", None)
+        return completed(self.store).map_type
 
     @property
     def cache_left_out(self) -> str | None:  # type: ignore[override]
@@ -246,13 +246,11 @@ class MapStateFactory(StateFactory):
     @property
     def max_keys(self) -> int:  # type: ignore[override]
         """How many keys the store keeps, where it forgets others; 0 for all."""
-        return getattr(self.store, "max_keys", 0)
+        return completed(self.store).max_keys
 
     def check_place(self) -> None:
         """Ask the store whether the state can be had; raises UsageError where it can't."""
-        check: Callable[[], None] | None = getattr(self.store, "check_place", None)
-        if check is not None:
-            check()
+        completed(self.store).check_place()
 
     def named(self, name: str) -> Self:
         """Return the factory of the state called `name`: its default prefix is filled in."""
@@ -267,7 +265,7 @@ class MapStateFactory(StateFactory):
         numPartitions: int = 1,
     ) -> SnapshottableMap:
         """Open the store and return the state, for the calling process."""
-        stores_key: Key = getattr(self.store, "snapshot_key", GLOBAL_KEY)
+        stores_key = completed(self.store).snapshot_key
         state = self.makeMap()
         state.key = stores_key if self.snapshot_key is None else self.snapshot_key
         return state

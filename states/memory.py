@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from operator import itemgetter
 from threading import Lock
-from typing import Any, ClassVar, Literal
+from typing import Any, Self
 from uuid import uuid4
 
 from cachetools import LRUCache
@@ -15,6 +15,7 @@ from cachetools import LRUCache
 from trident.states.backing_map import Codec, IBackingMap
 from trident.states.errors import StateURLError
 from trident.states.maps import MapStateFactory, OpaqueMap
+from trident.states.store import Store
 from trident.states.urls import StateURL
 from trident.states.values import OpaqueEntries, OpaqueValue
 
@@ -147,7 +148,7 @@ class MemoryMap(IBackingMap):
 
 
 @dataclass(frozen=True)
-class MemoryStore:
+class MemoryStore(Store):
     """Where a memory state is: in the process that asks, under an id.
 
     Parameters
@@ -163,8 +164,8 @@ class MemoryStore:
     id: str
     size: int = 0
     prefix: str | None = ""
-    hosted: ClassVar[Literal["driver"]] = "driver"
-    map_type: ClassVar[type[IBackingMap]] = MemoryMap
+    hosted = "driver"
+    map_type = MemoryMap
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -172,11 +173,11 @@ class MemoryStore:
         return "memory", self.id, self.prefix or ""
 
     @property
-    def max_keys(self) -> int:
+    def max_keys(self) -> int:  # type: ignore[override]
         """How many keys it keeps; 0 for all."""
         return self.size
 
-    def named(self, prefix: str) -> MemoryStore:
+    def named(self, prefix: str) -> Self:
         """Return this store with `prefix`, where it was left open."""
         return self if self.prefix is not None else replace(self, prefix=prefix)
 

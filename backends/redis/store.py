@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from typing import Self
 
 from trident.backends.redis.backing_map import BareRedisMap, RedisMap
 from trident.backends.redis.cluster import RedisClusterMap
@@ -20,6 +20,7 @@ from trident.backends.redis.masters import (
     shown,
 )
 from trident.backends.redis.sharded_map import ShardedMap
+from trident.states.store import Store
 
 PORT = 6379
 _DEFAULT_PREFIX = "state"
@@ -28,7 +29,7 @@ _FORBIDDEN = "{}\0"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RedisStore:
+class RedisStore(Store):
     r"""One state in Redis; several states, with different prefixes, may share a database.
 
     Pickles, with its passwords, and connects to nothing until the map it makes is used. Tasks,
@@ -120,8 +121,8 @@ class RedisStore:
     sentinel_user: str | None = None
     sentinel_password: str | None = field(default=None, repr=False)
 
-    hosted: ClassVar[Literal["driver", "executor"]] = "executor"
-    snapshot_key: ClassVar[tuple[str, ...]] = ("$REDIS-MAP-STATE-GLOBAL",)
+    hosted = "executor"
+    snapshot_key = ("$REDIS-MAP-STATE-GLOBAL",)
     """Where Storm's RedisMapState keeps a single value."""
 
     def __post_init__(self) -> None:
@@ -187,16 +188,16 @@ class RedisStore:
         return "redis", place, self._name
 
     @property
-    def shards(self) -> int | None:
+    def shards(self) -> int | None:  # type: ignore[override]
         """How many shards a cluster's entries are divided into; None for one server."""
         return self.partitions if self.cluster else None
 
     @property
-    def map_type(self) -> type[ShardedMap]:
+    def map_type(self) -> type[ShardedMap]:  # type: ignore[override]
         """The class of the map."""
         return RedisClusterMap if self.cluster else self._alone
 
-    def named(self, prefix: str) -> RedisStore:
+    def named(self, prefix: str) -> Self:
         """Return this store with `prefix`, where it has none yet."""
         return self if self.prefix is not None else replace(self, prefix=prefix)
 
