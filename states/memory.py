@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from operator import itemgetter
 from threading import Lock
-from typing import Any, ClassVar, Literal
+from typing import Any, Self
 from uuid import uuid4
 
 from cachetools import LRUCache
 
 from trident.states.backing_map import Codec, IBackingMap
-from trident.states.factory import MapStateFactory
-from trident.states.kinds.opaque import OpaqueEntries, OpaqueValue
-from trident.states.opaque import OpaqueMap
-from trident.states.url_errors import StateURLError
+from trident.states.errors import StateURLError
+from trident.states.maps import MapStateFactory, OpaqueMap
+from trident.states.store import Store
 from trident.states.urls import StateURL
+from trident.states.values import OpaqueEntries, OpaqueValue
 
 _Row = tuple[int, int, Any, Any]
 _ABSENT: _Row = (0, 0, None, None)
@@ -151,7 +151,7 @@ class MemoryMap(IBackingMap):
 
 
 @dataclass(frozen=True)
-class MemoryStore:
+class MemoryStore(Store):
     """Where a memory state is: in the process that asks, under an id.
 
     Parameters
@@ -167,8 +167,8 @@ class MemoryStore:
     id: str
     size: int = 0
     prefix: str | None = ""
-    hosted: ClassVar[Literal["driver"]] = "driver"
-    map_type: ClassVar[type[IBackingMap]] = MemoryMap
+    hosted = "driver"
+    map_type = MemoryMap
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -176,11 +176,11 @@ class MemoryStore:
         return "memory", self.id, self.prefix or ""
 
     @property
-    def max_keys(self) -> int:
+    def max_keys(self) -> int:  # type: ignore[override]
         """How many keys it keeps; 0 for all."""
         return self.size
 
-    def named(self, prefix: str) -> MemoryStore:
+    def named(self, prefix: str) -> Self:
         """Return this store with `prefix`, where it was left open."""
         return self if self.prefix is not None else replace(self, prefix=prefix)
 

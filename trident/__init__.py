@@ -93,11 +93,9 @@ if TYPE_CHECKING:
         ReadOnlySnapshottable,
         Snapshottable,
     )
+    from trident.states.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
     from trident.states.memory import LRUMemoryMapState, MemoryMapState
-    from trident.states.nontransactional import NonTransactionalMap
-    from trident.states.opaque import OpaqueMap
     from trident.states.state import State, StateFactory, StateSpec
-    from trident.states.transactional import TransactionalMap
     from trident.states.updaters import ValueUpdater
     from trident.states.values import Token
     from trident.stream import GroupedStream, Stream, TridentState
@@ -143,11 +141,9 @@ _HOMES = {
     "states.map_state": (
         "ITupleCollection MapState ReadOnlyMapState ReadOnlySnapshottable Snapshottable"
     ),
+    "states.maps": "NonTransactionalMap OpaqueMap TransactionalMap",
     "states.memory": "LRUMemoryMapState MemoryMapState",
-    "states.nontransactional": "NonTransactionalMap",
-    "states.opaque": "OpaqueMap",
     "states.state": "State StateFactory StateSpec",
-    "states.transactional": "TransactionalMap",
     "states.updaters": "ValueUpdater",
     "states.values": "Token",
     "stream": "GroupedStream Stream TridentState",

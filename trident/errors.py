@@ -21,11 +21,12 @@ from trident.states.errors import (
     StaleBatchError,
     StateError,
     StateUnavailableError,
+    StateURLError,
     TridentError,
     UnownedStateError,
+    UsageError,
+    masked,
 )
-from trident.states.url_errors import StateURLError
-from trident.states.usage_errors import UsageError, masked
 
 __all__ = [
     "CopiedLogError",
@@ -63,7 +64,7 @@ __all__ = [
 class PlanError(UsageError):
     """A call that builds or starts a topology is wrong; nothing was added to the plan.
 
-    The parameters are those of :class:`~trident.states.usage_errors.UsageError`.
+    The parameters are those of :class:`~trident.states.errors.UsageError`.
 
     Examples
     --------

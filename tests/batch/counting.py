@@ -19,8 +19,8 @@ from trident.log.log import Log
 from trident.operations.builtin import Count
 from trident.states.control import ControlRecord
 from trident.states.keys import encode_keys
+from trident.states.maps import OpaqueMap
 from trident.states.memory import MemoryMap
-from trident.states.opaque import OpaqueMap
 from trident.states.stored_map import StoredMap
 from trident.states.values import Token
 

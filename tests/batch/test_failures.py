@@ -25,10 +25,8 @@ from trident.batch.watchpoints import POINTS
 from trident.log.log import MemoryLog
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException
+from trident.states.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
 from trident.states.memory import MemoryMap
-from trident.states.nontransactional import NonTransactionalMap
-from trident.states.opaque import OpaqueMap
-from trident.states.transactional import TransactionalMap
 from trident.states.values import Token
 from trident.testing import fail_at
 

@@ -19,7 +19,7 @@ from trident.open_states import close_states, make_states
 from trident.operations.emitted import Row
 from trident.plan.nodes import StateNode
 from trident.plan.plan import DRPCQuery, Plan
-from trident.states.committed import read_committed
+from trident.states.reading import read_committed
 from trident.states.state import State
 
 

@@ -1,9 +1,13 @@
-"""Reading from outside the batch: only whole committed batches, the same one in all states."""
+"""How committed state is read, from outside the batch that updates it.
+
+:func:`read_committed` runs a query on views of one or several states, all of which show the same
+committed batch. A view of a map state is a :class:`CommittedMap`.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -11,7 +15,16 @@ from typing import Any, TypeVar
 from trident.states.control import Control, ControlRecord
 from trident.states.cut import BatchMovedOn, Cut
 from trident.states.errors import StateUnavailableError
+from trident.states.keys import decode_key, encode_keys
+from trident.states.kinds.kind import Kind
+from trident.states.map_state import (
+    ITupleCollection,
+    Key,
+    ReadOnlyMapState,
+    ReadOnlySnapshottable,
+)
 from trident.states.state import ReadOnlyState, State
+from trident.states.table.table import Table
 from trident.states.values import StateType
 
 T = TypeVar("T")
@@ -176,3 +189,44 @@ def _check_nothing_removed(state: CommittedReads, cut: Cut) -> None:
     record = _record(state)
     if record is not None and min(record.committed, record.token.txid - 1) > cut.committed:
         raise BatchMovedOn(record.token)
+
+
+class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupleCollection):
+    """A map state as of one committed batch; good only inside the query it was given to.
+
+    Parameters
+    ----------
+    table : Table
+        Where entries are read, past any cache.
+    kind : Kind
+        What they are.
+    key : sequence
+        Where the single value is kept.
+    cut : Cut
+        The moment.
+    """
+
+    def __init__(self, table: Table, kind: Kind, key: Key, cut: Cut) -> None:
+        self._table = table
+        self._kind = kind
+        self._key = key
+        self._cut = cut
+
+    def multiGet(self, keys: Iterable[Key]) -> list[Any]:
+        encoded = encode_keys(keys)
+        return self._kind.read(self._table.read(encoded), self._cut) if encoded else []
+
+    def get(self) -> Any:
+        [value] = self.multiGet([self._key])
+        return value
+
+    def getTuples(self) -> Iterator[tuple[Any, ...]]:
+        for key, value in self.entries():
+            if value is not None:
+                yield *decode_key(key), value
+
+    def entries(self) -> list[tuple[bytes, Any]]:
+        """Return all encoded keys and their values, of a store that can list them."""
+        found = self._table.entries()
+        values = self._kind.read([entry for _, entry in found], self._cut)
+        return [(key, value) for (key, _), value in zip(found, values, strict=True)]
