@@ -119,7 +119,7 @@ class Emitting:
 
     def emit(
         self, emission: Emission, assignments: Sequence[Assignment]
-    ) -> Iterator[tuple[Block, Emitted]]:
+    ) -> Iterator[tuple[Sequence[Block], Emitted]]:
         """Emit some of an emission's partitions, one after the other.
 
         Raises
@@ -141,7 +141,9 @@ class Emitting:
         """Release the emitter."""
         self._emitter.close()
 
-    def _one(self, emission: Emission, name: str, given: Assignment) -> tuple[Block, Emitted]:
+    def _one(
+        self, emission: Emission, name: str, given: Assignment
+    ) -> tuple[Sequence[Block], Emitted]:
         spout = f"the spout of {emission.stream}, partition {name}"
         collector = self._collector(spout, emission.fields)
         emitter, known = self._emitter, given.metadata
@@ -157,11 +159,11 @@ class Emitting:
                     known = emitter.emitPartitionBatchNew(
                         emission.token, collector, given.partition, known
                     )
+                blocks = collector.blocks()
         except SourceUnavailableError as away:
-            return Block({}, 0), Emitted(name, 0, None, str(away))
+            return (), Emitted(name, 0, None, str(away))
         check_metadata({f"{emission.stream}, partition {name}": known})
-        block = collector.block()
-        return block, Emitted(name, block.length, known)
+        return blocks, Emitted(name, sum(block.length for block in blocks), known)
 
     @contextmanager
     def _blamed(self, emission: Emission, partition: str) -> Iterator[None]:

@@ -61,9 +61,10 @@ class LocalGroupEngine:
             [source] = [each for each in self._sources if each.stream_id == emission.stream]
             self._emitting[emission.stream] = Emitting(emission, step_name(source))
         emitting = self._emitting[emission.stream]
-        blocks, emitted = [], []
-        for block, each in emitting.emit(emission, emission.assignments):
-            blocks.append(block)
+        blocks: list[Block] = []
+        emitted = []
+        for made, each in emitting.emit(emission, emission.assignments):
+            blocks.extend(made)
             emitted.append(each)
         return joined(blocks), emitted
 

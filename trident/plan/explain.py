@@ -16,6 +16,7 @@ from trident.plan.nodes import (
 )
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
 from trident.plan.stages import Stage, combines_first, is_keyed, stages
+from trident.spouts.partitioned import PartitionedSpout
 from trident.states.values import StateType
 
 _CLOCKS = {"dataframe": "Structured Streaming", "spout": "spouts"}
@@ -114,6 +115,8 @@ def _notes(plan: Plan, node: Node, in_batch: bool) -> Iterator[str]:
     """What else there is to know about a step, below its line."""
     if isinstance(node, SourceNode):
         yield _note(f"{node.kind} stream of {node.fields}")
+        if isinstance(node.source, PartitionedSpout):
+            yield _note("partitions are emitted in the driver's process, on Spark by executors")
     if isinstance(node, StateQueryNode):
         yield _note(_reads(node, in_batch))
     if isinstance(node, StateUpdateNode):
