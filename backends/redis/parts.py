@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from trident.backends.redis.access import Access
@@ -13,7 +14,6 @@ from trident.backends.redis.connections import (
     Address,
     Command,
     Make,
-    Pair,
     Wire,
     connected,
     converse,
@@ -34,6 +34,8 @@ from trident.states.errors import CorruptStateError, StateUnavailableError
 
 _COMMANDS = 4
 """Commands in one transaction, during which the server answers nobody else."""
+_FEW = 100
+"""Keys of a call that are rather looked at twice than asked for in a second exchange."""
 
 
 class PartedMap(IBackingMap):
@@ -72,9 +74,27 @@ class PartedMap(IBackingMap):
 
     def multiGet(self, keys: Sequence[bytes]) -> list[Any]:
         shares = self._split(keys)
-        answers = self._converse({share.part: self._gets(share) for share in shares})
-        found = {share.part: self._values(share, answers[share.part]) for share in shares}
-        return in_order(shares, found, len(keys))
+        hides = self._layouts[0].hides
+        counts = hides and len(keys) <= _FEW
+        # Counted first: an entry that expires between the two then raises a doubt, where it would
+        # make up for a key of another type.
+        answers = self._converse(
+            {
+                share.part: [*(self._counts(share) if counts else ()), *self._gets(share)]
+                for share in shares
+            }
+        )
+        found, present = {}, 0
+        for share in shares:
+            answered, reads = answers[share.part], len(share.chunks)
+            found[share.part] = list(chain.from_iterable(answered[-reads:]))
+            present += sum(answered[:-reads])
+        values = in_order(shares, found, len(keys))
+        certain = not hides or (counts and present <= len(values) - values.count(None))
+        if not certain and None in values:
+            entries = zip(keys, values, strict=True)
+            self._check_absent([key for key, value in entries if value is None])
+        return values
 
     def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         shares = self._split(keys, values)
@@ -136,24 +156,33 @@ class PartedMap(IBackingMap):
         """Return what a control record is stored as."""
         return record
 
-    def _gets(self, share: Share) -> list[Callable[[], Command | Pair]]:
+    def _gets(self, share: Share) -> list[Make]:
         layout = self._layouts[share.part]
         return [partial(layout.get, *chunk) for chunk in share.chunks]
 
-    def _values(self, share: Share, answers: Sequence[Any]) -> list[Any]:
-        """Return what reads were answered, after a look at what may be absent in name only."""
-        found: list[Any] = []
-        for (keys,), answer in zip(share.chunks, answers, strict=True):
-            values, certain = self._layouts[share.part].values(answer)
-            if not certain:
-                absent = [key for key, value in zip(keys, values, strict=True) if value is None]
-                self._check_types({share.part: absent})
-            found += values
-        return found
+    def _counts(self, share: Share) -> list[Make]:
+        layout = self._layouts[share.part]
+        return [partial(layout.count, *chunk) for chunk in share.chunks]
 
     def _puts(self, share: Share) -> list[Make]:
         layout = self._layouts[share.part]
         return [partial(layout.put, *chunk) for chunk in share.chunks]
+
+    def _check_absent(self, keys: Sequence[bytes]) -> None:
+        """Raise where one of `keys`, which were read as absent, is there and of another type."""
+        shares = self._split(keys)
+        counts = self._converse({share.part: self._counts(share) for share in shares})
+        there = {
+            share.part: [
+                key
+                for (chunk,), count in zip(share.chunks, counts[share.part], strict=True)
+                if count
+                for key in chunk
+            ]
+            for share in shares
+        }
+        if any(there.values()):
+            self._check_types(there)
 
     def _check_types(self, keys: Mapping[int, Sequence[bytes]]) -> None:
         """Raise where what a use of `keys` touches, by part, is of another type than it has to be.
@@ -172,9 +201,7 @@ class PartedMap(IBackingMap):
     def _split(self, keys: Sequence[bytes], *parallel: Sequence[Any]) -> list[Share]:
         return split(len(self._layouts), keys, *parallel)
 
-    def _converse(
-        self, commands: Mapping[int, Sequence[Callable[[], Command | Pair]]]
-    ) -> dict[int, list[Any]]:
+    def _converse(self, commands: Mapping[int, Sequence[Make]]) -> dict[int, list[Any]]:
         """Send each part its commands, all servers at once, and return the answers by part."""
         by_node = self._by_node(commands)
         with self._wired(by_node) as wires:
