@@ -26,10 +26,10 @@ _COLUMNS = tuple(map(itemgetter, range(4)))
 
 @dataclass(eq=False)
 class _Database:
-    """Entries, of which opaque ones are kept as plain tuples.
+    """The entries of a state: opaque ones as plain tuples in `rows`, others in `entries`.
 
-    Python's garbage collector leaves plain tuples of numbers and strings alone, where it looks at
-    every named one again and again. Either of the two mappings is empty.
+    One of the two is always empty. Python's garbage collector does not track plain tuples of
+    numbers and strings, but looks at named ones again and again.
     """
 
     entries: MutableMapping[bytes, Any]
@@ -41,7 +41,7 @@ class _Database:
         if not self.rows:
             return list(map(self.entries.get, keys))
         rows = list(map(self.rows.get, keys, repeat(_ABSENT)))
-        # zip(*rows) would make an iterator for each, which the collector counts.
+        # zip(*rows) would make an iterator for each row, which starts the garbage collector.
         return OpaqueEntries(*[list(map(column, rows)) for column in _COLUMNS])
 
     def put(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:

@@ -41,9 +41,10 @@ class CommittedReads(State):
 
     Attributes
     ----------
-    snapshots, removes : bool
-        Whether readers can have one moment of the store, and whether entries may disappear from
-        it.
+    snapshots : bool
+        Whether :meth:`snapshot` is of one moment.
+    removes : bool
+        Whether the store removes entries, so that a reader may miss one it should have found.
     """
 
     control: Control
@@ -156,9 +157,9 @@ def _record(state: State) -> ControlRecord | None:
 def _cuts(
     states: Sequence[tuple[str, State]], records: Sequence[ControlRecord | None]
 ) -> Mapping[str, Cut]:
-    """Return the cut of each group.
+    """Return the cut of each group, made from the records of its states.
 
-    A state without a record, in memory or Storm's, has no say in its group.
+    A state without a record, in memory or written by Storm, changes nothing about it.
     """
     begun: dict[str, list[ControlRecord]] = {}
     for (group, _), record in zip(states, records, strict=True):

@@ -466,7 +466,7 @@ def test_an_unwritable_place_is_named() -> None:
 def test_a_state_of_another_kind_is_named(opened: Opener) -> None:
     begun(opened(), 1)
     other = opened(kind=StateType.TRANSACTIONAL)
-    problem = "keeps opaque values, and was opened for transactional ones.*Open it as what it is"
+    problem = "keeps opaque values, and was opened for transactional ones.*Open it as that kind"
     with pytest.raises(CorruptStateError, match=problem):
         other.multiGet([b"k"])
     with pytest.raises(CorruptStateError, match=problem):
