@@ -1,4 +1,4 @@
-"""Connections to Redis servers: pooled per process, lent for one call, never used to repeat one."""
+"""Connections to Redis servers: pooled per process, lent for one call, which is not repeated."""
 
 from __future__ import annotations
 
