@@ -42,7 +42,7 @@ def checked_row(operation: str, values: object, width: int) -> Row:
         When it is no list or tuple of ``width`` values.
     """
     if not isinstance(values, tuple | list):
-        problem = f"emitted {described(values)}, where a list of {width} values is due"
+        problem = f"emitted {described(values)}, expected a list of {width} values"
         raise EmittedValueError(operation, problem)
     if len(values) != width:
         problem = f"emitted {len(values)} values for {width} output fields: {described(values)}"
@@ -87,7 +87,7 @@ def flat_rows(operation: str, made: object, width: int) -> list[Row]:
         When it is no iterable of lists or tuples of ``width`` values.
     """
     if not isinstance(made, Iterable):
-        problem = f"returned {described(made)}, where an iterable of tuples is due"
+        problem = f"returned {described(made)}, expected an iterable of tuples"
         raise EmittedValueError(operation, problem)
     return [checked_row(operation, values, width) for values in made]
 

@@ -172,7 +172,7 @@ def _lacks_instance(given: object) -> bool:
 
 
 def _mistaken(call: str, given: object, due: str, *, plain: bool) -> OperationTypeError:
-    what = f"{call}: {due} is due, found"
+    what = f"{call}: expected {due}, found"
     if isinstance(given, type):
         advice = f"Pass an instance: {given.__name__}(…)."
         return OperationTypeError(what, f"the class {given.__name__}", (), advice)

@@ -72,10 +72,10 @@ def new_stream(
     """``newStream(id, source, kind, outputMode=…)``."""
     stream_id = builder.check_stream_id("newStream", id)
     if kind is not None and kind not in STRENGTH:
-        raise PlanError("newStream: no kind of source is", str(kind), STRENGTH)
+        raise PlanError("newStream: unknown kind of source", str(kind), STRENGTH)
     modes = get_args(OutputMode)
     if output_mode is not None and output_mode not in modes:
-        raise PlanError("newStream: no output mode is", str(output_mode), modes)
+        raise PlanError("newStream: unknown output mode", str(output_mode), modes)
     if isinstance(source, IBatchSpout | ITridentSpout):
         if output_mode is not None:
             advice = "Leave it out: it says which rows of an aggregating DataFrame are a batch."
@@ -91,7 +91,7 @@ def new_stream(
             clock="spout",
         )
     if not (hasattr(source, "isStreaming") and hasattr(source, "schema")):
-        what = "newStream: a streaming DataFrame or a spout is due, found"
+        what = "newStream: expected a streaming DataFrame or a spout, found"
         found = f"the class {source.__name__}" if isinstance(source, type) else repr(source)[:60]
         advice = "Use spark.readStream…load(), FixedBatchSpout(…) or FeederBatchSpout(…)."
         raise OperationTypeError(what, found, (), advice)
