@@ -84,14 +84,11 @@ class ArrowBlock(Block):
 
     def utf8(self, name: str) -> list[bytes] | None:
         column = self.arrow(name)
-        if column is None or column.null_count or not _is_text(column.type):
+        texts = (pa.string(), pa.large_string())
+        if column is None or column.null_count or column.type not in texts:
             return super().utf8(name)
         encoded: list[bytes] = column.cast(pa.binary()).to_pylist()
         return encoded
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _python_values(column: pa.Array) -> Any:

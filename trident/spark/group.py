@@ -70,8 +70,9 @@ class GroupPlan:
             operation = before.facts.operation
             if operation is not None and not operation.deterministic:
                 return False
-            if isinstance(before, SourceNode) and _may_differ(before):
-                return False
+            match before:  # a spout's tuples are on the driver: every job is given the same ones
+                case SourceNode(clock="dataframe", kind="opaque" | "non-transactional"):
+                    return False
         return True
 
     def is_routed_later(self, node: PartitionNode) -> bool:
@@ -142,11 +143,6 @@ class GroupPlan:
                 break
             node = after
         return node
-
-
-def _may_differ(source: SourceNode) -> bool:
-    """Whether reading a source twice may give different tuples; a spout's are on the driver."""
-    return source.clock == "dataframe" and source.kind != "transactional"
 
 
 def is_on_driver(state: StateDeclaration) -> bool:
