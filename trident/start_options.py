@@ -1,4 +1,4 @@
-"""What a topology is started with, checked once, here."""
+"""The options of a start, checked in one place."""
 
 from __future__ import annotations
 

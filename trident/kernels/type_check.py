@@ -30,7 +30,7 @@ class TypeCheckKernel(BlockKernel):
     kinds: tuple[tuple[str, str, frozenset[type]], ...]
 
     def apply(self, block: Block, task: Task) -> Block:
-        """The block, with the values that had to be converted."""
+        """The block, in which values were converted where they had to be."""
         found = {}
         for name, kind, plain in self.kinds:
             values = block.values(name)
@@ -51,7 +51,7 @@ class TypeCheckKernel(BlockKernel):
 
 
 def type_check(node: Node) -> TypeCheckKernel | None:
-    """The check of the fields that a step makes; None where none has a type that is checked."""
+    """The kernel that checks what a step makes; None where no field has a type to check."""
     made = node.facts.makes
     kinds = tuple(
         (name, kind, _plain(wanted))

@@ -147,7 +147,7 @@ class Max(Min):
 
 
 class Split(PlainFunction):
-    """The words of a string: what stands between runs of white space; null has none.
+    """The words of a string, which white space separates; null has none.
 
     Examples
     --------

@@ -63,7 +63,7 @@ class Native:
 
 
 def native(expression: str | Callable[[], Any], *, deterministic: bool = True) -> Native:
-    """A step that Spark runs without Python; the topology then runs on Spark only.
+    """A Spark expression in place of a function; the topology then runs on Spark only.
 
     Parameters
     ----------

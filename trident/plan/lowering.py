@@ -1,4 +1,4 @@
-"""From the arguments of a fluent call to the nodes that it adds to the plan.
+"""Makes nodes of the arguments of a fluent call.
 
 The arguments are read in Storm's order, ``([inputs,] operation [, outputs])``. A call that is more
 than one step is spelled out here, so that engines know few kinds of node:
@@ -229,7 +229,7 @@ def _combined(
     combiner: CombinerAggregator[Any],
     outputs: Fields,
 ) -> StateUpdateNode:
-    """The batch is aggregated, and its aggregates are combined with what is stored."""
+    """Aggregate the batch, and combine its aggregates with the stored ones."""
     partial = builder.add(
         AggregateNode,
         parent=parent,
@@ -256,8 +256,8 @@ def _combined(
 
 
 def _copy(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
-    """A combiner for the update alone, as what one step prepares is no other's; the same one where
-    it can't be copied."""
+    """A copy of the combiner for the update, as each step prepares an operation of its own; the
+    combiner itself where it can't be copied."""
     try:
         return deepcopy(combiner)
     except Exception:
@@ -273,7 +273,7 @@ def _reduced(
     reducer: ReducerAggregator[Any],
     outputs: Fields,
 ) -> StateUpdateNode:
-    """The batch's tuples are moved by key, and reduced onto what is stored."""
+    """Move the batch's tuples by key, and reduce them onto the stored values."""
     before, key = parent.fields, group or Fields()
     seen = before.select(inputs)
     moved = builder.add(
@@ -345,6 +345,6 @@ def state_query(
 
 
 def _selected(call: str, parent: Node, inputs: Fields | None) -> Fields:
-    """The input fields, which are there; none where none are named."""
+    """The named input fields, checked; no fields where none are named."""
     check_selection(call, inputs or Fields(), parent.fields)
     return inputs or Fields()

@@ -94,7 +94,7 @@ def is_keyed(node: StateUpdateNode) -> bool:
 
 
 def unlabelled(node: Node) -> Node:
-    """The step that makes a step's tuples: hints and labels hand on what they get."""
+    """The nearest step, from this one back, that is no hint and no label."""
     while isinstance(node, HintNode | NameNode):
         node = node.parent
     return node
@@ -107,7 +107,7 @@ def _is_alone(node: Node, before: list[Node]) -> bool:
 
 
 def _is_single(nodes: list[Node]) -> bool:
-    """Whether a stage has one partition, whatever number was hinted at."""
+    """Whether a stage has one partition whatever its hints say."""
     first = nodes[0]
     if isinstance(first, StateUpdateNode):
         return not is_keyed(first)

@@ -1,4 +1,4 @@
-"""Blocks at Spark's edge: made of Arrow, and turned back into it."""
+"""Blocks made of Arrow record batches, and columns as Arrow again."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def arrow_column(block: Block, name: str, kind: pa.DataType) -> pa.Array:
 
 
 def blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
-    """Cut record batches into blocks of a size to work on."""
+    """Record batches as blocks of bounded size."""
     for batch in batches:
         for start in range(0, batch.num_rows, _INPUT_ROWS):
             part = batch.slice(start, _INPUT_ROWS)

@@ -28,7 +28,7 @@ _PLAIN = (StateUpdateNode, StaticStateNode, NewValuesNode, SourceNode)
 
 
 class GroupPlan:
-    """One group of a plan, with what compiling its batches asks again and again.
+    """A batch group, with answers to what each of its batches asks.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class GroupPlan:
         self.partitions = max([partitions, *(n or 1 for n in self._hints.values())])
 
     def hint(self, node: Node) -> int | None:
-        """How many partitions a step was told to have."""
+        """How many partitions a step has by hint or state; None where nothing is said."""
         return self._hints[node]
 
     def consumers(self, node: Node) -> list[Node]:
@@ -129,7 +129,7 @@ class GroupPlan:
         return found
 
     def native_prefix(self, source: SourceNode) -> Node:
-        """The last step of a source's stream that Spark's own clock runs before a batch.
+        """The last step of a stream that Structured Streaming runs before ``foreachBatch``.
 
         Up to there Spark prunes columns and pushes filters down. A step that makes several rows of
         one runs within the batch, as each row that is handed to the batch costs time.

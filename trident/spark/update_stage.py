@@ -94,7 +94,7 @@ class UpdateStage:
 
 
 def updated(kernel: UpdateKernel, state: State, block: Block, task: Task) -> Block:
-    """Hand tuples to a begun state; return what is kept of the new values."""
+    """Prepare the updater, and update a state that has begun; return the kept new values."""
     if not block.length:
         return NOTHING
     with prepared(kernel.step, kernel.operation, task):

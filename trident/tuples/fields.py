@@ -81,7 +81,7 @@ class Fields:
 
     @classmethod
     def of(cls, fields: FieldsLike) -> Fields:
-        """What may stand for fields, as fields.
+        """Make `Fields` of what calls take for fields.
 
         Parameters
         ----------
