@@ -32,10 +32,10 @@ def rows(function: Any, *values: Any, outputs: str = "a") -> list[tuple[Any, ...
 def made_by(function: Function, outputs: str, *values: Any) -> list[tuple[Any, ...]]:
     """What a function appends to a tuple; raises what it raised."""
     names = Fields.of([f"x{place}" if place else "x" for place in range(len(values))])
-    step = EachKernel(StepName("f", "job.py:1"), function, names, (), Fields.of(outputs).names)
+    kernel = EachKernel(StepName("f", "job.py:1"), function, names, (), Fields.of(outputs).names)
     block = Block({name: [value] for name, value in zip(names, values, strict=True)}, 1)
     try:
-        return list(step.apply(block, Task(1, None, 0, 1)).tuples(step.outputs))
+        return list(kernel.apply(block, Task(1, None, 0, 1)).tuples(kernel.outputs))
     except OperationError as error:
         raise error.cause or error from None
 
