@@ -1,4 +1,4 @@
-"""What a topology is started with, checked once, here."""
+"""The options of a start, checked in one place."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class StartOptions:
             what = "start: retries are a whole number from 0, found"
             raise PlanError(what, repr(self.retries))
         if self.on_failure not in get_args(OnFailure):
-            raise PlanError("start: no on_failure is", str(self.on_failure), get_args(OnFailure))
+            raise PlanError("start: unknown on_failure", str(self.on_failure), get_args(OnFailure))
         if type(self.patience) not in (int, float) or not self.patience >= 0:  # nor is NaN
             what = "start: patience is a number of seconds from 0, found"
             raise PlanError(what, repr(self.patience))

@@ -147,10 +147,10 @@ class TridentTopology:
         if len(given) == 1 and isinstance(given[0], list | tuple):
             given = list(given[0])
         if len(given) < 2:
-            raise PlanError("merge: two streams or more are due, found", str(len(given)))
+            raise PlanError("merge: expected two streams or more, found", str(len(given)))
         for stream in given:
             if not isinstance(stream, Stream) or stream._builder is not self._builder:
-                what = "merge: a stream of this topology is due, found"
+                what = "merge: expected a stream of this topology, found"
                 advice = "Write merge(one, other), of streams without groups."
                 raise OperationTypeError(what, type(stream).__name__, (), advice)
         merged = tuple(stream._node for stream in given)
@@ -265,7 +265,7 @@ def _engine(plan: Plan, spark: Any) -> Engine[Any]:
         return LocalEngine(plan)
     if not hasattr(spark, "createDataFrame"):
         advice = "Write start(spark, checkpoint=…), or start(checkpoint=…) to run without Spark."
-        raise OperationTypeError("start: no SparkSession is", repr(spark), (), advice)
+        raise OperationTypeError("start: expected a SparkSession, found", repr(spark), (), advice)
     from trident.spark.spark_engine import SparkEngine  # pyspark is optional
 
     return SparkEngine(plan, spark)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from trident.operations.interfaces import CombinerAggregator
 from trident.plan.guarantee import guarantee
 from trident.plan.nodes import (
     AggregateNode,
@@ -15,7 +16,7 @@ from trident.plan.nodes import (
     StaticStateNode,
 )
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
-from trident.plan.stages import Stage, combines_first, is_keyed, stages
+from trident.plan.stages import Stage, is_keyed, stages
 from trident.states.values import StateType
 
 _CLOCKS = {"dataframe": "Structured Streaming", "spout": "spouts"}
@@ -89,7 +90,10 @@ def _stages(plan: Plan, nodes: Iterable[Node], *, in_batch: bool) -> Iterator[st
             yield _numbered(node, node.call_text + _after(stage, position))
             yield from _notes(plan, node, in_batch)
         for node in nodes:
-            if _combines_in(node, stage, of_node):
+            combines = isinstance(node, AggregateNode) and isinstance(
+                node.aggregator, CombinerAggregator
+            )
+            if combines and of_node[node.parents[0]] is stage:
                 yield _numbered(node, f"{node.call_text}, combined in each partition first")
 
 
@@ -102,12 +106,6 @@ def _after(stage: Stage, position: int) -> str:
     if position == 0 or stage.nodes[position].parents == (stage.nodes[position - 1],):
         return ""
     return f", after {' and '.join(str(parent.id) for parent in stage.nodes[position].parents)}"
-
-
-def _combines_in(node: Node, stage: Stage, of_node: dict[Node, Stage]) -> bool:
-    return (
-        isinstance(node, AggregateNode) and combines_first(node) and of_node[node.parent] is stage
-    )
 
 
 def _notes(plan: Plan, node: Node, in_batch: bool) -> Iterator[str]:

@@ -45,13 +45,13 @@ class WorkerError(TridentError):
 
 @dataclass(eq=False, repr=False)
 class StatusError(TridentError):
-    """What a task told of its update is not from a task of this attempt; the batch is kept."""
+    """The status of an update was not written by a task of this attempt; the batch is kept."""
 
     found: str
     """The beginning of what was found in its place."""
 
     _template = (
-        "a task that updates a state was expected to tell how that went, found {found!r}. "
+        "expected the status of a task that updates a state, found {found!r}. "
         "The batch is kept: the next start tries it again."
     )
 

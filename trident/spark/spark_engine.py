@@ -94,7 +94,7 @@ def _prepared(plan: Plan, group: BatchGroup, spark: SparkSession, partitions: in
 
 
 def own_session(spark: SparkSession, partitions: int) -> SparkSession:
-    """A session with the user's settings, in which those for small jobs can be made."""
+    """A new session with the user's settings, set up for small jobs."""
     session = spark.newSession()
     ours: dict[str, Any] = dict(session.conf.getAll)
     for name, value in spark.conf.getAll.items():
