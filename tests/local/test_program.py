@@ -233,7 +233,8 @@ def test_a_program_returns_what_its_result_made() -> None:
     [group] = topology.plan().groups
     [source] = [node for node in group.nodes if isinstance(node, SourceNode)]
     program = Program(group.nodes, group.nodes[-1])
-    given = ProgramInput(1, sources={source: [("a b a",), ("b c",)]})
+    block = block_of(["sentence"], [("a b a",), ("b c",)])
+    given = ProgramInput(1, sources={source: block})
     assert sorted(program.run(given)) == [("a", 2), ("b", 2), ("c", 1)]
 
 
