@@ -113,27 +113,26 @@ def read_committed(
 
 
 def _try(states: Sequence[tuple[str, State]], query: Callable[[list[Any]], T]) -> T:
+    reads = [(group, state) for group, state in states if isinstance(state, CommittedReads)]
     with ExitStack() as moment:
-        for _, state in states:
-            if isinstance(state, CommittedReads) and state.snapshots:
+        for _, state in reads:
+            if state.snapshots:
                 moment.enter_context(state.snapshot())
-        records = [_record(state) for _, state in states]
-        cuts = _cuts(states, records)
-        views = [
-            _view(state, record, cuts.get(group, _NOTHING))
-            for (group, state), record in zip(states, records, strict=True)
-        ]
-        answer = query(views)
-        for group, state in states:
-            if isinstance(state, CommittedReads) and state.removes:
+        records = [_record(state) for _, state in reads]
+        cuts = _cuts(reads, records)
+        views: dict[int, State] = {
+            id(state): _view(state, record, cuts.get(group, _NOTHING))
+            for (group, state), record in zip(reads, records, strict=True)
+        }
+        answer = query([views.get(id(state), state) for _, state in states])
+        for group, state in reads:
+            if state.removes:
                 _check_nothing_removed(state, cuts.get(group, _NOTHING))
     return answer
 
 
-def _record(state: State) -> ControlRecord | None:
+def _record(state: CommittedReads) -> ControlRecord | None:
     """Return the record of a state whose entries can be told apart by it."""
-    if not isinstance(state, CommittedReads):
-        return None
     if state.kind is StateType.OPAQUE:
         return state.control.expect()
     state.control.check_begun()
@@ -141,34 +140,34 @@ def _record(state: State) -> ControlRecord | None:
 
 
 def _cuts(
-    states: Sequence[tuple[str, State]], records: Sequence[ControlRecord | None]
+    reads: Sequence[tuple[str, CommittedReads]], records: Sequence[ControlRecord | None]
 ) -> Mapping[str, Cut]:
     """Return the cut of each group.
 
     A state without a record, in memory or Storm's, has no say in its group.
     """
     begun: dict[str, list[ControlRecord]] = {}
-    for (group, _), record in zip(states, records, strict=True):
+    for (group, _), record in zip(reads, records, strict=True):
         if record is not None:
             begun.setdefault(group, []).append(record)
     cuts: dict[str, Cut] = {}
     for group, found in begun.items():
         least = min(found, key=_COMMITTED)
-        under_way = min(record.token.txid for record in found)
+        under_way = min([record.token.txid for record in found])
         horizon = max(least.committed + 1, under_way)
         cuts[group] = Cut.after(least.committed, horizon, least.retried)
     return cuts
 
 
-def _view(state: State, record: ControlRecord | None, cut: Cut) -> State:
-    if not isinstance(state, CommittedReads):
-        return state
+def _view(state: CommittedReads, record: ControlRecord | None, cut: Cut) -> ReadOnlyState:
     if state.kind is not StateType.OPAQUE:
         return state.committed(cut.endless())  # their entries can't be told apart by a cut
-    return state.committed(cut if record is None else cut._replace(retried=record.retried))
+    if record is None:
+        return state.committed(cut)
+    return state.committed(Cut(cut.committed, cut.horizon, record.retried))
 
 
-def _check_nothing_removed(state: State, cut: Cut) -> None:
+def _check_nothing_removed(state: CommittedReads, cut: Cut) -> None:
     """Raise where tombstones of a later batch than the cut's may have been removed.
 
     A batch removes the tombstones of the batches committed before it; a reader that is still

@@ -22,6 +22,7 @@ from trident.states.urls import StateURL
 _Row = tuple[int, int, Any, Any]
 _ABSENT: _Row = (0, 0, None, None)
 _COLUMNS = tuple(map(itemgetter, range(4)))
+_FEW = 100
 
 
 @dataclass(eq=False)
@@ -41,7 +42,9 @@ class _Database:
         if not self.rows:
             return list(map(self.entries.get, keys))
         rows = list(map(self.rows.get, keys, repeat(_ABSENT)))
-        # zip(*rows) would make an iterator for each, which the collector counts.
+        if 0 < len(rows) <= _FEW:
+            return OpaqueEntries(*zip(*rows, strict=True))
+        # Of many rows that makes many iterators, which the collector counts.
         return OpaqueEntries(*[list(map(column, rows)) for column in _COLUMNS])
 
     def put(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:

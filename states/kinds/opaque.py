@@ -101,7 +101,7 @@ class OpaqueEntries(Sequence[OpaqueValue | None]):
         return (
             not any(self.attempts)
             and max(self.txids, default=0) <= cut.committed
-            and cut.retried.keys().isdisjoint(self.txids)
+            and (not cut.retried or cut.retried.keys().isdisjoint(self.txids))
         )
 
 

@@ -25,7 +25,9 @@ def test_opaque_entries_are_the_same_however_they_are_written() -> None:
         for size in (0, 10):
             entries = MemoryMap(uuid4().hex, size)
             entries.multiPut(KEYS, values)
-            assert list(entries.multiGet([*KEYS, b"none"])) == [*VALUES, None]
+            for absent in (1, 1000):
+                keys = [*KEYS, *[b"none"] * absent]
+                assert list(entries.multiGet(keys)) == [*VALUES, *[None] * absent]
             assert entries.entries() == list(zip(KEYS, VALUES, strict=True))
             assert entries.occupant() == "the entry b'cat'"
 
