@@ -102,7 +102,8 @@ class LocalDRPC:
         try:
             if not isinstance(args, str):
                 raise TypeError(f"the arguments of a query are a str, found {type(args).__name__}")
-            return _json(query.answer(args))
+            # Plain text, whatever its class is shown as.
+            return _json(query.answer("".join((args,))))
         except Exception as error:
             raise DRPCExecutionError(function, args, str(error) or repr(error)) from error
 
