@@ -292,6 +292,18 @@ def test_equal_keys_meet_in_one_partition() -> None:
     assert all(places)
 
 
+@pytest.mark.parametrize(("partitions", "chains"), [(1, 2), (2, 6)])
+def test_in_a_single_partition_all_steps_behind_the_source_are_one_chain(
+    partitions: int, chains: int
+) -> None:
+    topology = TridentTopology()
+    lines = topology.newStream("s", FixedBatchSpout("line string", 2))
+    words = lines.each("line", Split(), "one")
+    kept = words.shuffle().parallelismHint(partitions).groupBy("one")
+    kept.persistentAggregate(MemoryMapState.Factory(), Count(), "n").newValuesStream()
+    assert len(Program(topology.plan().nodes)._chains) == chains
+
+
 def test_hints_count_from_one_exchange_to_the_next() -> None:
     topology = TridentTopology()
     one = topology.newStream("one", FeederBatchSpout("w string")).parallelismHint(4)

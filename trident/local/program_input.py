@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn
 
 from trident.kernels.block import Block
 from trident.kernels.task import Task
@@ -20,8 +20,7 @@ def _no_state(node: Node) -> NoReturn:
     raise LookupError(f"{node!r} was not given to this run")
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramInput:
+class ProgramInput(NamedTuple):
     """One run of a program: an attempt of a batch, or a query.
 
     Parameters
@@ -40,7 +39,7 @@ class ProgramInput:
 
     id: object
     record: ControlRecord | None = None
-    sources: Mapping[Node, Block] = field(default_factory=dict)
+    sources: Mapping[Node, Block] = MappingProxyType({})
     queried: Callable[[StateUpdateNode | StaticStateNode], Any] = _no_state
     updated: Callable[[StateUpdateNode], State] = _no_state
 
