@@ -81,11 +81,11 @@ class FieldError(PlanError):
 
 
 class OperationTypeError(PlanError):
-    """What was given as an operation, aggregator or state is none, or does not fit its place."""
+    """An argument is not the operation, aggregator or state that was expected, or doesn't fit."""
 
 
 class DuplicateNameError(PlanError):
-    """Two streams, two states, or two updaters of one state."""
+    """A name is taken: of a stream, a state or a query; or a state is updated twice."""
 
 
 @dataclass(eq=False, repr=False)

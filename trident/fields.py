@@ -1,3 +1,3 @@
-"""Where `Fields` was: tuples that a state keeps pickled name this module."""
+"""Where `Fields` was once: tuples that states have pickled refer to this module."""
 
 from trident.tuples.fields import Fields as Fields

@@ -246,7 +246,7 @@ class Run:
         return self._finished.is_set()
 
     def _wait(self, timeout: float | None) -> None:
-        """Wait for the end, the first failure, or the time."""
+        """Wait for the end, the first failure, or the timeout."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             with self._changed:

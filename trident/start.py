@@ -141,7 +141,7 @@ def _clock(
 
 
 def _schema(source: SourceNode) -> str:
-    """A stream's schema as its log keeps it, and its output mode where it has one of its own."""
+    """A stream's schema as the log keeps it, with its output mode unless that is the default."""
     fields = source.fields.types.items()
     text = ", ".join(f"{name} {kind}" if kind else name for name, kind in fields)
     return text if source.output_mode == "append" else f"{text}; {source.output_mode}"

@@ -317,7 +317,8 @@ class Stream(_Aggregates):
     def name(self, label: str) -> Stream:
         """Label the steps up to here in plans and progress."""
         if not isinstance(label, str) or not label:
-            raise PlanError("name: no label is", repr(label), (), 'Write name("words").')
+            what = f"name: a label can't be {label!r:.60}"
+            raise PlanError(what, "", (), 'Write name("words").')
         return self._step(NameNode, label=label)
 
     def toStream(self) -> Stream:
@@ -384,7 +385,7 @@ class Stream(_Aggregates):
         Fields('args string, found long')
         """
         if not isinstance(state, TridentState) or state._builder is not self._builder:
-            what = "stateQuery: a state of this topology is due, found"
+            what = "stateQuery: expected a state of this topology, found"
             advice = "Pass what persistentAggregate() or newStaticState(factory) gave."
             raise OperationTypeError(what, type(state).__name__, (), advice)
         node = lowering.state_query(self._builder, self._node, state._node, arguments)
@@ -550,7 +551,7 @@ class TridentState:
 def check_not_updated(call: str, state: object) -> None:
     """A state is declared by the one call that updates it."""
     if isinstance(state, TridentState):
-        what = f"{call}: a StateFactory, its URL or a StateSpec is due, found"
+        what = f"{call}: expected a StateFactory, its URL or a StateSpec, found"
         advice = "A state has one update; merge() the streams first and persist once."
         raise OperationTypeError(what, "a state that is updated already", (), advice)
 

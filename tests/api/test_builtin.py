@@ -112,7 +112,7 @@ def test_filters() -> None:
 
 def test_negate_takes_filters_and_callables_only() -> None:
     assert Negate(Equals()).label == "Negate(Equals())"
-    with pytest.raises(OperationTypeError, match="no filter"):
+    with pytest.raises(OperationTypeError, match="expected a filter, found"):
         Negate(Equals)  # type: ignore[arg-type]
 
 

@@ -32,10 +32,10 @@ def rows(function: Any, *values: Any, outputs: str = "a") -> list[tuple[Any, ...
 def made_by(function: Function, outputs: str, *values: Any) -> list[tuple[Any, ...]]:
     """What a function appends to a tuple; raises what it raised."""
     names = Fields.of([f"x{place}" if place else "x" for place in range(len(values))])
-    step = EachKernel(StepName("f", "job.py:1"), function, names, (), Fields.of(outputs).names)
+    kernel = EachKernel(StepName("f", "job.py:1"), function, names, (), Fields.of(outputs).names)
     block = Block({name: [value] for name, value in zip(names, values, strict=True)}, 1)
     try:
-        return list(step.apply(block, Task(1, None, 0, 1)).tuples(step.outputs))
+        return list(kernel.apply(block, Task(1, None, 0, 1)).tuples(kernel.outputs))
     except OperationError as error:
         raise error.cause or error from None
 
@@ -65,12 +65,12 @@ def test_with_several_outputs_each_item_is_a_row() -> None:
 @pytest.mark.parametrize(
     ("returned", "outputs", "text"),
     [
-        ("ab", "a", "returned str 'ab', where an iterable is due"),
+        ("ab", "a", "returned str 'ab', expected an iterable"),
         (b"ab", "a", "returned bytes"),
-        (7, "a", "returned int 7, where an iterable of values is due"),
+        (7, "a", "returned int 7, expected an iterable of values"),
         ([("a", "b")], "a", "emitted 2 values for 1 output fields"),
         ([("a",)], "a, b", "emitted 1 values for 2 output fields"),
-        (["ab"], "a, b", "emitted str 'ab', where a list of 2 values is due"),
+        (["ab"], "a, b", "emitted str 'ab', expected a list of 2 values"),
     ],
 )
 def test_what_does_not_fit_is_an_error(returned: Any, outputs: str, text: str) -> None:
@@ -181,7 +181,7 @@ def test_native_is_an_expression_or_makes_a_column() -> None:
     assert native("upper(word)") == Native("upper(word)")
     assert native("uuid()", deterministic=False).deterministic is False
     for wrong in ("", " ", 7, str):
-        with pytest.raises(OperationTypeError, match="native: no expression"):
+        with pytest.raises(OperationTypeError, match="native: expected an expression"):
             native(wrong)  # type: ignore[arg-type]
 
 

@@ -127,19 +127,19 @@ def test_a_field_is_there_once(call: Call, text: str) -> None:
             r"the class Split'\. Pass an instance: Split",
         ),
         (lambda t, s: s.each("sentence", "upper(sentence)", "w"), r'native\("upper\(sentence\)"\)'),
-        (lambda t, s: s.filter("id > 3"), r'filter: a filter is due.*native\("id > 3"\)'),
+        (lambda t, s: s.filter("id > 3"), r'filter: expected a filter.*native\("id > 3"\)'),
         (lambda t, s: s.each("sentence", FilterNull(), "w"), "belongs into each.inputs, filter"),
         (lambda t, s: s.each("sentence", Split()), "Name the output fields"),
         (lambda t, s: s.each("sentence", Count(), "n"), "belongs into aggregate"),
         (lambda t, s: s.each("sentence", 7, "n"), "found 'int 7'. A plain callable will do"),
-        (lambda t, s: s.map(Split(), "n"), r"map: a function is due.*belongs into each"),
+        (lambda t, s: s.map(Split(), "n"), r"map: expected a function.*belongs into each"),
         (lambda t, s: s.map(native("upper(word)")), r"go into each\(native"),
-        (lambda t, s: s.flatMap(Letters), "flatMap: a function is due, found 'the class Letters'"),
-        (lambda t, s: s.peek(Everything()), "peek: a consumer is due"),
+        (lambda t, s: s.flatMap(Letters), "flatMap: expected a function, .* 'the class Letters'"),
+        (lambda t, s: s.peek(Everything()), "peek: expected a consumer"),
         (lambda t, s: s.aggregate(Count, "n"), "the class Count"),
         (lambda t, s: s.aggregate(len, "n"), "a CombinerAggregator or ReducerAggregator or"),
         (lambda t, s: s.persistentAggregate(memory(), Tally(), "n"), "belongs into aggregate or p"),
-        (lambda t, s: s.partitionPersist(memory(), Count()), "partitionPersist: a StateUpdater"),
+        (lambda t, s: s.partitionPersist(memory(), Count()), "expected a StateUpdater, found"),
         (lambda t, s: s.each(), "each: takes .inputs,. operation, outputs; found '0 arguments'"),
         (lambda t, s: s.aggregate("id", Sum(), "n", "m"), "found '4 arguments'"),
         (
@@ -148,7 +148,7 @@ def test_a_field_is_there_once(call: Call, text: str) -> None:
         ),
         (
             lambda t, s: s.groupBy("id").persistentAggregate(Count(), "count"),
-            r"persistentAggregate: a StateFactory, its URL or a StateSpec .* found 'Count\(\)'",
+            r"expected a StateFactory, its URL or a StateSpec, found 'Count\(\)'",
         ),
         (lambda t, s: s.aggregate("count", "n"), r"the string 'n'\". Pass the object itself\.$"),
     ],
@@ -205,7 +205,7 @@ def test_names_and_places_are_unique(call: Call, text: str) -> None:
     [
         (lambda t, s: word_count(s, MemoryMapState), "the class MemoryMapState"),
         (lambda t, s: word_count(s, MemoryMapState.Factory), "Pass an instance"),
-        (lambda t, s: word_count(s, {"redis": "host"}), "its URL or a StateSpec is due, found"),
+        (lambda t, s: word_count(s, {"redis": "host"}), "its URL or a StateSpec, found"),
         (lambda t, s: word_count(s, "redis"), r"starts with a scheme, .*sqlite:counts\.db"),
         (
             lambda t, s: word_count(s, "rediss+claster://h"),
@@ -250,8 +250,8 @@ def test_drpc_streams_update_nothing_and_need_no_spark() -> None:
 @pytest.mark.parametrize(
     ("merged", "text"),
     [
-        (lambda t, s: t.merge(s), "two streams or more are due, found '1'"),
-        (lambda t, s: t.merge(s, s.groupBy("id")), "a stream of this topology is due"),
+        (lambda t, s: t.merge(s), "expected two streams or more, found '1'"),
+        (lambda t, s: t.merge(s, s.groupBy("id")), "expected a stream of this topology"),
         (lambda t, s: t.merge(s, sentences(TridentTopology())), "a stream of this topology"),
         (lambda t, s: t.merge("a, b, c", s, s.project("id, sentence")), "3 names for 2 fields"),
         (
@@ -309,7 +309,7 @@ def test_dataframes_that_share_batches_have_one_output_mode() -> None:
         ),
         (lambda s, q: q.stateQuery(s, MapGet(), "n"), r"is \(word\), found '\(\)'"),
         (lambda s, q: q.stateQuery(s, "args", MapGet, "n"), "the class MapGet"),
-        (lambda s, q: q.stateQuery(s, "args", len, "n"), "a QueryFunction is due"),
+        (lambda s, q: q.stateQuery(s, "args", len, "n"), "expected a QueryFunction"),
         (lambda s, q: q.stateQuery(s, "args", MapGet(), "args"), "already a field 'args'"),
     ],
 )
@@ -373,23 +373,23 @@ def test_new_values_need_an_update_with_outputs() -> None:
     [
         (lambda t, s: s.parallelismHint(0), "1 or more, found '0'"),
         (lambda t, s: s.parallelismHint(True), "found 'True'"),
-        (lambda t, s: s.name(""), "name: no label"),
+        (lambda t, s: s.name(""), "name: a label can't be ''"),
         (lambda t, s: s.groupBy([]), "groupBy: no fields"),
         (lambda t, s: s.partitionBy([]), r"partitionBy: no fields\. Or use shuffle"),
-        (lambda t, s: t.newStream("a/b", Frame()), "no id of a stream is \"'a/b'\""),
+        (lambda t, s: t.newStream("a/b", Frame()), "a stream's id can't be 'a/b'"),
         (lambda t, s: t.newStream("x", Frame(streaming=False)), "isn't a stream"),
-        (lambda t, s: t.newStream("x", [1, 2]), "a streaming DataFrame or a spout is due"),
+        (lambda t, s: t.newStream("x", [1, 2]), "expected a streaming DataFrame or a spout"),
         (lambda t, s: t.newStream("x", Frame), "the class Frame"),
         (lambda t, s: t.newStream("x", Frame(), "opaqe"), "Did you mean 'opaque'"),
         (
             lambda t, s: t.newStream("x", Frame(), outputMode="updat"),
-            "no output mode is 'updat'; .*Did you mean 'update'",
+            "unknown output mode 'updat'; .*Did you mean 'update'",
         ),
         (
             lambda t, s: t.newStream("x", FixedBatchSpout("a", 1), outputMode="update"),
             "a spout has no output mode, found 'update'",
         ),
-        (lambda t, s: t.newDRPCStream(""), "no name of a function"),
+        (lambda t, s: t.newDRPCStream(""), "a function's name can't be ''"),
         (lambda t, s: t.newStream("x", Unsure(), "transactional"), "Unsure is opaque, it can't be"),
     ],
 )

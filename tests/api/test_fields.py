@@ -56,7 +56,7 @@ def test_types_are_sparks_names(given: Any, kind: str | None) -> None:
         ("a strin", "Did you mean 'string'"),
         ("a, , b", "a field has no name"),
         (7, "fields expected, found '7'"),
-        ([7], "no name of one field"),
+        ([7], "a field's name can't be"),
         (["a b"], "Fields.of"),
     ],
 )

@@ -41,7 +41,7 @@ class Unannotated(StateFactory):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"spark": "checkpoint"}, "no SparkSession is"),
+        ({"spark": "checkpoint"}, "expected a SparkSession, found"),
         ({"checkpoint": ""}, "the checkpoint is the path of a folder"),
         ({"checkpoint": 7}, "the checkpoint is the path of a folder, found '7'"),
         ({"trigger": -1.5}, "seconds \\(0 or more\\)"),
@@ -96,7 +96,7 @@ def test_dead_letters_need_opaque_maps() -> None:
 def test_a_session_is_known_by_what_it_can_do() -> None:
     topology = TridentTopology()
     word_count(sentences(topology))
-    with pytest.raises(OperationTypeError, match="no SparkSession is 'Spark'"):
+    with pytest.raises(OperationTypeError, match="expected a SparkSession, found 'Spark'"):
         topology.start(type("Spark", (), {"__repr__": lambda _: "Spark"})())
 
 

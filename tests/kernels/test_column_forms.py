@@ -66,10 +66,10 @@ def one_by_one(operation: Any) -> Any:
     return type(kind.__name__, (kind,), {})()
 
 
-def outcome(step: Kernel, block: Block) -> Any:
-    """What a step makes of a block, told apart by type, or what it raises."""
+def outcome(kernel: Kernel, block: Block) -> Any:
+    """What a kernel makes of a block, told apart by type, or what it raises."""
     try:
-        made = [made for made in step.run([block], TASK) if made.length]
+        made = [made for made in kernel.run([block], TASK) if made.length]
         return [(name, list(map(repr, one.values(name)))) for one in made for name in one.names]
     except OperationError as error:
         return str(error)
@@ -158,10 +158,11 @@ def test_an_operation_of_the_users_has_no_form_over_columns() -> None:
 @given(parts=st.lists(blocks(), max_size=3))
 def test_several_blocks_are_aggregated_as_one(combiner: Any, parts: list[Block]) -> None:
     def made(one: Any) -> Any:
-        step = CombinerKernel(STEP, one, ("key",), Fields("a"), ("made",))
+        kernel = CombinerKernel(STEP, one, ("key",), Fields("a"), ("made",))
         try:
             return [
-                sorted(map(repr, block.tuples(["key", "made"]))) for block in step.run(parts, TASK)
+                sorted(map(repr, block.tuples(["key", "made"])))
+                for block in kernel.run(parts, TASK)
             ]
         except OperationError as error:
             return str(error)

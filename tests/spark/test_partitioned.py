@@ -371,5 +371,5 @@ def test_a_small_batch_is_one_partition_and_a_large_one_is_left_where_it_was_emi
 def test_explain_says_where_partitions_are_emitted(tmp_path: Path) -> None:
     topology = TridentTopology()
     topology.newStream("numbers", OpaqueShelf(Shelf(str(tmp_path))))
-    told = "partitions are emitted in the driver's process, on Spark by executors"
+    told = 'every batch runs on Spark: executors emit the partitions of stream "numbers"'
     assert told in topology.explain()

@@ -1,4 +1,4 @@
-"""Taking over the state of an older checkpoint, once."""
+"""Takes over the state of an older checkpoint, or of Storm, once."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ Adopt = str | os.PathLike[str] | Mapping[str, Any] | Adoption | StormState
 
 
 def adopt_state(log: Log, group: str, states: GroupStates, adopt: Adopt) -> LogEntry:
-    """Return the first entry of the empty `log`, which takes over the state of another.
+    """Return the first entry of the empty `log`, which takes over the state of another log.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ class BatchInterruptedError(TridentError):
 
 @dataclass(eq=False, repr=False)
 class FailurePolicyError(TridentError, ValueError):
-    """``on_failure``, ``retries`` or ``patience`` can't be what it was given as."""
+    """A failure policy that can't be followed with these states."""
 
     problem: str
     """What was given, and for which state."""

@@ -25,7 +25,7 @@ def opening_entry(
     clock: Clock,
     adopt: Adopt | None,
 ) -> LogEntry:
-    """Return what a run begins `log` with, its writer left open; nothing is appended to it.
+    """Return the first entry that a run writes to `log`, its writer still empty; appends nothing.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A store or a disk that is away: waited for, with growing pauses, as long as patience allows."""
+"""Waits for a store or a disk that is away, with growing pauses, as long as patience allows."""
 
 from __future__ import annotations
 

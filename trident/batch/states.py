@@ -43,7 +43,7 @@ class BatchState:
 
 
 class GroupStates:
-    """All states of a group; every step is taken at each of them, in the order of their names.
+    """All states of a group; each method acts on all of them, in the order of their names.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class GroupStates:
             single.check_single()
 
     def check_keys(self, entry: LogEntry) -> None:
-        """Raise StateError where a single value that the log knows was begun under another key."""
+        """Raise StateError where a single value that the log knows lies under another key."""
         for name, single in self._singles.items():
             if self._claim(entry, name).listed is not None:
                 single.check_key()
@@ -147,7 +147,7 @@ class GroupStates:
         return replace(entry, states=states, accepted=accepted)
 
     def catch_up(self, entry: LogEntry) -> None:
-        """Tell every state what `entry` knows to be committed; one without a record gets it.
+        """Tell every state what `entry` says is committed; a state without a record gets one.
 
         Raises
         ------
@@ -198,6 +198,6 @@ class GroupStates:
         return record.confirmed()
 
     def announce(self, record: ControlRecord) -> None:
-        """Tell every state that `record`, as confirmed, is committed, where it still stands."""
+        """Tell every state that still holds the confirmed `record` that it is committed."""
         for control in self.controls.values():
             control.announce(record)

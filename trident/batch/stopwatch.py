@@ -6,7 +6,7 @@ from time import perf_counter
 
 
 class Stopwatch:
-    """Measures the parts of an attempt, one after the other, from its making on.
+    """Measures the parts of an attempt, one after the other; starts when it is made.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Queries of a topology's states: in this process, from whole committed batches."""
+"""Answers queries of a topology's states, in this process, from whole committed batches."""

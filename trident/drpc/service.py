@@ -108,7 +108,7 @@ class LocalDRPC:
             raise DRPCExecutionError(function, args, str(error) or repr(error)) from error
 
     def close(self) -> None:
-        """Answer no more, and let go of the states; may be repeated."""
+        """Answer no more requests, and close the states; may be repeated."""
         if not self._closed:
             self._closed = True
             for query in self._queries.values():

@@ -159,7 +159,7 @@ class AggregatorKernel(AggregateKernel):
 
 
 class _GroupCollector(TridentCollector):
-    """Keeps what is emitted behind the fields of the group it is for."""
+    """Collects emitted tuples, each behind the fields of its group."""
 
     def __init__(self, operation: str, width: int) -> None:
         self.head: Row = ()

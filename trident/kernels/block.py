@@ -64,7 +64,7 @@ class Block:
         return Block({name: columns[name] for name in names}, self.length)
 
     def renamed(self, names: Mapping[str, str]) -> Block:
-        """The fields that are a key of `names`, called as its value."""
+        """The fields that `names` maps to their new names, and no others."""
         return Block({new: self.values(old) for old, new in names.items()}, self.length)
 
     def repeated(self, counts: Sequence[int], carried: Sequence[str]) -> Block:

@@ -48,7 +48,7 @@ def lists(function: object, block: Block, names: Sequence[str]) -> list[Sequence
 
 
 def _texts(function: object, block: Block, names: Sequence[str]) -> Sequence[str | None] | None:
-    """What `Split` gets, where all of it is text or null."""
+    """The texts that `Split` is given; None for another function, or other values."""
     if type(function) is not Split or len(names) != 1:
         return None
     texts = block.values(names[0])
@@ -84,7 +84,7 @@ def no_totals(combiner: object) -> Totals:
 
 
 def emits_results(query: object) -> bool:
-    """Whether a query emits what it has retrieved for a tuple, and that alone."""
+    """Whether a query emits just the value that it has retrieved for a tuple."""
     return type(query) in (MapGet, SnapshotGet)
 
 

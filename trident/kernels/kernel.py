@@ -33,7 +33,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
-        """Turn the blocks of a partition into others; blocks without tuples change nothing."""
+        """Turn the blocks of a partition into others; blocks without tuples have no effect."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Keys of groups, partitions and states: they compare in encoded form, as stores compare them."""
+"""Keys of groups, partitions and states: they are compared encoded, as in stores."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def group_keys(block: Block, group: Sequence[str]) -> Sequence[Hashable]:
 
 
 def key_fields(key: Hashable) -> Row:
-    """The fields of a group, from what `group_keys` calls it."""
+    """The fields of a group, from its key as `group_keys` makes it."""
     if type(key) is bytes:
         return decode_key(key)
     return key if type(key) is tuple else (key,)

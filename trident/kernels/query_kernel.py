@@ -41,7 +41,7 @@ class QueryKernel:
     outputs: tuple[str, ...]
 
     def apply(self, view: Any, block: Block, task: Task) -> Block:
-        """Ask what a state shows for each tuple; nothing is asked for a block without tuples."""
+        """Look each tuple up in the `view` of a state; a block without tuples asks nothing."""
         if not block.length:
             return block
         function = self.operation

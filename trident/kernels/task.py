@@ -1,4 +1,4 @@
-"""A task runs a step in one partition; what the user's operation raises there names the step."""
+"""A task runs a step in one partition, and names the step in what its operation raises."""
 
 from __future__ import annotations
 

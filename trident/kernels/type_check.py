@@ -32,7 +32,7 @@ class TypeCheckKernel(BlockKernel):
     kinds: tuple[tuple[str, str, frozenset[type], int], ...]
 
     def apply(self, block: Block, task: Task) -> Block:
-        """The block, with the values that had to be converted; also one without tuples."""
+        """The block, in which values were converted where they had to be; it may have no tuples."""
         if not block.length:
             return block
         found = {}
@@ -57,7 +57,7 @@ class TypeCheckKernel(BlockKernel):
 
 
 def type_check(node: Node) -> TypeCheckKernel | None:
-    """The check of the fields that a step makes; None where none has a type that is checked."""
+    """The kernel that checks what a step makes; None where no field has a type to check."""
     made = node.facts.makes
     sure = column_forms.sure_type(node.facts.operation)
     kinds = tuple(

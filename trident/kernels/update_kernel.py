@@ -49,7 +49,7 @@ class UpdateKernel:
     kept: tuple[str, ...] | None
 
     def apply(self, state: State, block: Block, task: Task) -> Block:
-        """Hand tuples, one at least, to a begun state; return what is kept of the new values."""
+        """Update a state that has begun the batch; return the kept new values. Needs a tuple."""
         updater = self.operation
         with task.at(self.step):
             if type(updater) is MapCombinerAggStateUpdater and isinstance(state, MapState):

@@ -1,1 +1,1 @@
-"""The local engine: the same plan, interpreted in one Python process without Spark."""
+"""The local engine: runs a plan in one Python process, without Spark."""

@@ -17,17 +17,17 @@ Move = Callable[[Partitions], Partitions]
 
 
 def gathered(partitions: Partitions) -> Partitions:
-    """All tuples in one partition."""
+    """Brings all tuples into one partition."""
     return partitions if len(partitions) == 1 else [joined(partitions)]
 
 
 def dealt(block: Block, count: int) -> Partitions:
-    """The tuples dealt to the partitions in turn."""
+    """Deals the tuples to the partitions in turn."""
     return [block] if count == 1 else [block.every(count, start) for start in range(count)]
 
 
 def merged(streams: Sequence[Partitions], count: int) -> Partitions:
-    """The partitions of all streams; where that isn't `count`, their tuples dealt anew."""
+    """The partitions of all streams; deals the tuples anew where these aren't `count`."""
     partitions = [block for stream in streams for block in stream]
     return partitions if len(partitions) == count else dealt(joined(partitions), count)
 

@@ -61,7 +61,7 @@ class OperationCopies:
             self._prepared = prepared.pop_all()
 
     def cleanup(self) -> None:
-        """Clean up what was prepared, the last first, each whatever another one raises."""
+        """Clean up what was prepared, the last first; an error of one doesn't stop the others."""
         self._prepared.close()
 
 

@@ -251,7 +251,7 @@ def _run(kernel: Kernel) -> PartitionRun:
 
 
 def _checks(node: Node) -> list[PartitionRun]:
-    """The check of what a step makes, where any type of it is checked."""
+    """The check of what a step makes, if it needs one."""
     check = type_check(node)
     return [] if check is None else [_run(check)]
 

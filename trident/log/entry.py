@@ -92,7 +92,7 @@ class LogEntry:
 
     @property
     def reserved(self) -> ControlRecord:
-        """What a state is told of the attempt that the writer may run."""
+        """The control record that states get of the attempt that the writer may run."""
         return ControlRecord(self.log_id, self.begun, self.committed, self.retried)
 
     @property

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def make_folder(folder: Path) -> None:
-    """Make `folder` and the parents that are missing, each to stay where it was made."""
+    """Make `folder` and its missing parents, so that they survive a loss of power."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for path in missing:

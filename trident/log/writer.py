@@ -56,7 +56,7 @@ class LogWriter:
         self._append(replace(first, writer=self.id))
 
     def append(self, **changes: Any) -> LogEntry:
-        """Append what is known so far with `changes`, and return it.
+        """Append the last entry with `changes`, and return the new one.
 
         Raises
         ------

@@ -147,7 +147,7 @@ class Max(Min):
 
 
 class Split(PlainFunction):
-    """The words of a string: what stands between runs of white space; null has none.
+    """The words of a string, which white space separates; null has none.
 
     Examples
     --------
@@ -212,7 +212,8 @@ class Negate(Filter):
     def __init__(self, filter: Filter | Callable[..., bool]) -> None:
         if isinstance(filter, type) or not (isinstance(filter, Filter) or callable(filter)):
             advice = "Write Negate(FilterNull()), or hand it a function that returns a bool."
-            raise OperationTypeError("Negate: no filter is", described(filter), (), advice)
+            what = "Negate: expected a filter, found"
+            raise OperationTypeError(what, described(filter), (), advice)
         self.filter = filter if isinstance(filter, Filter) else CallableFilter(filter)
         self.deterministic = self.filter.deterministic
         self.positional = self.filter.positional

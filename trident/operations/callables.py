@@ -63,7 +63,7 @@ class Native:
 
 
 def native(expression: str | Callable[[], Any], *, deterministic: bool = True) -> Native:
-    """A step that Spark runs without Python; the topology then runs on Spark only.
+    """A Spark expression in place of a function; the topology then runs on Spark only.
 
     Parameters
     ----------
@@ -83,7 +83,8 @@ def native(expression: str | Callable[[], Any], *, deterministic: bool = True) -
     if callable(expression) and not isinstance(expression, type):
         return Native(expression, deterministic)
     advice = 'Write native("upper(word)") or native(lambda: F.upper("word")).'
-    raise OperationTypeError("native: no expression is", described(expression), (), advice)
+    what = "native: expected an expression, found"
+    raise OperationTypeError(what, described(expression), (), advice)
 
 
 class _Adapted:
@@ -174,7 +175,7 @@ _TUPLE: type[tuple[Any, ...]] = tuple  # the published argument name ``tuple`` h
 
 
 def checked_bool(operation: str, kept: object) -> bool:
-    """What a plain callable returned where a filter is due.
+    """Check what a plain callable returned as a filter.
 
     Raises
     ------
@@ -188,7 +189,7 @@ def checked_bool(operation: str, kept: object) -> bool:
 
 
 def checked_iterable(operation: str, made: object) -> Iterable[Any]:
-    """What a plain callable returned where an iterable is due; None is empty.
+    """Check that a plain callable returned an iterable; None is an empty one.
 
     Raises
     ------
@@ -198,9 +199,9 @@ def checked_iterable(operation: str, made: object) -> Iterable[Any]:
     if made is None:
         return ()
     if isinstance(made, str | bytes):
-        problem = f"returned {described(made)}, where an iterable is due: return a list of it"
+        problem = f"returned {described(made)}, expected an iterable: return a list of it"
         raise EmittedValueError(operation, problem)
     if not isinstance(made, Iterable):
-        problem = f"returned {described(made)}, where an iterable of values is due"
+        problem = f"returned {described(made)}, expected an iterable of values"
         raise EmittedValueError(operation, problem)
     return made

@@ -34,7 +34,7 @@ class ListCollector(TridentCollector):
 
 
 def checked_row(operation: str, values: object, width: int) -> Row:
-    """One emitted tuple.
+    """Check one emitted tuple.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def checked_row(operation: str, values: object, width: int) -> Row:
         When it is no list or tuple of ``width`` values.
     """
     if not isinstance(values, tuple | list):
-        problem = f"emitted {described(values)}, where a list of {width} values is due"
+        problem = f"emitted {described(values)}, expected a list of {width} values"
         raise EmittedValueError(operation, problem)
     if len(values) != width:
         problem = f"emitted {len(values)} values for {width} output fields: {described(values)}"
@@ -51,7 +51,7 @@ def checked_row(operation: str, values: object, width: int) -> Row:
 
 
 def checked_values(operation: str, items: list[Any]) -> list[Any]:
-    """What a plain callable made for one output field: values, where ``(v,)`` stands for ``v``.
+    """Check what a plain callable made for one output field: values, where ``(v,)`` is ``v``.
 
     Only the distinct types are looked at, so that a whole column can be checked at once.
 
@@ -66,7 +66,7 @@ def checked_values(operation: str, items: list[Any]) -> list[Any]:
 
 
 def checked_rows(operation: str, items: Iterable[Any], width: int) -> list[Row]:
-    """What a plain callable made, as rows.
+    """Check what a plain callable made, and return it as rows.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def checked_rows(operation: str, items: Iterable[Any], width: int) -> list[Row]:
 
 
 def flat_rows(operation: str, made: object, width: int) -> list[Row]:
-    """What a `FlatMapFunction` returned for one tuple.
+    """Check what a `FlatMapFunction` returned for one tuple.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def flat_rows(operation: str, made: object, width: int) -> list[Row]:
         When it is no iterable of lists or tuples of ``width`` values.
     """
     if not isinstance(made, Iterable):
-        problem = f"returned {described(made)}, where an iterable of tuples is due"
+        problem = f"returned {described(made)}, expected an iterable of tuples"
         raise EmittedValueError(operation, problem)
     return [checked_row(operation, values, width) for values in made]
 
@@ -95,7 +95,7 @@ def flat_rows(operation: str, made: object, width: int) -> list[Row]:
 def retrieved(
     function: QueryFunction[Any, Any], state: Any, inputs: Sequence[Any]
 ) -> Sequence[Any]:
-    """What a query finds for some tuples.
+    """Call ``batchRetrieve`` for some tuples, and check what it returns.
 
     Raises
     ------

@@ -57,7 +57,9 @@ def split_arguments(
         The input fields or None, what was given for the operation, the output fields or None.
     """
     given = list(arguments)
-    inputs = Fields.of(given.pop(0)) if len(given) > 1 and _is_fields(given[0]) else None
+    inputs = None
+    if len(given) > 1 and isinstance(given[0], Fields | str | list | tuple):
+        inputs = Fields.of(given.pop(0))
     if inputs is None and len(given) == 3 and most == 2:
         what = f"{call}: the fields that are read come first: {call}(inputs, operation, outputs)"
         raise OperationTypeError(f"{what}; found in their place", _shown(given[0]))
@@ -150,10 +152,6 @@ def _shown(given: object) -> str:
     return operation_name(given) if isinstance(given, Operation) else described(given)
 
 
-def _is_fields(given: object) -> bool:
-    return isinstance(given, Fields | str | list | tuple)
-
-
 def _adapted(
     call: str, given: object, kind: type[Any], due: str, adapt: Callable[[Callable[..., Any]], Any]
 ) -> Any:
@@ -172,7 +170,7 @@ def _lacks_instance(given: object) -> bool:
 
 
 def _mistaken(call: str, given: object, due: str, *, plain: bool) -> OperationTypeError:
-    what = f"{call}: {due} is due, found"
+    what = f"{call}: expected {due}, found"
     if isinstance(given, type):
         advice = f"Pass an instance: {given.__name__}(…)."
         return OperationTypeError(what, f"the class {given.__name__}", (), advice)

@@ -86,7 +86,8 @@ class Builder:
         """Stream ids are plain names, and unique, as the log keeps them."""
         if not isinstance(stream_id, str) or not stream_id or set(stream_id) & set("/\\\0"):
             advice = 'Use a short name without slashes, as in newStream("sentences", …).'
-            raise PlanError(f"{call}: no id of a stream is", repr(stream_id), (), advice)
+            what = f"{call}: a stream's id can't be {stream_id!r:.60}"
+            raise PlanError(what, "", (), advice)
         for node in self.nodes:
             if isinstance(node, SourceNode) and node.stream_id == stream_id:
                 what = f"{call}: at {node.origin} there is already a stream"
@@ -97,7 +98,8 @@ class Builder:
         """A DRPC function has a name, and one stream answers it."""
         if not isinstance(function, str) or not function:
             advice = 'Write newDRPCStream("words").'
-            raise PlanError(f"{call}: no name of a function is", repr(function), (), advice)
+            what = f"{call}: a function's name can't be {function!r:.60}"
+            raise PlanError(what, "", (), advice)
         for node in self.nodes:
             if isinstance(node, DRPCNode) and node.function == function:
                 what = f"{call}: at {node.origin} there is already a DRPC function"
@@ -134,7 +136,7 @@ def _factory(call: str, given: object) -> StateFactory:
         return given
     if isinstance(given, str | StateURL):
         return _from_url(call, given)
-    what = f"{call}: a StateFactory, its URL or a StateSpec is due, found"
+    what = f"{call}: expected a StateFactory, its URL or a StateSpec, found"
     if isinstance(given, type):
         advice = "Pass an instance of it, such as MemoryMapState.Factory() or opaque(path)."
         raise OperationTypeError(what, f"the class {given.__qualname__}", (), advice)

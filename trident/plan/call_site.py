@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-_API = ("trident.topology", "trident.stream")
+_API = ("trident.topology", "trident.stream", "trident.plan.")
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,7 @@ def caller() -> CallSite:
     """The nearest line on the stack that is not the fluent API's own."""
     frame = sys._getframe(1)
     call = ""
-    while frame.f_back is not None and _inside(frame.f_globals.get("__name__", "")):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_API):
         call = frame.f_code.co_name
         frame = frame.f_back
     return CallSite(frame.f_code.co_filename, frame.f_lineno, call.rstrip("_"))
-
-
-def _inside(module: str) -> bool:
-    return module in _API or module.startswith("trident.plan.")

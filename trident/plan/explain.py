@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from trident.operations.interfaces import CombinerAggregator
 from trident.plan.guarantee import guarantee
 from trident.plan.nodes import (
     AggregateNode,
@@ -14,9 +15,9 @@ from trident.plan.nodes import (
     StateUpdateNode,
     StaticStateNode,
 )
+from trident.plan.placement import only_on_spark
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
-from trident.plan.stages import Stage, combines_first, is_keyed, stages
-from trident.spouts.partitioned import PartitionedSpout
+from trident.plan.stages import Stage, is_keyed, stages
 from trident.states.values import StateType
 
 _CLOCKS = {"dataframe": "Structured Streaming", "spout": "spouts"}
@@ -61,8 +62,17 @@ def state_line(state: StateDeclaration) -> str:
 
 def _group(plan: Plan, group: BatchGroup) -> Iterator[str]:
     yield f'group "{group.id}", clock: {_CLOCKS[group.clock]}'
+    if group.clock == "spout":
+        yield f"  with a session, {_engine(group)}"
     yield f"  a batch without tuples {_when_empty(group)}"
     yield from _stages(plan, group.nodes, in_batch=True)
+
+
+def _engine(group: BatchGroup) -> str:
+    reason = only_on_spark(group)
+    if reason is None:
+        return "small batches run in the driver's process, large ones on Spark"
+    return f"every batch runs on Spark: {reason}"
 
 
 def _when_empty(group: BatchGroup) -> str:
@@ -90,7 +100,10 @@ def _stages(plan: Plan, nodes: Iterable[Node], *, in_batch: bool) -> Iterator[st
             yield _numbered(node, node.call_text + _after(stage, position))
             yield from _notes(plan, node, in_batch)
         for node in nodes:
-            if _combines_in(node, stage, of_node):
+            combines = isinstance(node, AggregateNode) and isinstance(
+                node.aggregator, CombinerAggregator
+            )
+            if combines and of_node[node.parents[0]] is stage:
                 yield _numbered(node, f"{node.call_text}, combined in each partition first")
 
 
@@ -105,18 +118,10 @@ def _after(stage: Stage, position: int) -> str:
     return f", after {' and '.join(str(parent.id) for parent in stage.nodes[position].parents)}"
 
 
-def _combines_in(node: Node, stage: Stage, of_node: dict[Node, Stage]) -> bool:
-    return (
-        isinstance(node, AggregateNode) and combines_first(node) and of_node[node.parent] is stage
-    )
-
-
 def _notes(plan: Plan, node: Node, in_batch: bool) -> Iterator[str]:
     """What else there is to know about a step, below its line."""
     if isinstance(node, SourceNode):
         yield _note(f"{node.kind} stream of {node.fields}")
-        if isinstance(node.source, PartitionedSpout):
-            yield _note("partitions are emitted in the driver's process, on Spark by executors")
     if isinstance(node, StateQueryNode):
         yield _note(_reads(node, in_batch))
     if isinstance(node, StateUpdateNode):

@@ -1,4 +1,4 @@
-"""From the arguments of a fluent call to the nodes that it adds to the plan.
+"""Makes nodes of the arguments of a fluent call.
 
 The arguments are read in Storm's order, ``([inputs,] operation [, outputs])``. A call that is more
 than one step is spelled out here, so that engines know few kinds of node:
@@ -72,10 +72,10 @@ def new_stream(
     """``newStream(id, source, kind, outputMode=…)``."""
     stream_id = builder.check_stream_id("newStream", id)
     if kind is not None and kind not in STRENGTH:
-        raise PlanError("newStream: no kind of source is", str(kind), STRENGTH)
+        raise PlanError("newStream: unknown kind of source", str(kind), STRENGTH)
     modes = get_args(OutputMode)
     if output_mode is not None and output_mode not in modes:
-        raise PlanError("newStream: no output mode is", str(output_mode), modes)
+        raise PlanError("newStream: unknown output mode", str(output_mode), modes)
     if isinstance(source, ITridentDataSource):
         if output_mode is not None:
             advice = "Leave it out: it says which rows of an aggregating DataFrame are a batch."
@@ -91,7 +91,7 @@ def new_stream(
             clock="spout",
         )
     if not (hasattr(source, "isStreaming") and hasattr(source, "schema")):
-        what = "newStream: a streaming DataFrame or a spout is due, found"
+        what = "newStream: expected a streaming DataFrame or a spout, found"
         found = f"the class {source.__name__}" if isinstance(source, type) else repr(source)[:60]
         advice = "Use spark.readStream…load(), FixedBatchSpout(…) or FeederBatchSpout(…)."
         raise OperationTypeError(what, found, (), advice)
@@ -229,7 +229,7 @@ def _combined(
     combiner: CombinerAggregator[Any],
     outputs: Fields,
 ) -> StateUpdateNode:
-    """The batch is aggregated, and its aggregates are combined with what is stored."""
+    """Aggregate the batch, and combine its aggregates with the stored ones."""
     partial = builder.add(
         AggregateNode,
         parent=parent,
@@ -256,8 +256,8 @@ def _combined(
 
 
 def _copy(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
-    """A combiner for the update alone, as what one step prepares is no other's; the same one where
-    it can't be copied."""
+    """A copy of the combiner for the update, as each step prepares an operation of its own; the
+    combiner itself where it can't be copied."""
     try:
         return deepcopy(combiner)
     except Exception:
@@ -273,7 +273,7 @@ def _reduced(
     reducer: ReducerAggregator[Any],
     outputs: Fields,
 ) -> StateUpdateNode:
-    """The batch's tuples are moved by key, and reduced onto what is stored."""
+    """Move the batch's tuples by key, and reduce them onto the stored values."""
     before, key = parent.fields, group or Fields()
     seen = before.select(inputs)
     moved = builder.add(
@@ -345,6 +345,6 @@ def state_query(
 
 
 def _selected(call: str, parent: Node, inputs: Fields | None) -> Fields:
-    """The input fields, which are there; none where none are named."""
+    """The named input fields, checked; no fields where none are named."""
     check_selection(call, inputs or Fields(), parent.fields)
     return inputs or Fields()

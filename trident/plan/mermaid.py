@@ -60,7 +60,7 @@ def _arrows(node: Node) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """Quoted, with what Mermaid would read as markup written as entities."""
+    """A text in quotes, with Mermaid's markup characters as entities."""
     for mark, entity in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;")):
         text = text.replace(mark, entity)
     return f'"{text}"'

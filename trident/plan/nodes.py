@@ -388,7 +388,7 @@ class ProjectNode(StepNode):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class NativeNode(StepNode):
-    """A Spark expression that appends fields, or without outputs keeps where it is true.
+    """A Spark expression: appends fields, or without outputs keeps the tuples where it is true.
 
     ``inputs`` are the fields it reads, None where that is unknown.
     """
@@ -502,7 +502,7 @@ class AggregateNode(AggregatingNode):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class StateUpdateNode(StepNode):
-    """Writes the batch to a state; what it hands on are the new values."""
+    """Writes the batch to a state; its output is the new values."""
 
     state: StateDeclaration
     inputs: Fields
@@ -684,7 +684,7 @@ def _grouped_by(group: Fields | None, inputs: Fields) -> Fields:
 
 
 def _call(method: str, *arguments: Fields | str | None) -> str:
-    """A call as it is written; arguments that were left out, and no fields at all, aren't shown."""
+    """A call as it is written, without the arguments that were left out."""
     shown = [
         f"[{argument}]" if isinstance(argument, Fields) and len(argument) > 1 else str(argument)
         for argument in arguments

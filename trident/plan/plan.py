@@ -47,7 +47,7 @@ class BatchGroup:
 
     @property
     def acting_on_nothing(self) -> tuple[Node, ...]:
-        """The steps for which a batch without tuples is run; without any it changes nothing."""
+        """The steps that act on a batch without tuples; without them it changes nothing."""
         return tuple(node for node in self.nodes if node.facts.acts_on_nothing)
 
     @property
@@ -58,7 +58,7 @@ class BatchGroup:
 
     @property
     def output_mode(self) -> OutputMode:
-        """Which rows of aggregating DataFrames are a batch: all its streams agree on that."""
+        """Which rows of aggregating DataFrames are a batch; the same for all of its streams."""
         return self.sources[0].output_mode
 
 

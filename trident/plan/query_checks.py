@@ -1,4 +1,4 @@
-"""Whether a query can be asked of a state, as far as that is known before it runs."""
+"""Checks that a state can answer a query, as far as that is known before it runs."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trident.errors import PlanError
-from trident.operations.interfaces import CombinerAggregator
 from trident.plan.nodes import (
     AggregateNode,
     HintNode,
@@ -65,7 +64,12 @@ def stages(nodes: Iterable[Node]) -> tuple[Stage, ...]:
         else:
             of_node[node] = of_node[parents[0]]
         of_node[node].append(node)
-    return tuple(_stage(number, found) for number, found in enumerate(members, 1))
+    found = []
+    for number, steps in enumerate(members, 1):
+        single = _is_single(steps)
+        how = exchange(steps[0]) or ("to one partition" if single else "")
+        found.append(Stage(number, tuple(steps), how, 1 if single else _partitions(steps)))
+    return tuple(found)
 
 
 def exchange(node: Node) -> str:
@@ -90,15 +94,10 @@ def is_keyed(node: StateUpdateNode) -> bool:
 
 
 def unlabelled(node: Node) -> Node:
-    """The step that makes a step's tuples: hints and labels hand on what they get."""
+    """The nearest step, from this one back, that is no hint and no label."""
     while isinstance(node, HintNode | NameNode):
         node = node.parent
     return node
-
-
-def combines_first(node: AggregateNode) -> bool:
-    """Whether partitions aggregate before the exchange."""
-    return isinstance(node.aggregator, CombinerAggregator)
 
 
 def _is_alone(node: Node, before: list[Node]) -> bool:
@@ -108,18 +107,13 @@ def _is_alone(node: Node, before: list[Node]) -> bool:
 
 
 def _is_single(nodes: list[Node]) -> bool:
-    """Whether a stage has one partition, whatever number was hinted at."""
+    """Whether a stage has one partition whatever its hints say."""
     first = nodes[0]
     if isinstance(first, StateUpdateNode):
         return not is_keyed(first)
     if isinstance(first, AggregateNode):
         return not first.group
     return isinstance(first, PartitionNode) and first.how in _ONE_PARTITION
-
-
-def _stage(number: int, nodes: list[Node]) -> Stage:
-    how = exchange(nodes[0]) or ("to one partition" if _is_single(nodes) else "")
-    return Stage(number, tuple(nodes), how, 1 if _is_single(nodes) else _partitions(nodes))
 
 
 def _partitions(nodes: list[Node]) -> int | None:

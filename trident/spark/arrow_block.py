@@ -1,4 +1,4 @@
-"""Blocks at Spark's edge: made of Arrow, and turned back into it."""
+"""Blocks made of Arrow record batches, and columns as Arrow again."""
 
 from __future__ import annotations
 
@@ -84,14 +84,11 @@ class ArrowBlock(Block):
 
     def utf8(self, name: str) -> list[bytes] | None:
         column = self.arrow(name)
-        if column is None or column.null_count or not _is_text(column.type):
+        texts = (pa.string(), pa.large_string())
+        if column is None or column.null_count or column.type not in texts:
             return super().utf8(name)
         encoded: list[bytes] = column.cast(pa.binary()).to_pylist()
         return encoded
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _python_values(column: pa.Array) -> Any:
@@ -114,7 +111,7 @@ def arrow_column(block: Block, name: str, kind: pa.DataType) -> pa.Array:
 
 
 def blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
-    """Cut record batches into blocks of a size to work on."""
+    """Record batches as blocks of bounded size."""
     for batch in batches:
         for start in range(0, batch.num_rows, _INPUT_ROWS):
             part = batch.slice(start, _INPUT_ROWS)

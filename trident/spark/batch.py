@@ -1,4 +1,4 @@
-"""One attempt of a batch on Spark: reads, updates and other ends, in the order that is right."""
+"""Runs one attempt of a batch on Spark: first its queries, then its updates and other ends."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class SparkBatch:
         self._outcome = Outcome()
 
     def run(self) -> Outcome:
-        """Run all of it; return what updates in tasks have touched.
+        """Run the attempt; return what tasks have read from and written to states.
 
         States are read before any is written. States that live on the driver are written last, so
         that a step that fails has written nothing there.
@@ -104,7 +104,7 @@ class SparkBatch:
         return self._outcome
 
     def release(self) -> None:
-        """Let go of what the batch kept in the cluster."""
+        """Release what the batch kept in the cluster."""
         self._compiler.release()
 
     def _special(self, node: Node) -> Flow:
@@ -121,7 +121,7 @@ class SparkBatch:
     # Updates.
 
     def _update(self, node: StateUpdateNode) -> Flow | None:
-        """UpdateKernel a state, once; return the new values where anything takes them."""
+        """Update a state, once; return the new values where a later step takes them."""
         if node not in self._updated:
             kernel = update_kernel(node, node.updater, self._group.kept_of(node))
             run = self._update_here if is_on_driver(node.state) else self._update_in_tasks
@@ -251,7 +251,7 @@ class SparkBatch:
         return replace(flow, frame=selected(joined, needed), types=kinds)
 
     def _local(self, types: Mapping[str, str], block: Block, step: StepName) -> Flow:
-        """Tuples of the driver as a flow."""
+        """Tuples that are on the driver as a flow."""
         schema = self._schemas.of(types)
         arrays = [
             array_of(block.values(field.name), field, step, self._task)

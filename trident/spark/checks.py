@@ -126,7 +126,8 @@ def check_types(group: GroupPlan) -> None:
             if isinstance(parent, StaticStateNode):
                 continue
             if _leaves(group, parent, node):
-                for name in _leaving(group, parent, node):
+                leaving = group.needed[parent]
+                for name in node.inputs.names if isinstance(node, StateUpdateNode) else leaving:
                     if name in untyped[parent]:
                         field_type(parent, name)
             else:
@@ -163,9 +164,3 @@ def _leaves(group: GroupPlan, parent: Node, node: Node) -> bool:
     if isinstance(node, AggregateNode) and combines_in_python(node):
         return False
     return not isinstance(node, FUSED)
-
-
-def _leaving(group: GroupPlan, parent: Node, node: Node) -> tuple[str, ...]:
-    if isinstance(node, StateUpdateNode):
-        return node.inputs.names
-    return group.needed[parent]

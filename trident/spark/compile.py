@@ -1,4 +1,4 @@
-"""From the nodes of a batch group to DataFrames: one walk a batch."""
+"""Makes DataFrames of the steps of a batch group, for each batch anew."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ELSEWHERE = (SourceNode, StateUpdateNode, StaticStateNode)
 
 
 def check_steps(nodes: Iterable[Node]) -> None:
-    """Spark has a way to run each step.
+    """Spark can run each step.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def check_steps(nodes: Iterable[Node]) -> None:
 
 
 class Compiler:
-    """One batch of one group; made for each attempt, used by the thread that runs it.
+    """Makes the DataFrames of one attempt; used by the thread that runs it.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Compiler:
         return self.flow(node).settled(wanted, self.context, self.schemas)
 
     def kept(self, node: Node, flow: Flow) -> Flow:
-        """The flow materialised, so that what is read twice is made once.
+        """The flow, persisted, so that what is read twice is made once.
 
         Where making it again may give other rows it is checkpointed: then the loss of a block fails
         the attempt.
@@ -127,7 +127,7 @@ class Compiler:
         return replace(flow, frame=flow.frame.localCheckpoint(eager=True))
 
     def twice(self, node: Node) -> Flow:
-        """The output of a step for reading it twice."""
+        """The output of a step, kept where reading it twice would make it twice."""
         flow = self.settled(node)
         if self.group.is_shared(node) or (isinstance(node, SourceNode) and node.clock == "spout"):
             return flow
@@ -135,7 +135,7 @@ class Compiler:
         return self._flows[node]
 
     def release(self) -> None:
-        """Let go of what was persisted."""
+        """Release what was persisted."""
         for frame in self._persisted:
             frame.unpersist()
 
@@ -155,7 +155,7 @@ class Compiler:
         return self.kept(node, flow) if self.group.is_shared(node) else flow
 
     def _count(self, node: Node) -> int:
-        """How many partitions an exchange makes: as told, else one where that will do."""
+        """How many partitions an exchange makes: as hinted, else one for a small batch."""
         return self.group.hint(node) or (1 if self._small else self.group.partitions)
 
     @singledispatchmethod

@@ -28,7 +28,7 @@ _PLAIN = (StateUpdateNode, StaticStateNode, NewValuesNode, SourceNode)
 
 
 class GroupPlan:
-    """One group of a plan, with what compiling its batches asks again and again.
+    """A batch group, with answers to what each of its batches asks.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class GroupPlan:
         self.partitions = max([partitions, *(n or 1 for n in self._hints.values())])
 
     def hint(self, node: Node) -> int | None:
-        """How many partitions a step was told to have."""
+        """How many partitions a step has by hint or state; None where nothing is said."""
         return self._hints[node]
 
     def consumers(self, node: Node) -> list[Node]:
@@ -70,8 +70,9 @@ class GroupPlan:
             operation = before.facts.operation
             if operation is not None and not operation.deterministic:
                 return False
-            if isinstance(before, SourceNode) and _may_differ(before):
-                return False
+            match before:  # a spout's tuples are on the driver: every job is given the same ones
+                case SourceNode(clock="dataframe", kind="opaque" | "non-transactional"):
+                    return False
         return True
 
     def is_routed_later(self, node: PartitionNode) -> bool:
@@ -128,7 +129,7 @@ class GroupPlan:
         return found
 
     def native_prefix(self, source: SourceNode) -> Node:
-        """The last step of a source's stream that Spark's own clock runs before a batch.
+        """The last step of a stream that Structured Streaming runs before ``foreachBatch``.
 
         Up to there Spark prunes columns and pushes filters down. A step that makes several rows of
         one runs within the batch, as each row that is handed to the batch costs time.
@@ -142,11 +143,6 @@ class GroupPlan:
                 break
             node = after
         return node
-
-
-def _may_differ(source: SourceNode) -> bool:
-    """Whether reading a source twice may give different tuples; a spout's are on the driver."""
-    return source.clock == "dataframe" and source.kind != "transactional"
 
 
 def is_on_driver(state: StateDeclaration) -> bool:

@@ -22,7 +22,7 @@ _GENERATOR = re.compile(r"Column<'(\w*explode\w*|inline\w*|stack|json_tuple)\(")
 
 
 def is_native(aggregator: Operation) -> bool:
-    """Whether an aggregator is one that Spark has itself; subclasses are the user's own."""
+    """Whether Spark itself has the aggregator; a user's subclass may do something else."""
     return type(aggregator) in (Count, Sum, Min, Max)
 
 

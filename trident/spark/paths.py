@@ -13,7 +13,7 @@ _FILE_SOURCE = re.compile(r"FileSource\[(.+)\]")
 
 
 def read_paths(group: BatchGroup) -> dict[str, str]:
-    """What the streams of files read, by stream id; Spark remembers files by their full paths."""
+    """The paths that streams of files read, by stream id; Spark logs files by their full paths."""
     frames = [source for source in group.sources if source.clock == "dataframe"]
     found = {source.stream_id: _paths(source.source) for source in frames}
     return {stream: paths for stream, paths in found.items() if paths}

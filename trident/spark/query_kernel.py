@@ -43,7 +43,7 @@ class TaskQueryKernel(Kernel):
 
 
 def view_of(state: State, task: Task, *, updated: bool) -> Any:
-    """What a query reads of a state that its batch updates, or doesn't."""
+    """What a query reads: of a state that its batch updates, the values as of the batch before."""
     if not updated:
         return state
     assert task.record is not None

@@ -49,7 +49,7 @@ class Quiet:
             self._filters = _filters(session.sparkContext._jvm, f"(?s)({'|'.join(messages)})")
 
     def on(self) -> None:
-        """Begin, for what is logged of this thread's calls too; again is the same."""
+        """Begin, also for what Python logs in the calling thread; may be repeated."""
         self._python.thread = threading.get_ident()
         if self._filters and not self._on:
             for config, denied in self._filters:
@@ -59,7 +59,7 @@ class Quiet:
             self._on = True
 
     def off(self) -> None:
-        """End; again is the same."""
+        """End; may be repeated."""
         if self._on:
             for config, denied in self._filters:
                 config.removeFilter(denied)

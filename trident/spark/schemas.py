@@ -1,4 +1,4 @@
-"""The types of what leaves a Python stage: Spark's, and the Arrow ones they stand for."""
+"""The types of the columns that leave a stage of Python: Spark's, and Arrow's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Schema:
 
 
 class Schemas:
-    """Looks schemas up, each once a session.
+    """Looks schemas up, and keeps those that it has found.
 
     Parameters
     ----------

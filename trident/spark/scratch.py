@@ -45,7 +45,7 @@ def _of_process(process: int) -> Path:
 
 
 def _lock_left(folder: Path) -> int | None:
-    """A lock on a folder that a process of this user's left behind; None for any other."""
+    """Lock a folder that a dead process of this user has left; None for any other folder."""
     try:
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
@@ -62,7 +62,7 @@ def _lock_left(folder: Path) -> int | None:
 
 
 def _lock_new(folder: Path) -> int | None:
-    """A lock on a folder that was just made; None where another process has removed it."""
+    """Lock a folder that was just made; None where another process has removed it."""
     lock = os.open(folder / _MARKER, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

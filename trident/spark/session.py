@@ -1,4 +1,4 @@
-"""Spark sessions that the library makes itself, for one machine."""
+"""Makes Spark sessions for one machine."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def local_session(**conf: Any) -> SparkSession:
 
 
 class _Context(SparkContext):
-    """A context that takes what it left on disk along."""
+    """A context that empties the scratch folder when it stops."""
 
     def stop(self) -> None:
         super().stop()
@@ -143,7 +143,7 @@ def _reused(running: SparkSession, wanted: dict[str, str]) -> SparkSession:
 
 
 def _quoted(option: str) -> str:
-    """An option of the JVM's as one word, as Spark splits them."""
+    """A JVM option quoted, so that Spark doesn't split it at spaces."""
     escaped = option.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

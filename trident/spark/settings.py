@@ -12,7 +12,7 @@ _RULES = ("PropagateEmptyRelation", "ConvertToLocalRelation", "PruneFilters")
 
 
 def set_up(session: SparkSession, partitions: int) -> None:
-    """Set a session of our own up for small jobs.
+    """Set up a session of the engine's own for small jobs.
 
     Adaptive execution would run two jobs in place of one.
 

@@ -105,7 +105,7 @@ def _run(kernel: Kernel, given: Iterator[Block], task: Task) -> Iterator[Block]:
 
 @contextmanager
 def prepared(step: StepName, operation: Operation | None, task: Task) -> Iterator[None]:
-    """Prepare an operation, and clean it up after the context."""
+    """A context in which an operation is prepared; cleans it up at the end."""
     if operation is None:
         yield
         return

@@ -24,7 +24,10 @@ def as_one(plan: GroupPlan) -> DataFrame:
     streams = [_prefix(plan, source) for source in plan.group.sources]
     if len(streams) == 1:
         return streams[0]
-    packed = [_packed(stream, f"s{index}") for index, stream in enumerate(streams)]
+    packed = [
+        stream.select(F.struct(*map(quoted, stream.columns)).alias(f"s{index}"))
+        for index, stream in enumerate(streams)
+    ]
     kinds = {frame.columns[0]: frame.schema[0].dataType for frame in packed}
     tagged = []
     for index, frame in enumerate(packed):
@@ -89,7 +92,3 @@ def _prefix(plan: GroupPlan, source: SourceNode) -> DataFrame:
             kept = [name for name in plan.needed[node] if name in node.parent.fields]
             frame = native_step(frame, node, kept)
     return selected(frame, plan.needed[last])
-
-
-def _packed(frame: DataFrame, name: str) -> DataFrame:
-    return frame.select(F.struct(*map(quoted, frame.columns)).alias(name))

@@ -52,7 +52,7 @@ _WITHOUT_PARKED = _WithoutParked()
 
 
 class FrameWork(BatchWork):
-    """One batch of Spark's clock.
+    """One micro-batch of Structured Streaming.
 
     Parameters
     ----------

@@ -56,7 +56,8 @@ class UpdateStage:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
             given = [batch for batch in batches if batch.num_rows]
-            partition = given[0].column(PARTITION)[0].as_py() if self._routed(given) else 0
+            routed = bool(given) and PARTITION in given[0].schema.names
+            partition = given[0].column(PARTITION)[0].as_py() if routed else 0
             task = self.context.task(partition, self.partitions)
             block = block_of_batches(given)
             if self.kernels:
@@ -65,15 +66,15 @@ class UpdateStage:
                 made, outcome = self._written(block, task)
             keys = [outcome.read, outcome.written, outcome.cache_hits]
             status: dict[str, Any] = {"done": {"keys": keys}}
-            yield from self._new_values(made, task)
+            # The status column keeps the rows where no field is needed.
+            rows = made.added({STATUS: [None] * made.length})
+            makers = dict.fromkeys(self.schema.names, self.update.step)
+            yield from record_batches(rows, self.schema, makers, task)
         except Exception as error:
             status = error_to_json(error)
         columns = [pa.nulls(1, field.type) for field in self.schema][:-1]
         columns.append(pa.array([self.context.seal.sealed(status)], pa.string()))
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
-
-    def _routed(self, given: list[pa.RecordBatch]) -> bool:
-        return bool(given) and PARTITION in given[0].schema.names
 
     def _written(self, block: Block, task: Task) -> tuple[Block, Outcome]:
         if not block.length:
@@ -88,15 +89,9 @@ class UpdateStage:
         finally:
             state.close()
 
-    def _new_values(self, made: Block, task: Task) -> Iterator[pa.RecordBatch]:
-        # Where no field is needed the tuples still count.
-        rows = made.added({STATUS: [None] * made.length})
-        makers = dict.fromkeys(self.schema.names, self.update.step)
-        yield from record_batches(rows, self.schema, makers, task)
-
 
 def updated(kernel: UpdateKernel, state: State, block: Block, task: Task) -> Block:
-    """Hand tuples to a begun state; return what is kept of the new values."""
+    """Prepare the updater, and update a state that has begun; return the kept new values."""
     if not block.length:
         return NOTHING
     with prepared(kernel.step, kernel.operation, task):

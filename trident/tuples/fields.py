@@ -52,9 +52,8 @@ class Fields:
         for name in names:
             if not isinstance(name, str) or "," in name or name.split() != [name]:
                 advice = 'Several names or types in one string are written Fields.of("a, b long").'
-                raise FieldError(
-                    "Fields: no name of one field is", str(name) or "nothing", (), advice
-                )
+                what = f"Fields: a field's name can't be {name!r:.60}"
+                raise FieldError(what, "", (), advice)
         self._set([*((name, None) for name in names), *typed.items()])
 
     def _set(self, pairs: Iterable[tuple[str, object]]) -> None:
@@ -82,7 +81,7 @@ class Fields:
 
     @classmethod
     def of(cls, fields: FieldsLike) -> Fields:
-        """What may stand for fields, as fields.
+        """Make `Fields` of what calls take for fields.
 
         Parameters
         ----------
