@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from tests.spark.shelves import OpaqueRows, OpaqueShelf, Part, Shelf, TransactionalShelf
 from tests.spark.test_forged import BELIEVED
+from tests.spouts.test_classic import WORDS, Numbered, NumberedCoordinator, NumberedEmitter
 from tests.topologies.capture import Captured, captured_in
 from tests.topologies.conftest import Engine
 from trident import Aggregator, Sum, TridentTopology
@@ -210,6 +211,23 @@ def test_a_worker_that_is_killed_while_it_emits_costs_an_attempt(
     assert sums.attempts == [2, 1, 1, 1]  # Spark on one machine retries no task
 
 
+def test_partitions_of_spouts_of_transactional_topologies_are_emitted_by_executors_too(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    NumberedCoordinator.emitted = 0
+    NumberedEmitter.again.clear()
+    topology = TridentTopology()
+    stream = topology.newStream("numbered", Numbered())
+    captured = captured_in(tmp_path / "captured", stream)
+    with (
+        fail_at("after write", txid=1),
+        topology.start(spark, tmp_path / "checkpoint", trigger="available") as run,
+    ):
+        assert run.awaitTermination(PATIENCE)
+    assert sorted(word for word, in captured.tuples) == sorted(WORDS)
+    assert NumberedEmitter.again == []  # which executors emitted again
+
+
 # Errors.
 
 
@@ -229,6 +247,22 @@ def test_an_exception_of_an_emitter_names_step_partition_and_batch(
         sums.run(spout)
     assert raised.value.error.startswith("ZeroDivisionError")
     assert raised.value.txid == 1
+
+
+def test_an_emitter_that_can_not_be_made_in_an_executor_names_the_step(
+    sums: Sums, shelf: Shelf
+) -> None:
+    spout, driver = OpaqueShelf(shelf), os.getpid()
+
+    def make(conf: Any, context: Any) -> OpaqueRows:
+        if os.getpid() != driver:
+            raise ConnectionError("nobody is there")
+        return OpaqueRows(shelf)
+
+    spout.getEmitter = make  # type: ignore[method-assign]
+    with pytest.raises(OperationError, match="ConnectionError: nobody is there") as raised:
+        sums.run(spout)
+    assert raised.value.step == 'newStream("numbers", OpaqueShelf), getEmitter()'
 
 
 def test_a_failed_exception_of_an_emitter_fails_the_attempt(sums: Sums, shelf: Shelf) -> None:

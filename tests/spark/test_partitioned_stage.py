@@ -213,9 +213,11 @@ def test_rows_and_columns_stay_in_the_order_in_which_they_were_emitted() -> None
     taking.emit([1, "a"])
     taking.emitColumns(pa.RecordBatch.from_pydict({"word": ["b"], "n": [2]}))
     taking.emitColumns({"n": [3], "word": [None]})
+    chunks = pa.chunked_array([[5], [6]])
     taking.emit([4, "ü"])
+    taking.emitColumns(pa.table({"n": chunks, "word": ["c", "d"]}))
     given = [row for block in taking.blocks() for row in block.tuples(["n", "word"])]
-    assert given == [(1, "a"), (2, "b"), (3, None), (4, "ü")]
+    assert given == [(1, "a"), (2, "b"), (3, None), (4, "ü"), (5, "c"), (6, "d")]
 
 
 # Emitters.

@@ -46,7 +46,11 @@ class ArrowCollector(SpoutCollector):
     def _made(self, columns: Any, length: int) -> Block:
         if isinstance(columns, Mapping):
             return super()._made(columns, length)
-        return ArrowBlock({name: columns.column(name) for name in self._names}, length)
+        found = {name: columns.column(name) for name in self._names}
+        for name, column in found.items():
+            if isinstance(column, pa.ChunkedArray):  # where it was a whole table
+                found[name] = column.combine_chunks()
+        return ArrowBlock(found, length)
 
     def _checked(self, block: Block) -> Block:
         """The block as Arrow of the declared types.

@@ -28,7 +28,7 @@ from trident.plan.nodes import (
 )
 from trident.spark.group import GroupPlan, is_on_driver
 from trident.spark.natives import combines_in_python, is_native
-from trident.spouts.partitioned import PartitionedSpout
+from trident.spouts.classic import has_partitions
 
 FUSED = (
     EachNode,
@@ -104,7 +104,7 @@ def _sent(node: Node) -> tuple[object, ...]:
         state = node.state.state
         return () if is_on_driver(state) else (node.function, state.factory)
     if isinstance(node, SourceNode):
-        return (node.source,) if isinstance(node.source, PartitionedSpout) else ()
+        return (node.source,) if has_partitions(node.source) else ()
     if isinstance(node, NativeNode):
         return ()  # Spark runs it, and the driver tells Spark what it is
     return (node.facts.operation,)

@@ -7,7 +7,7 @@ of the next stage read.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from trident.kernels.block import Block
-from trident.kernels.emission import Emission, Emitting
+from trident.kernels.emission import Emission, Emitted, Emitting
 from trident.kernels.kernel import Kernel
 from trident.kernels.task import StepName, Task
 from trident.spark.arrow_block import ArrowBlock, blocks
@@ -66,9 +66,7 @@ class EmissionStage:
         run, told = secrets.token_hex(8), []
         task = Task(self.emission.token.txid, None, number, self.tasks)
         try:
-            emitting = live_emitter(self.emission, self._emitting)
-            mine = self.emission.assignments[number :: self.tasks]
-            for made, emitted in emitting.emit(self.emission, mine):
+            for made, emitted in self._emitted(number):
                 for block in made:
                     for batch in record_batches(block, self.schema, {}, task):
                         yield _row(run, None, batch.serialize())
@@ -78,8 +76,13 @@ class EmissionStage:
             status = error_to_json(error)
         yield _row(run, self.seal.sealed(status), None)
 
-    def _emitting(self) -> Emitting:
-        return Emitting(self.emission, self.step, partial(ArrowCollector, types=self.types))
+    def _emitted(self, number: int) -> Iterable[tuple[Sequence[Block], Emitted]]:
+        mine = self.emission.assignments[number :: self.tasks]
+        if not mine:
+            return ()
+        collector = partial(ArrowCollector, types=self.types)
+        make = partial(Emitting, self.emission, self.step, collector)
+        return live_emitter(self.emission, make).emit(self.emission, mine)
 
 
 def _row(run: str, status: str | None, rows: pa.Buffer | None) -> pa.RecordBatch:

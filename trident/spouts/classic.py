@@ -23,6 +23,7 @@ from trident.spouts.partitioned import (
     ISpoutPartition,
     OpaquePartitionEmitter,
     PartitionCoordinator,
+    PartitionedSpout,
     TransactionalPartitionEmitter,
 )
 from trident.states.values import Token
@@ -201,6 +202,12 @@ class IOpaquePartitionedTransactionalSpout(ITridentDataSource):
 ClassicSpout = (
     ITransactionalSpout | IPartitionedTransactionalSpout | IOpaquePartitionedTransactionalSpout
 )
+
+
+def has_partitions(spout: object) -> bool:
+    """Return whether partitions of a spout, of an interface old or new, are emitted one by one."""
+    classic = IPartitionedTransactionalSpout | IOpaquePartitionedTransactionalSpout
+    return isinstance(spout, PartitionedSpout | classic)
 
 
 def as_trident(spout: ClassicSpout) -> ITridentDataSource:
