@@ -168,7 +168,7 @@ class Emitting:
 
     @contextmanager
     def _blamed(self, emission: Emission, what: str) -> Iterator[None]:
-        """Names the step, and what of it, in what the spout raises; what fails an attempt passes."""
+        """Names the step in what the spout raises; what fails an attempt passes."""
         try:
             yield
         except (FailedException, OperationError):

@@ -94,7 +94,11 @@ class PartitionEmitter(ABC):
         return None
 
     def close(self) -> None:
-        """Release what the emitter holds; called where it is used, and not after a kill."""
+        """Release what the emitter holds; called where it is used.
+
+        In an executor's process that is when the stream is begun by another run there, or when it
+        has too many emitters. It isn't called where a process is killed, or ends by itself.
+        """
         return None
 
 
