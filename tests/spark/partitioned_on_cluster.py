@@ -46,7 +46,7 @@ def _summed(spark: Any, folder: Path, kind: Any) -> dict[str, Any]:
     for name, numbers in NUMBERS.items():
         shelf.add(name, [("x", number) for number in numbers])
     shelf.put("kill-a")
-    factory = sqlite.opaque(folder / "sums.db")
+    factory = sqlite.opaque(folder / "sums.db", "sums")
     topology = TridentTopology()
     stream = topology.newStream("numbers", kind(shelf)).groupBy("part")
     stream.persistentAggregate(factory, "number", Sum(), "sum")

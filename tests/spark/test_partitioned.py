@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.faults.word_count import at
 from tests.spark.shelves import OpaqueRows, OpaqueShelf, Part, Shelf, TransactionalShelf
 from tests.spark.test_forged import BELIEVED
 from tests.spouts.test_classic import WORDS, Numbered, NumberedCoordinator, NumberedEmitter
@@ -53,7 +54,7 @@ class Sums:
     def __init__(self, spark: Any, folder: Path) -> None:
         self.spark = spark
         self.folder = folder
-        self.factory = sqlite.opaque(folder / "sums.db")
+        self.factory = sqlite.opaque(folder / "sums.db", "sums")
         self.captured: Captured | None = None
 
     def run(self, spout: Any, **options: Any) -> dict[str, int]:
@@ -61,7 +62,7 @@ class Sums:
         topology = TridentTopology()
         stream = topology.newStream("numbers", spout)
         self.captured = captured_in(self.folder / "captured", stream)
-        stream.groupBy("part").persistentAggregate(self.factory, "number", Sum(), "sum", name="s")
+        stream.groupBy("part").persistentAggregate(self.factory, "number", Sum(), "sum")
         options = {"trigger": "available", **options}
         with topology.start(self.spark, self.folder / "checkpoint", **options) as run:
             self.run_of_all = run
@@ -209,6 +210,22 @@ def test_a_worker_that_is_killed_while_it_emits_costs_an_attempt(
     shelf.put("kill-a")
     assert sums.run(spout(shelf)) == {"a": 15, "b": 10}
     assert sums.attempts == [2, 1, 1, 1]  # Spark on one machine retries no task
+
+
+@BOTH
+def test_tuples_that_executors_lose_before_they_are_read_cost_an_attempt(
+    spout: Any, sums: Sums, shelf: Shelf, spark: SparkSession
+) -> None:
+    context: Any = spark.sparkContext._jsc
+    others = set(context.getPersistentRDDs())
+
+    def lose() -> None:
+        for rdd in set(context.getPersistentRDDs()) - others:
+            context.sc().unpersistRDD(rdd, True)
+
+    with at("before begin", 2, 0, lose):
+        assert sums.run(spout(shelf)) == {"a": 15, "b": 10}
+    assert sums.attempts == [1, 2, 1, 1]
 
 
 def test_partitions_of_spouts_of_transactional_topologies_are_emitted_by_executors_too(
