@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -97,7 +97,19 @@ def test_the_local_engine_does_what_the_model_does() -> None:
     assert_every_node_was_there()
 
 
+@pytest.fixture
+def few_rows(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have Spark take a few rows for many: for several partitions, and record batches in each."""
+    monkeypatch.setattr("trident.spark.engine.SMALL", 3)
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "2")
+    yield
+    spark.conf.set(name, before)
+
+
 @pytest.mark.spark
+@pytest.mark.usefixtures("few_rows")
 def test_spark_does_what_the_model_does(spark: Any) -> None:
     """As many topologies as it comes to in some time."""
     _SEEN.clear()
