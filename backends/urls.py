@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
-from trident.states.factory import MapStateFactory
+from trident.states.errors import StateURLError
+from trident.states.maps import MapStateFactory
 from trident.states.state import StateFactory
-from trident.states.url_errors import StateURLError
 from trident.states.urls import StateURL
 
 GROUP = "trident.states"
@@ -93,7 +93,7 @@ def state_from_url(url: str | StateURL) -> MapStateFactory:
     >>> state_from_url("memory:seen?cash=100")
     Traceback (most recent call last):
     ...
-    trident.states.url_errors.StateURLError: memory: unknown option 'cash'; there are: cache, ...
+    trident.states.errors.StateURLError: memory: unknown option 'cash'; there are: cache, ...
     Did you mean 'cache'?
     """
     if not isinstance(url, str | StateURL):

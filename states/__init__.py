@@ -4,7 +4,6 @@ if __name__ != "trident.states":  # the same class must not exist twice
     raise ImportError("import trident.states, not states: the folder is only its source")
 
 from trident.states.backing_map import Ability, Codec, IBackingMap, WrappedMap, abilities
-from trident.states.committed import read_committed
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import (
     CopiedLogError,
@@ -21,13 +20,12 @@ from trident.states.errors import (
     StaleBatchError,
     StateError,
     StateUnavailableError,
+    StateURLError,
     TridentError,
     UnownedStateError,
+    UsageError,
 )
-from trident.states.factory import MapStateFactory, Store
 from trident.states.keys import CONTROL_KEY, decode_key, encode_key, encode_keys
-from trident.states.kinds.opaque import OpaqueValue
-from trident.states.kinds.transactional import TransactionalValue
 from trident.states.map_state import (
     ITupleCollection,
     MapState,
@@ -35,29 +33,33 @@ from trident.states.map_state import (
     ReadOnlySnapshottable,
     RemovableMapState,
     Snapshottable,
+    SnapshottableMap,
+    TupleCollectionMap,
+)
+from trident.states.maps import (
+    MapStateFactory,
+    NonTransactionalMap,
+    OpaqueMap,
+    TransactionalMap,
 )
 from trident.states.memory import LRUMemoryMapState, MemoryMap, MemoryMapState
-from trident.states.nontransactional import NonTransactionalMap
-from trident.states.opaque import OpaqueMap
+from trident.states.reading import read_committed
 from trident.states.serializers import JSONSerializer, PickleSerializer, Serializer
-from trident.states.snapshottable import SnapshottableMap, TupleCollectionMap
 from trident.states.state import Batch, ReadOnlyState, State, StateFactory, StateSpec
+from trident.states.store import Store
 from trident.states.storm import give_back
 from trident.states.table.cache import CachedMap
 from trident.states.table.counted import CountedMap, Counts
 from trident.states.table.split import MicroBatchMap
-from trident.states.transactional import TransactionalMap
 from trident.states.updaters import (
     CombinerValueUpdater,
     PutUpdater,
     ReducerValueUpdater,
     ValueUpdater,
 )
-from trident.states.url_errors import StateURLError
 from trident.states.url_options import URLOptions
 from trident.states.urls import StateURL
-from trident.states.usage_errors import UsageError
-from trident.states.values import StateType, Token
+from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
 
 __all__ = [
     "CONTROL_KEY",

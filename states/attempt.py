@@ -17,7 +17,7 @@ from trident.states.errors import (
 )
 from trident.states.keys import decode_key
 from trident.states.kinds.kind import Kind
-from trident.states.pending import Pending
+from trident.states.pending_updates import PendingUpdates
 from trident.states.table.table import Table
 from trident.states.updaters import Combiner, CombinerValueUpdater, check_addable
 from trident.states.values import are_longs
@@ -47,7 +47,7 @@ class Attempt:
         self._cut = Cut.before(record)
         self._table = table
         self._kind = kind
-        self._pending = Pending()
+        self._pending = PendingUpdates()
         self._applied: set[bytes] = set()
         self._calls: list[tuple[Sequence[bytes], Sequence[Update]]] = []
         self._folds: dict[bytes, Any] = {}  # what the store adds at the flush

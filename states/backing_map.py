@@ -8,16 +8,13 @@ decides how writes are kept exact.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from trident.states.keys import CONTROL_KEY
-
-if TYPE_CHECKING:
-    from trident.states.control import ControlRecord
-    from trident.states.values import Token
+from trident.states.values import Token
 
 
 class Codec(Enum):
@@ -165,13 +162,15 @@ class IBackingMap(ABC):
         keys: Sequence[bytes],
         amounts: Sequence[int | float],
         token: Token,
-        record: ControlRecord,
+        retried: Mapping[int, int],
+        fence: bytes,
     ) -> bool:
-        """Add `amounts` to the opaque values of `keys`, each key at most once, under the fence.
+        """Add `amounts` to the opaque values of `keys`, each key at most once, for the attempt of
+        `token`, under the same condition as :meth:`multiPutFenced`.
 
-        The store itself finds the committed value that each amount is added to (absent counts as
-        the amount alone) and keeps it as ``prev``. Returns False, with nothing written, where the
-        control record's bytes differ from ``record.encode()``.
+        The store itself finds the committed value of each key, by `retried` (the batches whose
+        committed attempt was not 0, with that attempt). It adds the amount, which alone is the new
+        value of a key without one, and keeps the committed value as ``prev``.
         """
         raise NotImplementedError
 
@@ -323,9 +322,10 @@ class WrappedMap(IBackingMap):
         keys: Sequence[bytes],
         amounts: Sequence[int | float],
         token: Token,
-        record: ControlRecord,
+        retried: Mapping[int, int],
+        fence: bytes,
     ) -> bool:
-        return self.inner.multiAddFenced(keys, amounts, token, record)
+        return self.inner.multiAddFenced(keys, amounts, token, retried, fence)
 
     def flush(self) -> None:
         self.inner.flush()

@@ -282,8 +282,8 @@ class Control:
     def _tell(self, record: ControlRecord, stored: bytes | None) -> None:
         """Put a record that begins nothing, where `stored` is still there.
 
-        A store of several parts refuses it where one of them is further: where an earlier run
-        died in the middle of a begin, or another part has lost its end. The next begin, whose
+        A store of several shards refuses it where one of them is further: where an earlier run
+        died in the middle of a begin, or another shard has lost its end. The next begin, whose
         token is above them all, brings them together.
         """
         if (
@@ -315,7 +315,7 @@ class Control:
             What is begun: the id of the log, the new token, what is committed.
         check : callable, optional
             Raises where the record that is there can't be what the log left; see
-            :func:`~trident.states.judgement.judge`.
+            :func:`~trident.states.control_check.check_record`.
 
         Raises
         ------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -12,6 +12,9 @@ from trident.states.updaters import Combiner, CombinerValueUpdater, ValueUpdater
 
 Key = Sequence[Any]
 """A key as users write it: the sequence of its fields."""
+
+GLOBAL_KEY: Key = ("$GLOBAL$",)
+"""Where a map state keeps its single value, unless the store or the user says otherwise."""
 
 
 class ReadOnlyMapState(State):
@@ -90,3 +93,45 @@ class ITupleCollection(State):
     @abstractmethod
     def getTuples(self) -> Iterator[tuple[Any, ...]]:
         """Return an iterator over ``(*key fields, value)`` of every key that has a value."""
+
+
+class _MapStates(ABCMeta):
+    def __call__(cls, *arguments: Any, **options: Any) -> Any:
+        if cls is SnapshottableMap:
+            return _keyed(*arguments, **options)
+        return super().__call__(*arguments, **options)
+
+
+class SnapshottableMap(
+    MapState, RemovableMapState, Snapshottable, ITupleCollection, metaclass=_MapStates
+):
+    """A map state that keeps a single value too, under one key of its own.
+
+    Every map state is one. Called with a map state and a key, it has that state keep its single
+    value there, and returns the state.
+
+    Attributes
+    ----------
+    key : sequence
+        Where the single value is kept; no other key may equal it.
+
+    Examples
+    --------
+    >>> from trident.states import MemoryMap, OpaqueMap
+    >>> total = SnapshottableMap(OpaqueMap(MemoryMap("total")), ("total",))
+    >>> total.beginCommit(1)
+    >>> total.set(42)
+    >>> total.commit(1)
+    >>> total.get(), total.multiGet([("total",)])
+    (42, [42])
+    """
+
+    key: Key = GLOBAL_KEY
+
+
+TupleCollectionMap = SnapshottableMap
+
+
+def _keyed(inner: SnapshottableMap, key: Key = GLOBAL_KEY) -> SnapshottableMap:
+    inner.key = key
+    return inner

@@ -7,21 +7,22 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from operator import itemgetter
 from threading import Lock
-from typing import Any, ClassVar, Literal
+from typing import Any, Self
 from uuid import uuid4
 
 from cachetools import LRUCache
 
 from trident.states.backing_map import Codec, IBackingMap
-from trident.states.factory import MapStateFactory
-from trident.states.kinds.opaque import OpaqueEntries, OpaqueValue
-from trident.states.opaque import OpaqueMap
-from trident.states.url_errors import StateURLError
+from trident.states.errors import StateURLError
+from trident.states.maps import MapStateFactory, OpaqueMap
+from trident.states.store import Store
 from trident.states.urls import StateURL
+from trident.states.values import OpaqueEntries, OpaqueValue
 
 _Row = tuple[int, int, Any, Any]
 _ABSENT: _Row = (0, 0, None, None)
 _COLUMNS = tuple(map(itemgetter, range(4)))
+_FEW = 100
 
 
 @dataclass(eq=False)
@@ -41,7 +42,9 @@ class _Database:
         if not self.rows:
             return list(map(self.entries.get, keys))
         rows = list(map(self.rows.get, keys, repeat(_ABSENT)))
-        # zip(*rows) would make an iterator for each, which the collector counts.
+        if 0 < len(rows) <= _FEW:
+            return OpaqueEntries(*zip(*rows, strict=True))
+        # Of many rows that makes many iterators, which the collector counts.
         return OpaqueEntries(*[list(map(column, rows)) for column in _COLUMNS])
 
     def put(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:
@@ -148,7 +151,7 @@ class MemoryMap(IBackingMap):
 
 
 @dataclass(frozen=True)
-class MemoryStore:
+class MemoryStore(Store):
     """Where a memory state is: in the process that asks, under an id.
 
     Parameters
@@ -164,8 +167,8 @@ class MemoryStore:
     id: str
     size: int = 0
     prefix: str | None = ""
-    hosted: ClassVar[Literal["driver"]] = "driver"
-    map_type: ClassVar[type[IBackingMap]] = MemoryMap
+    hosted = "driver"
+    map_type = MemoryMap
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -173,11 +176,11 @@ class MemoryStore:
         return "memory", self.id, self.prefix or ""
 
     @property
-    def max_keys(self) -> int:
+    def max_keys(self) -> int:  # type: ignore[override]
         """How many keys it keeps; 0 for all."""
         return self.size
 
-    def named(self, prefix: str) -> MemoryStore:
+    def named(self, prefix: str) -> Self:
         """Return this store with `prefix`, where it was left open."""
         return self if self.prefix is not None else replace(self, prefix=prefix)
 

@@ -13,9 +13,7 @@ from typing import Any
 import orjson
 
 from trident.states.errors import CorruptStateError, SerializationError
-from trident.states.kinds.opaque import OpaqueEntries, OpaqueValue
-from trident.states.kinds.transactional import TransactionalValue
-from trident.states.values import are_longs
+from trident.states.values import OpaqueEntries, OpaqueValue, TransactionalValue, are_longs
 
 _EXACT = frozenset({int, str, bool, type(None)})
 _ALLOWED = (
@@ -63,7 +61,7 @@ class Serializer(ABC):
     def loads_opaque(self, data: Sequence[bytes | None]) -> Sequence[OpaqueValue | None]:
         """Return what :meth:`dumps_opaque` was given, a value a key.
 
-        As :class:`~trident.states.kinds.opaque.OpaqueEntries` where that saves the objects.
+        As :class:`~trident.states.values.OpaqueEntries` where that saves the objects.
         """
 
 

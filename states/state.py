@@ -5,15 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
+from typing import Any, Literal, NoReturn, Self
 
+from trident.states.backing_map import IBackingMap
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import StateError
 from trident.states.urls import StateURL
 from trident.states.values import StateType, Token
-
-if TYPE_CHECKING:
-    from trident.states.backing_map import IBackingMap
 
 Batch = int | Token | ControlRecord
 """What a state is begun with.
@@ -135,11 +133,11 @@ class StateFactory(ABC):
     max_keys: int = 0
     """How many keys the state keeps before it forgets others; 0 for all."""
 
-    buckets: int | None = None
-    """The number of parts that the store is divided into, each of which one task updates.
+    shards: int | None = None
+    """How many shards the store is divided into; None where any task may update any key.
 
-    A key belongs to part ``crc32(encoded key) % buckets``. None for a store in which any task may
-    update any key.
+    A key belongs to shard ``crc32(encoded key) % shards``, and all keys of a shard are updated by
+    one task.
     """
 
     cache_left_out: str | None = None

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 from trident.states.attempt import Attempt
 from trident.states.backing_map import Ability, IBackingMap, abilities
-from trident.states.committed import CommittedReads, read_committed
 from trident.states.control import Control, ControlRecord
 from trident.states.cut import Cut
 from trident.states.errors import StaleBatchError, StateError
 from trident.states.keys import decode_key, encode_key, encode_keys
 from trident.states.kinds.kind import Kind
-from trident.states.map_state import Key
+from trident.states.map_state import GLOBAL_KEY, Key, SnapshottableMap
+from trident.states.reading import CommittedMap, CommittedReads, read_committed
 from trident.states.serializers import JSONSerializer, Serializer
-from trident.states.snapshottable import GLOBAL_KEY, SnapshottableMap
-from trident.states.stand_alone import begin_stand_alone
 from trident.states.state import Batch
 from trident.states.table.build import build
 from trident.states.updaters import Combiner, PutUpdater, ValueUpdater
 from trident.states.values import StateType, Token
-from trident.states.views import CommittedMap
-
-if TYPE_CHECKING:
-    from trident.states.factory import MapStateFactory
+from trident.states.without_log import begin_without_log
 
 
 class StoredMap(CommittedReads, SnapshottableMap):
@@ -54,36 +49,8 @@ class StoredMap(CommittedReads, SnapshottableMap):
         self.lists = Ability.LIST in able
         self.tables = build(backing, self.kept_as, serializer or JSONSerializer())
         self._attempt: Attempt | None = None
-        self._stand_alone = False
+        self._without_log = False
         self._dead: set[bytes] = set()
-
-    @classmethod
-    def factory(
-        cls,
-        open: Callable[[], IBackingMap],
-        *,
-        hosted: Literal["driver", "executor"] = "executor",
-        name: str | None = None,
-        **options: Any,
-    ) -> MapStateFactory:
-        """Return a factory of such states over the map that `open` makes.
-
-        Parameters
-        ----------
-        open : callable
-            Makes the backing map; called once a partition, and once a reader. Must pickle for
-            ``hosted="executor"``.
-        hosted : str
-            Where updates run: in tasks, or all in the driver's process.
-        name : str or None
-            Which of several stores that `open` could make this is.
-        options
-            Further parameters of :class:`~trident.states.factory.MapStateFactory`.
-        """
-        # The factory makes this very class.
-        from trident.states.factory import MapStateFactory, OpenedStore
-
-        return MapStateFactory(OpenedStore(open, hosted, name), cls.kept_as.type, **options)
 
     @property
     def kind(self) -> StateType:  # type: ignore[override]
@@ -107,14 +74,14 @@ class StoredMap(CommittedReads, SnapshottableMap):
             When an int is given, but the state belongs to a topology.
         """
         self._attempt = None
-        self._stand_alone = type(batch) is int
+        self._without_log = type(batch) is int
         self._attempt = Attempt(self._record_of(batch), self.tables.writing, self.kept_as)
 
     def _record_of(self, batch: Batch) -> ControlRecord:
         if isinstance(batch, ControlRecord):
             return batch
         if type(batch) is int:
-            return begin_stand_alone(self.control, batch)
+            return begin_without_log(self.control, batch)
         if not isinstance(batch, Token):
             raise StateError(
                 f"a batch is begun with an int, a Token or a ControlRecord, not with {batch!r}"
@@ -144,7 +111,7 @@ class StoredMap(CommittedReads, SnapshottableMap):
             )
         self._attempt = None
         self._dead = attempt.flush(self._dead)
-        if self._stand_alone:
+        if self._without_log:
             if not self.control.announce(record):
                 raise StaleBatchError(record.token)
             self.backing.flush()  # no log will tell it again

@@ -10,13 +10,12 @@ from trident.states.control import GIVEN_BACK, Control, ControlRecord
 from trident.states.cut import Cut
 from trident.states.errors import NoStateError, StaleBatchError, StateError
 from trident.states.kinds import KINDS
-from trident.states.kinds.opaque import OpaqueEntries, OpaqueKind, OpaqueValue
-from trident.states.kinds.transactional import TransactionalValue
+from trident.states.kinds.opaque import OpaqueKind
 from trident.states.map_state import MapState
 from trident.states.serializers import Serializer
 from trident.states.state import Batch
 from trident.states.stored_map import StoredMap
-from trident.states.values import StateType, Token
+from trident.states.values import OpaqueEntries, OpaqueValue, StateType, Token, TransactionalValue
 
 _AT_ONCE = 10_000
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trident.states.errors import StateURLError
 from trident.states.serializers import JSONSerializer, PickleSerializer
-from trident.states.url_errors import StateURLError
 from trident.states.values import StateType
 
 _MODES = {kind.value.replace("-", ""): kind for kind in StateType}
@@ -32,7 +32,7 @@ class URLOptions:
     prefix : str or None
         None where it wasn't given, and the state's name is to be taken; empty for bare keys.
     state : dict
-        Parameters of :class:`~trident.states.factory.MapStateFactory` that were given:
+        Parameters of :class:`~trident.states.maps.MapStateFactory` that were given:
         `cache_size`, `max_get`, `max_put`, `serializer`, `snapshot_key`, `written_by`.
     own : dict
         The scheme's own options that were given.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote_to_bytes
 
-from trident.states.url_errors import StateURLError
+from trident.states.errors import StateURLError
 from trident.states.url_options import URLOptions, is_secret, read_options
 
 Host = tuple[str, int | None]

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from trident.backends.urls import state_from_url
 from trident.states import Ability, IBackingMap
-from trident.states.factory import MapStateFactory
+from trident.states.maps import MapStateFactory
 from trident.states.values import StateType
 
 

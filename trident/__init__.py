@@ -58,9 +58,33 @@ if TYPE_CHECKING:
         TridentOperationContext,
     )
     from trident.run import Run
+    from trident.spouts.classic import (
+        ICommitterTransactionalSpout,
+        IOpaquePartitionedTransactionalSpout,
+        IPartitionedTransactionalSpout,
+        ITransactionalSpout,
+    )
+    from trident.spouts.collector import SpoutCollector
     from trident.spouts.feeder import FeederBatchSpout
     from trident.spouts.fixed import FixedBatchSpout
-    from trident.spouts.interfaces import BatchCoordinator, Emitter, IBatchSpout, ITridentSpout
+    from trident.spouts.generator import GeneratorSpout
+    from trident.spouts.interfaces import (
+        BatchCoordinator,
+        CommitterEmitter,
+        Emitter,
+        IBatchSpout,
+        ICommitterTridentSpout,
+        ITridentDataSource,
+        ITridentSpout,
+    )
+    from trident.spouts.partitioned import (
+        IOpaquePartitionedTridentSpout,
+        IPartitionedTridentSpout,
+        ISpoutPartition,
+    )
+    from trident.spouts.rich import IRichSpout, OutputFieldsDeclarer, SpoutOutputCollector
+    from trident.spouts.socket_lines import SocketLinesSpout
+    from trident.spouts.text_files import TextFileSpout
     from trident.states.backing_map import IBackingMap
     from trident.states.map_state import (
         ITupleCollection,
@@ -69,11 +93,9 @@ if TYPE_CHECKING:
         ReadOnlySnapshottable,
         Snapshottable,
     )
+    from trident.states.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
     from trident.states.memory import LRUMemoryMapState, MemoryMapState
-    from trident.states.nontransactional import NonTransactionalMap
-    from trident.states.opaque import OpaqueMap
     from trident.states.state import State, StateFactory, StateSpec
-    from trident.states.transactional import TransactionalMap
     from trident.states.updaters import ValueUpdater
     from trident.states.values import Token
     from trident.stream import GroupedStream, Stream, TridentState
@@ -99,16 +121,29 @@ _HOMES = {
     "run": "Run",
     "spouts.feeder": "FeederBatchSpout",
     "spouts.fixed": "FixedBatchSpout",
-    "spouts.interfaces": "BatchCoordinator Emitter IBatchSpout ITridentSpout",
+    "spouts.classic": (
+        "ICommitterTransactionalSpout IOpaquePartitionedTransactionalSpout "
+        "IPartitionedTransactionalSpout ITransactionalSpout"
+    ),
+    "spouts.collector": "SpoutCollector",
+    "spouts.generator": "GeneratorSpout",
+    "spouts.interfaces": (
+        "BatchCoordinator CommitterEmitter Emitter IBatchSpout ICommitterTridentSpout "
+        "ITridentDataSource ITridentSpout"
+    ),
+    "spouts.partitioned": (
+        "IOpaquePartitionedTridentSpout IPartitionedTridentSpout ISpoutPartition"
+    ),
+    "spouts.rich": "IRichSpout OutputFieldsDeclarer SpoutOutputCollector",
+    "spouts.socket_lines": "SocketLinesSpout",
+    "spouts.text_files": "TextFileSpout",
     "states.backing_map": "IBackingMap",
     "states.map_state": (
         "ITupleCollection MapState ReadOnlyMapState ReadOnlySnapshottable Snapshottable"
     ),
+    "states.maps": "NonTransactionalMap OpaqueMap TransactionalMap",
     "states.memory": "LRUMemoryMapState MemoryMapState",
-    "states.nontransactional": "NonTransactionalMap",
-    "states.opaque": "OpaqueMap",
     "states.state": "State StateFactory StateSpec",
-    "states.transactional": "TransactionalMap",
     "states.updaters": "ValueUpdater",
     "states.values": "Token",
     "stream": "GroupedStream Stream TridentState",
@@ -123,6 +158,7 @@ __all__ = [
     "Aggregator",
     "BatchCoordinator",
     "CombinerAggregator",
+    "CommitterEmitter",
     "Consumer",
     "Count",
     "Debug",
@@ -136,10 +172,21 @@ __all__ = [
     "FixedBatchSpout",
     "FlatMapFunction",
     "Function",
+    "GeneratorSpout",
     "GroupedStream",
     "GuaranteeWarning",
     "IBackingMap",
     "IBatchSpout",
+    "ICommitterTransactionalSpout",
+    "ICommitterTridentSpout",
+    "IOpaquePartitionedTransactionalSpout",
+    "IOpaquePartitionedTridentSpout",
+    "IPartitionedTransactionalSpout",
+    "IPartitionedTridentSpout",
+    "IRichSpout",
+    "ISpoutPartition",
+    "ITransactionalSpout",
+    "ITridentDataSource",
     "ITridentSpout",
     "ITupleCollection",
     "LRUMemoryMapState",
@@ -154,6 +201,7 @@ __all__ = [
     "OpaqueMap",
     "Operation",
     "OperationError",
+    "OutputFieldsDeclarer",
     "PlainFunction",
     "PlanError",
     "QueryFunction",
@@ -163,13 +211,17 @@ __all__ = [
     "Run",
     "SnapshotGet",
     "Snapshottable",
+    "SocketLinesSpout",
     "Split",
+    "SpoutCollector",
+    "SpoutOutputCollector",
     "State",
     "StateFactory",
     "StateSpec",
     "StateUpdater",
     "Stream",
     "Sum",
+    "TextFileSpout",
     "Token",
     "TransactionalMap",
     "TridentCollector",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trident.operation_error import OperationError
+from trident.spouts.errors import SourceUnavailableError, SpoutPartitionError
 from trident.states.errors import (
     CopiedLogError,
     CorruptStateError,
@@ -20,11 +21,12 @@ from trident.states.errors import (
     StaleBatchError,
     StateError,
     StateUnavailableError,
+    StateURLError,
     TridentError,
     UnownedStateError,
+    UsageError,
+    masked,
 )
-from trident.states.url_errors import StateURLError
-from trident.states.usage_errors import UsageError, masked
 
 __all__ = [
     "CopiedLogError",
@@ -45,6 +47,8 @@ __all__ = [
     "PlanError",
     "RewoundStateError",
     "SerializationError",
+    "SourceUnavailableError",
+    "SpoutPartitionError",
     "StaleBatchError",
     "StateError",
     "StateURLError",
@@ -60,7 +64,7 @@ __all__ = [
 class PlanError(UsageError):
     """A call that builds or starts a topology is wrong; nothing was added to the plan.
 
-    The parameters are those of :class:`~trident.states.usage_errors.UsageError`.
+    The parameters are those of :class:`~trident.states.errors.UsageError`.
 
     Examples
     --------

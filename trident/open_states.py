@@ -8,9 +8,9 @@ from typing import Any
 from trident.batch.states import BatchState
 from trident.operations.state_updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
 from trident.plan.nodes import Node, StateNode, StateQueryNode, StateUpdateNode
-from trident.states.committed import CommittedReads
 from trident.states.control import ControlRecord
 from trident.states.cut import Cut
+from trident.states.reading import CommittedReads
 from trident.states.state import State
 from trident.states.stored_map import StoredMap
 from trident.states.table.cache import CachedMap

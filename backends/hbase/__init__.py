@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal, Self
 
 from trident.backends.hbase.backing_map import HBaseMap
 from trident.backends.hbase.connections import Gateway
-from trident.states.backing_map import IBackingMap
-from trident.states.factory import MapStateFactory
-from trident.states.url_errors import StateURLError
+from trident.states.errors import StateURLError
+from trident.states.maps import MapStateFactory
+from trident.states.store import Store
 from trident.states.urls import StateURL
 from trident.states.values import StateType
 
@@ -19,7 +19,7 @@ _CHOICES = {"transport": ("buffered", "framed"), "protocol": ("binary", "compact
 
 
 @dataclass(frozen=True)
-class HBaseStore:
+class HBaseStore(Store):
     """One state in a column of an HBase table; several states may share table and family.
 
     Pickles, and connects to nothing until the map it makes is used. Tasks update the state, each
@@ -70,9 +70,9 @@ class HBaseStore:
     transport: Literal["buffered", "framed"] = "buffered"
     protocol: Literal["binary", "compact"] = "binary"
 
-    hosted: ClassVar[Literal["driver", "executor"]] = "executor"
-    map_type: ClassVar[type[IBackingMap]] = HBaseMap
-    snapshot_key: ClassVar[tuple[str, ...]] = ("$HBASE_STATE_GLOBAL$",)
+    hosted = "executor"
+    map_type = HBaseMap
+    snapshot_key = ("$HBASE_STATE_GLOBAL$",)
     """Where Storm's HBaseMapState keeps a single value."""
 
     def __post_init__(self) -> None:
@@ -101,7 +101,7 @@ class HBaseStore:
         place = f"{self.host}:{self.port}/{self.table}"
         return "hbase", place, f"{self.family}:{self._qualifier}"
 
-    def named(self, prefix: str) -> HBaseStore:
+    def named(self, prefix: str) -> Self:
         """Return this store with `prefix`, where it has none yet."""
         return self if self.prefix is not None else replace(self, prefix=prefix)
 
@@ -124,7 +124,7 @@ def opaque(host: str = "localhost", port: int = 9090, **options: Any) -> MapStat
         HBase's Thrift gateway.
     options
         Further parameters of :class:`HBaseStore` and of
-        :class:`~trident.states.factory.MapStateFactory`.
+        :class:`~trident.states.maps.MapStateFactory`.
 
     Examples
     --------

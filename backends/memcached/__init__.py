@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Self
 
 from trident.backends.memcached.backing_map import MemcachedMap
 from trident.backends.memcached.keys import LONGEST_PREFIX, quoted
 from trident.backends.memcached.nodes import Node, NodeLike
-from trident.states.backing_map import IBackingMap
-from trident.states.factory import MapStateFactory
-from trident.states.url_errors import StateURLError
+from trident.states.errors import StateURLError
+from trident.states.maps import MapStateFactory
+from trident.states.store import Store
 from trident.states.urls import StateURL
 from trident.states.values import StateType
 
@@ -20,7 +20,7 @@ _NODES = ("localhost:11211",)
 
 
 @dataclass(frozen=True)
-class MemcachedStore:
+class MemcachedStore(Store):
     """One state on one or several Memcached nodes; states of different prefixes may share them.
 
     Pickles, and connects to nothing until the map it makes is used. Tasks read and write it
@@ -72,8 +72,8 @@ class MemcachedStore:
     ttl: int = 0
     timeout: float = 5.0
 
-    hosted: ClassVar[Literal["driver", "executor"]] = "executor"
-    map_type: ClassVar[type[IBackingMap]] = MemcachedMap
+    hosted = "executor"
+    map_type = MemcachedMap
 
     def __post_init__(self) -> None:
         nodes = [self.nodes] if isinstance(self.nodes, str) else self.nodes
@@ -104,7 +104,7 @@ class MemcachedStore:
     def _prefix(self) -> str:
         return _DEFAULT_PREFIX if self.prefix is None else self.prefix
 
-    def named(self, prefix: str) -> MemcachedStore:
+    def named(self, prefix: str) -> Self:
         """Return this store with `prefix`, where it has none yet."""
         return self if self.prefix is not None else replace(self, prefix=prefix)
 
@@ -124,7 +124,7 @@ def opaque(
     nodes, prefix
         See :class:`MemcachedStore`, and what it says of losses.
     options
-        Its other parameters, and those of :class:`~trident.states.factory.MapStateFactory`.
+        Its other parameters, and those of :class:`~trident.states.maps.MapStateFactory`.
 
     Examples
     --------

@@ -27,7 +27,7 @@ from trident.backends.memcached.wire import (
 from trident.states.backing_map import IBackingMap
 from trident.states.errors import CorruptStateError
 from trident.states.keys import CONTROL_KEY
-from trident.states.spread_control import least_control, may_spread
+from trident.states.sharded_control import least_control, may_spread
 
 _ABSENT = (None, None)
 _LONGEST_RELATIVE = 30 * 24 * 3600  # Memcached takes more seconds for a date
@@ -71,8 +71,8 @@ class MemcachedMap(IBackingMap):
         self._keys = StoredKeys(prefix)
         [self._control_key] = self._keys.of([CONTROL_KEY])
         self.where = f"memcached at {', '.join(map(str, self._nodes))}"
-        parts = [f"{node} (part {part})" for part, node in enumerate(self._nodes)]
-        self._name = f"{prefix or 'the state'} in memcached at {', '.join(parts)}"
+        shards = ", ".join(f"{node} (shard {shard})" for shard, node in enumerate(self._nodes))
+        self._name = f"{prefix or 'the state'} in memcached at {shards}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return MemcachedMap, (self._nodes, self.prefix, self._ttl, self._timeout)
@@ -87,8 +87,8 @@ class MemcachedMap(IBackingMap):
         placement = Placement.of(names, len(self._nodes))
         with lent(self._nodes) as connections:
             calls = [
-                Call(connection, gets(share), partial(found, asked=len(share)))
-                for connection, share in zip(connections, placement.split(names), strict=True)
+                Call(connection, gets(own), partial(found, asked=len(own)))
+                for connection, own in zip(connections, placement.split(names), strict=True)
             ]
             answers = exchange(calls, self._timeout)
         entries: Found = {}
@@ -117,12 +117,12 @@ class MemcachedMap(IBackingMap):
         placement = Placement.of(names, len(self._nodes))
         expires = _expires(self._ttl)
         with lent(self._nodes) as connections:
-            shares = zip(*map(placement.split, (names, *columns)), strict=True)
+            by_node = zip(*map(placement.split, (names, *columns)), strict=True)
             calls = []
-            for connection, share in zip(connections, shares, strict=True):
-                _check_sizes(connection, *share[:2])
-                answer = partial(read, count=len(share[0]))
-                calls.append(Call(connection, request(*share, expires), answer))
+            for connection, own in zip(connections, by_node, strict=True):
+                _check_sizes(connection, *own[:2])
+                answer = partial(read, count=len(own[0]))
+                calls.append(Call(connection, request(*own, expires), answer))
             answers = exchange(calls, self._timeout)
         return placement.join(answers)
 
@@ -132,17 +132,17 @@ class MemcachedMap(IBackingMap):
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         with lent(self._nodes) as connections:
-            parts = self._controls(connections)
-            if not may_spread([record for record, _ in parts], new, expected, self._name):
+            found = self._controls(connections)
+            if not may_spread([record for record, _ in found], new, expected, self._name):
                 return False
             calls = [
-                self._replacing(connection, new, part, version)
-                for part, (connection, (record, version)) in enumerate(
-                    zip(connections, parts, strict=True)
+                self._replacing(connection, new, shard, version)
+                for shard, (connection, (record, version)) in enumerate(
+                    zip(connections, found, strict=True)
                 )
                 if record != new
             ]
-            # The first part says that the state exists; so it comes last.
+            # The first shard says that the state exists; so it comes last.
             last = [call for call in calls if call.connection is connections[0]]
             others = [call for call in calls if call.connection is not connections[0]]
             return all(
@@ -157,16 +157,16 @@ class MemcachedMap(IBackingMap):
         calls = [Call(each, gets([key]), partial(found, asked=1)) for each in connections]
         answers = exchange(calls, self._timeout)
         return [
-            (_record(entry[0], node, part, len(self._nodes)), entry[1]) if entry else _ABSENT
-            for part, (node, entry) in enumerate(
+            (_record(entry[0], node, shard, len(self._nodes)), entry[1]) if entry else _ABSENT
+            for shard, (node, entry) in enumerate(
                 zip(self._nodes, [answer.get(key) for answer in answers], strict=True)
             )
         ]
 
     def _replacing(
-        self, connection: Connection, new: bytes, part: int, version: bytes | None
+        self, connection: Connection, new: bytes, shard: int, version: bytes | None
     ) -> Call[list[bool]]:
-        key, value = self._control_key, b"%d/%d %b" % (part, len(self._nodes), new)
+        key, value = self._control_key, b"%d/%d %b" % (shard, len(self._nodes), new)
         _check_sizes(connection, [key], [value])
         # It never expires, whatever the entries do.
         request = compares_and_sets([key], [value], [version], 0)
@@ -179,9 +179,9 @@ class MemcachedMap(IBackingMap):
             return " ".join(map(_incarnation, exchange(calls, self._timeout)))
 
 
-def _record(stored: bytes, node: Node, part: int, parts: int) -> bytes:
+def _record(stored: bytes, node: Node, shard: int, shards: int) -> bytes:
     """Return the control record without the mark of the node that it was stored on."""
-    mark = b"%d/%d " % (part, parts)
+    mark = b"%d/%d " % (shard, shards)
     if stored.startswith(mark):
         return stored[len(mark) :]
     was = _MARK.match(stored)
@@ -190,7 +190,7 @@ def _record(stored: bytes, node: Node, part: int, parts: int) -> bytes:
     raise CorruptStateError(
         f"the control record on {node.name}",
         f"it was stored on node {int(was[1]) + 1} of {int(was[2])}, and now that is node "
-        f"{part + 1} of {parts}",
+        f"{shard + 1} of {shards}",
         "Give the nodes that the state was begun with, in the same order: keys don't move.",
     )
 

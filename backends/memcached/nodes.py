@@ -81,7 +81,7 @@ class Placement:
 
     Parameters
     ----------
-    shares : sequence of sequence of int
+    positions : sequence of sequence of int
         The positions of the keys of each node.
     total : int
         How many keys there are.
@@ -89,7 +89,7 @@ class Placement:
     Examples
     --------
     >>> placement = Placement.of([b"dog", b"cat", b"hen"], 2)
-    >>> placement.shares
+    >>> placement.positions
     [[1], [0, 2]]
     >>> placement.split(["a", "b", "c"])
     [['b'], ['a', 'c']]
@@ -97,7 +97,7 @@ class Placement:
     [0, 1, 2]
     """
 
-    shares: Sequence[Sequence[int]]
+    positions: Sequence[Sequence[int]]
     total: int
 
     @staticmethod
@@ -105,23 +105,23 @@ class Placement:
         """Place keys, given in their stored form, on so many nodes."""
         if nodes == 1:
             return Placement([range(len(stored))], len(stored))
-        shares: list[list[int]] = [[] for _ in range(nodes)]
+        positions: list[list[int]] = [[] for _ in range(nodes)]
         for position, key in enumerate(stored):
-            shares[crc32(key) % nodes].append(position)
-        return Placement(shares, len(stored))
+            positions[crc32(key) % nodes].append(position)
+        return Placement(positions, len(stored))
 
     def split(self, column: Sequence[Any]) -> list[Sequence[Any]]:
-        """Return each node's share of `column`, which has an item for each key."""
-        if len(self.shares) == 1:
+        """Return what of `column`, which has an item for each key, is for each node."""
+        if len(self.positions) == 1:
             return [column]
-        return [[column[position] for position in share] for share in self.shares]
+        return [[column[position] for position in own] for own in self.positions]
 
-    def join(self, shares: Sequence[Sequence[Any]]) -> list[Any]:
-        """Return the items of all shares, in the order of the keys."""
-        if len(self.shares) == 1:
-            return list(shares[0])
+    def join(self, by_node: Sequence[Sequence[Any]]) -> list[Any]:
+        """Return the items of all nodes in the order of the keys."""
+        if len(self.positions) == 1:
+            return list(by_node[0])
         column: list[Any] = [None] * self.total
-        for positions, items in zip(self.shares, shares, strict=True):
+        for positions, items in zip(self.positions, by_node, strict=True):
             for position, item in zip(positions, items, strict=True):
                 column[position] = item
         return column

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from trident.backends.redis.access import Access
+from trident.backends.redis.connection_options import ConnectionOptions
 from trident.backends.redis.connections import Address
 from trident.backends.redis.control import Waiting, replace
 from trident.backends.redis.layouts import CHUNK, HashLayout, Layout, StringLayout
-from trident.backends.redis.parts import PartedMap
-from trident.backends.redis.places import Place
+from trident.backends.redis.masters import Master
+from trident.backends.redis.sharded_map import ShardedMap
 from trident.states.errors import StateError
 from trident.states.keys import CONTROL_KEY
 
@@ -19,30 +19,32 @@ _GLANCES = 20
 """Pages of a server's keys that are looked through for the sake of an error's text."""
 
 
-class RedisMap(PartedMap):
-    """The entries of one state on one server; see :class:`PartedMap`.
+class RedisMap(ShardedMap):
+    """The entries of one state on one server; see :class:`ShardedMap`.
 
     Parameters
     ----------
-    place : Place
-        Where the server is.
-    access : Access
-        How it lets us in.
+    master : Master
+        Finds the server.
+    options : ConnectionOptions
+        For connections to it.
     layout : Layout
         How entries are stored.
     waiting : Waiting
         What :meth:`flush` waits for.
     """
 
-    def __init__(self, place: Place, access: Access, layout: Layout, waiting: Waiting) -> None:
-        super().__init__(access, [layout], waiting)
-        self.where = place.where
+    def __init__(
+        self, master: Master, options: ConnectionOptions, layout: Layout, waiting: Waiting
+    ) -> None:
+        super().__init__(options, [layout], waiting)
+        self.where = master.where
         self.prefix = layout.name.decode()
-        self._place = place
+        self._master = master
         self._layout = layout
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._place, self._access, self._layout, self._waiting)
+        return type(self), (self._master, self._options, self._layout, self._waiting)
 
     def getControl(self) -> bytes | None:
         record: bytes | None = self._ask("GET", self._layout.control)
@@ -124,7 +126,7 @@ class RedisMap(PartedMap):
         return {name for name, records in controls.items() if not there.isdisjoint(records)}
 
     def _find(self) -> Sequence[Address]:
-        return [self._place.find()]
+        return [self._master.find()]
 
     def _ask(self, *command: bytes | str | int) -> Any:
         [answer] = self._converse({0: [lambda: command]})[0]

@@ -1,8 +1,8 @@
-r"""The backing map over a Redis Cluster: a fixed number of virtual partitions.
+r"""The backing map over a Redis Cluster: a fixed number of shards.
 
-A partition's keys have one hash tag, ``{p17}``, so one node has them all, whatever the cluster
-looks like, and a command or a transaction may name many of them. Which partition a key belongs to
-follows from the key and their number alone: not from Spark's partitions, nor from the nodes.
+The keys of a shard have one hash tag, ``{p17}``, so that one node has all of them, and a command or
+a transaction may name many. Which shard a key belongs to depends on the key and on the number of
+shards, and neither on Spark's partitions nor on the nodes.
 """
 
 from __future__ import annotations
@@ -11,48 +11,52 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from trident.backends.redis.access import Access
+from trident.backends.redis.connection_options import ConnectionOptions
 from trident.backends.redis.connections import Address, Command
 from trident.backends.redis.control import Waiting, replace
 from trident.backends.redis.layouts import Layout
-from trident.backends.redis.parts import PartedMap
-from trident.backends.redis.slots import ClusterPlace
+from trident.backends.redis.masters import ClusterMasters
+from trident.backends.redis.sharded_map import ShardedMap
 from trident.states.errors import CorruptStateError
-from trident.states.spread_control import least_control, may_spread
+from trident.states.sharded_control import least_control, may_spread
 
 
-class RedisClusterMap(PartedMap):
-    """The entries of one state on a cluster; see :class:`PartedMap`.
+class RedisClusterMap(ShardedMap):
+    """The entries of one state on a cluster; see :class:`ShardedMap`.
 
     Parameters
     ----------
-    place : ClusterPlace
-        Which cluster.
-    access : Access
-        How its nodes let us in.
+    masters : ClusterMasters
+        Finds the server of each shard.
+    options : ConnectionOptions
+        For connections to its nodes.
     layouts : sequence of Layout
-        One for each partition.
+        One for each shard.
     waiting : Waiting
         What :meth:`flush` waits for, at each node.
 
     Notes
     -----
-    Each partition has a control record, because it can move to another node, or its node fail
-    over, by itself. With it the number of partitions is stored: keys would not be found again
-    under another one.
+    Each shard has a control record, because it can move to another node, or its node fail
+    over, by itself. The number of shards is stored with it: with another number
+    keys would not be found.
     """
 
     def __init__(
-        self, place: ClusterPlace, access: Access, layouts: Sequence[Layout], waiting: Waiting
+        self,
+        masters: ClusterMasters,
+        options: ConnectionOptions,
+        layouts: Sequence[Layout],
+        waiting: Waiting,
     ) -> None:
-        super().__init__(access, layouts, waiting)
-        self.where = place.where
+        super().__init__(options, layouts, waiting)
+        self.where = masters.where
         self.prefix = layouts[0].name.rpartition(b":")[0].decode()
-        self._place = place
+        self._masters = masters
         self._mark = b"%d:" % len(layouts)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._place, self._access, self._layouts, self._waiting)
+        return type(self), (self._masters, self._options, self._layouts, self._waiting)
 
     def getControl(self) -> bytes | None:
         return least_control(self._records(), self.where)
@@ -62,26 +66,26 @@ class RedisClusterMap(PartedMap):
         if not may_spread(found, new, expected, self.where):
             return False
         changes = {
-            part: self._change(part, new, record)
-            for part, record in enumerate(found)
+            shard: self._change(shard, new, record)
+            for shard, record in enumerate(found)
             if record != new
         }
-        # Only when all others have it may the first partition say that the state exists.
+        # Only when all others have it may the first shard say that the state exists.
         last = {0: changes.pop(0)} if 0 in changes else {}
         return self._changed(changes) and self._changed(last)
 
     def _records(self) -> list[bytes | None]:
         found = self._converse(
-            {part: [partial(_get, layout.control)] for part, layout in enumerate(self._layouts)}
+            {shard: [partial(_get, layout.control)] for shard, layout in enumerate(self._layouts)}
         )
-        return [self._unmarked(found[part][0]) for part in range(len(self._layouts))]
+        return [self._unmarked(found[shard][0]) for shard in range(len(self._layouts))]
 
-    def _change(self, part: int, new: bytes, record: bytes | None) -> Any:
+    def _change(self, shard: int, new: bytes, record: bytes | None) -> Any:
         expected = None if record is None else self._stored(record)
-        return partial(replace, self._layouts[part].control, self._stored(new), expected)
+        return partial(replace, self._layouts[shard].control, self._stored(new), expected)
 
     def _changed(self, changes: dict[int, Any]) -> bool:
-        answers = self._converse({part: [change] for part, change in changes.items()})
+        answers = self._converse({shard: [change] for shard, change in changes.items()})
         return all(answer == [1] for answer in answers.values())
 
     def _stored(self, record: bytes) -> bytes:
@@ -94,13 +98,13 @@ class RedisClusterMap(PartedMap):
             found = stored.partition(b":")[0][:20].decode(errors="replace")
             raise CorruptStateError(
                 f"a state of {self.where}",
-                f"it was written in {found} partitions, and opened for {len(self._layouts)}",
+                f"it was written in {found} shards, and opened for {len(self._layouts)}",
                 f"Open it with partitions={found}, or begin anew under another prefix.",
             )
         return stored[len(self._mark) :]
 
     def _find(self) -> Sequence[Address]:
-        return self._place.find([b"p%d" % part for part in range(len(self._layouts))])
+        return self._masters.find([b"p%d" % shard for shard in range(len(self._layouts))])
 
 
 def _get(control: bytes) -> Command:

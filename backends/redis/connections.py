@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from trident.backends.redis.access import Access
+from trident.backends.redis.connection_options import ConnectionOptions
 from trident.backends.redis.errors import explained
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Pair:
 _AHEAD = 4
 """How many commands a server is sent before it has answered the first."""
 
-_pools: dict[tuple[int, Address, Access], ConnectionPool] = {}
+_pools: dict[tuple[int, Address, ConnectionOptions], ConnectionPool] = {}
 
 
 class Wire:
@@ -157,7 +157,7 @@ def _word(text: str) -> bytes:
 
 
 @contextmanager
-def connected(address: Address, access: Access) -> Iterator[Wire]:
+def connected(address: Address, options: ConnectionOptions) -> Iterator[Wire]:
     """Lend a connection of this process; after an error it is closed, not given back.
 
     Raises
@@ -165,14 +165,14 @@ def connected(address: Address, access: Access) -> Iterator[Wire]:
     StateUnavailableError
         When the server can't be reached, doesn't let us in, or gives no answer.
     """
-    pool = _pool(address, access)
+    pool = _pool(address, options)
     try:
         connection: Any = pool.get_connection()
     except Exception as error:
         # Not chained: what a server says to a login may repeat the password.
-        raise explained(error, *address, access.password, access.user) from None
+        raise explained(error, *address, options.password, options.user) from None
     try:
-        yield Wire(connection, address, access.password)
+        yield Wire(connection, address, options.password)
     except BaseException:
         connection.disconnect()
         raise
@@ -190,11 +190,11 @@ def disconnect() -> None:
 atexit.register(disconnect)
 
 
-def _pool(address: Address, access: Access) -> ConnectionPool:
+def _pool(address: Address, options: ConnectionOptions) -> ConnectionPool:
     # What a parent process has open is not ours to use or to close.
-    key = os.getpid(), address, access
+    key = os.getpid(), address, options
     found = _pools.get(key)
-    return found if found is not None else _pools.setdefault(key, _new_pool(address, access))
+    return found if found is not None else _pools.setdefault(key, _new_pool(address, options))
 
 
 def _log_in(patience: float, connection: Any) -> None:
@@ -209,7 +209,7 @@ def _log_in(patience: float, connection: Any) -> None:
     connection._sock.settimeout(patience)
 
 
-def _new_pool(address: Address, access: Access) -> ConnectionPool:
+def _new_pool(address: Address, options: ConnectionOptions) -> ConnectionPool:
     try:
         from redis import Connection, ConnectionPool, SSLConnection
         from redis.backoff import NoBackoff
@@ -220,12 +220,12 @@ def _new_pool(address: Address, access: Access) -> ConnectionPool:
         ) from error
     host, port = address
     return ConnectionPool(
-        connection_class=SSLConnection if access.tls else Connection,
+        connection_class=SSLConnection if options.tls else Connection,
         max_connections=2**31,
         host=host,
         port=port,
         # By itself the driver would repeat writes whose answers didn't come.
         retry=Retry(NoBackoff(), 0),
-        redis_connect_func=partial(_log_in, access.timeout),
-        **access.arguments(),
+        redis_connect_func=partial(_log_in, options.timeout),
+        **options.arguments(),
     )

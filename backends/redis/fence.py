@@ -18,12 +18,12 @@ _STARTS = 16
 
 @dataclass(frozen=True)
 class FencedWrite:
-    """One transaction: what is written to one part of a state.
+    """One transaction: what is written to one shard of a state.
 
     Parameters
     ----------
     control : bytes
-        The redis key of the part's control record.
+        The redis key of the shard's control record.
     commands : sequence of callables
         Each makes a command, when the server is ready for it.
     """
@@ -54,7 +54,7 @@ def write_fenced(
     effect.
     """
     for _ in range(_STARTS):
-        talks = [_Talk(wire, part, fence) for wire, part in zip(wires, writes, strict=True)]
+        talks = [_Talk(wire, each, fence) for wire, each in zip(wires, writes, strict=True)]
         for talk in talks:
             talk.open()
         if False in [talk.opened() for talk in talks]:

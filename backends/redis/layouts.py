@@ -1,7 +1,7 @@
 r"""How entries lie in Redis: each a string of its own, or all fields of one hash.
 
-The commands are those of one server, and of one virtual partition where it is a cluster's. Every
-script names one key, by which a cluster's node knows that the script is for it.
+The commands are those for one shard, and so for one server. Every script names one key, by which a
+node of a cluster knows that the script is for it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CHUNK_BYTES = 2**22
 
 @dataclass(frozen=True)
 class Layout(ABC):
-    """The commands for the entries of one state, or of one part of it.
+    """The commands for the entries of one state, or of one shard of it.
 
     Parameters
     ----------
@@ -171,21 +171,21 @@ def chunks(keys: Sequence[bytes], *parallel: Sequence[Any]) -> Iterator[tuple[Se
     [1, 1, 1]
     """
     for start in range(0, len(keys), CHUNK):
-        yield from _halves([part[start : start + CHUNK] for part in (keys, *parallel)])
+        yield from _halves([column[start : start + CHUNK] for column in (keys, *parallel)])
 
 
-def _halves(parts: Sequence[Sequence[Any]]) -> Iterator[tuple[Sequence[Any], ...]]:
+def _halves(columns: Sequence[Sequence[Any]]) -> Iterator[tuple[Sequence[Any], ...]]:
     """Halve until what is sent at once is sent well within the time-out."""
-    length = len(parts[0])
-    if length == 1 or sum(map(_size, parts)) <= _CHUNK_BYTES:
-        yield tuple(parts)
+    length = len(columns[0])
+    if length == 1 or sum(map(_size, columns)) <= _CHUNK_BYTES:
+        yield tuple(columns)
         return
-    yield from _halves([part[: length // 2] for part in parts])
-    yield from _halves([part[length // 2 :] for part in parts])
+    yield from _halves([column[: length // 2] for column in columns])
+    yield from _halves([column[length // 2 :] for column in columns])
 
 
-def _size(part: Sequence[bytes]) -> int:
-    return sum(map(len, part))
+def _size(column: Sequence[bytes]) -> int:
+    return sum(map(len, column))
 
 
 def _interleaved(keys: Sequence[bytes], values: Sequence[bytes]) -> list[bytes]:

@@ -1,20 +1,26 @@
-"""The configuration of a state in Redis: where it is, how to be let in, how it is stored."""
+"""The configuration of a state in Redis: which servers, how to connect, how entries are stored."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from typing import Self
 
-from trident.backends.redis.access import CONNECT_SECONDS, Access
 from trident.backends.redis.backing_map import BareRedisMap, RedisMap
 from trident.backends.redis.cluster import RedisClusterMap
+from trident.backends.redis.connection_options import CONNECT_SECONDS, ConnectionOptions
 from trident.backends.redis.control import Waiting
 from trident.backends.redis.layouts import HashLayout, Layout, StringLayout
-from trident.backends.redis.parts import PartedMap
-from trident.backends.redis.places import FixedPlace, Place, SentinelPlace, shown
-from trident.backends.redis.slots import ClusterPlace
+from trident.backends.redis.masters import (
+    ClusterMasters,
+    FixedMaster,
+    Master,
+    SentinelMaster,
+    shown,
+)
+from trident.backends.redis.sharded_map import ShardedMap
+from trident.states.store import Store
 
 PORT = 6379
 _DEFAULT_PREFIX = "state"
@@ -23,7 +29,7 @@ _FORBIDDEN = "{}\0"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RedisStore:
+class RedisStore(Store):
     r"""One state in Redis; several states, with different prefixes, may share a database.
 
     Pickles, with its passwords, and connects to nothing until the map it makes is used. Tasks,
@@ -59,13 +65,13 @@ class RedisStore:
     cluster : sequence of (str, int)
         Some nodes of a Redis Cluster, instead of host and port.
     partitions : int
-        In how many virtual partitions a cluster's entries are; never changed afterwards.
+        How many shards a cluster's entries are divided into; never changed afterwards.
     sentinels : sequence of (str, int)
         Sentinels, instead of host and port.
     service : str or None
         What the Sentinels call the master.
     sentinel_user, sentinel_password : str or None
-        To be let in by the Sentinels themselves.
+        The login at the Sentinels themselves.
 
     Notes
     -----
@@ -115,8 +121,8 @@ class RedisStore:
     sentinel_user: str | None = None
     sentinel_password: str | None = field(default=None, repr=False)
 
-    hosted: ClassVar[Literal["driver", "executor"]] = "executor"
-    snapshot_key: ClassVar[tuple[str, ...]] = ("$REDIS-MAP-STATE-GLOBAL",)
+    hosted = "executor"
+    snapshot_key = ("$REDIS-MAP-STATE-GLOBAL",)
     """Where Storm's RedisMapState keeps a single value."""
 
     def __post_init__(self) -> None:
@@ -182,30 +188,32 @@ class RedisStore:
         return "redis", place, self._name
 
     @property
-    def buckets(self) -> int | None:
-        """In how many partitions entries are: in a cluster; else None."""
+    def shards(self) -> int | None:  # type: ignore[override]
+        """How many shards a cluster's entries are divided into; None for one server."""
         return self.partitions if self.cluster else None
 
     @property
-    def map_type(self) -> type[PartedMap]:
+    def map_type(self) -> type[ShardedMap]:  # type: ignore[override]
         """The class of the map."""
         return RedisClusterMap if self.cluster else self._alone
 
-    def named(self, prefix: str) -> RedisStore:
+    def named(self, prefix: str) -> Self:
         """Return this store with `prefix`, where it has none yet."""
         return self if self.prefix is not None else replace(self, prefix=prefix)
 
-    def open(self) -> PartedMap:
+    def open(self) -> ShardedMap:
         """Return the map; it connects when it is first used."""
         kind = _LAYOUTS[self.layout]
         name = self._name.encode()
         waiting = Waiting(self.wait_replicas, self.wait_timeout)
-        access = self._access(len(self.cluster) or 1)
+        options = self._options(len(self.cluster) or 1)
         if self.cluster:
-            names = [name + b":{p%d}" % part for part in range(self.partitions)]
-            place = ClusterPlace(tuple(self.cluster), access)
-            return RedisClusterMap(place, access, [kind(each, self.ttl) for each in names], waiting)
-        return self._alone(self._place(), access, kind(name, self.ttl), waiting)
+            names = [name + b":{p%d}" % shard for shard in range(self.partitions)]
+            masters = ClusterMasters(tuple(self.cluster), options)
+            return RedisClusterMap(
+                masters, options, [kind(each, self.ttl) for each in names], waiting
+            )
+        return self._alone(self._master(), options, kind(name, self.ttl), waiting)
 
     @property
     def _alone(self) -> type[RedisMap]:
@@ -216,20 +224,20 @@ class RedisStore:
     def _name(self) -> str:
         return _DEFAULT_PREFIX if self.prefix is None else self.prefix
 
-    def _place(self) -> Place:
+    def _master(self) -> Master:
         if not self.service:
-            return FixedPlace((self.host, self.port))
-        access = replace(
-            self._access(len(self.sentinels)),
+            return FixedMaster((self.host, self.port))
+        options = replace(
+            self._options(len(self.sentinels)),
             db=0,
             user=self.sentinel_user,
             password=self.sentinel_password,
         )
-        return SentinelPlace(self.service, tuple(self.sentinels), access)
+        return SentinelMaster(self.service, tuple(self.sentinels), options)
 
-    def _access(self, servers: int) -> Access:
-        """Return how to be let in, with the time for connecting shared by `servers`."""
-        return Access(
+    def _options(self, servers: int) -> ConnectionOptions:
+        """Return the options of connections, of which `servers` may have to be tried in turn."""
+        return ConnectionOptions(
             self.db,
             self.user,
             self.password,

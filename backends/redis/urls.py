@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from trident.backends.redis.store import PORT, RedisStore
-from trident.states.factory import MapStateFactory
-from trident.states.url_errors import StateURLError
+from trident.states.errors import StateURLError
+from trident.states.maps import MapStateFactory
 from trident.states.urls import StateURL
 
 _SENTINEL_PORT = 26379

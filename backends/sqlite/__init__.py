@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, Self
 
 from trident.backends.sqlite.backing_map import SQLiteMap
 from trident.backends.sqlite.tables import CATALOG, Table
-from trident.states.backing_map import IBackingMap
-from trident.states.factory import MapStateFactory
+from trident.states.errors import UsageError
+from trident.states.maps import MapStateFactory
 from trident.states.serializers import JSONSerializer, Serializer
+from trident.states.store import Store
 from trident.states.urls import StateURL
-from trident.states.usage_errors import UsageError
 from trident.states.values import StateType
 
 _DEFAULT_PREFIX = "state"
@@ -20,7 +20,7 @@ _TAKEN = (CATALOG, "json_each")  # a table of that name would hide the function 
 
 
 @dataclass(frozen=True)
-class SQLiteStore:
+class SQLiteStore(Store):
     """One state in a SQLite file; several states, with different prefixes, may share the file.
 
     Pickles, and opens nothing until the map it makes is used. The state is updated by the
@@ -59,8 +59,8 @@ class SQLiteStore:
     serializer: Serializer = field(default_factory=JSONSerializer)
     patience: float = 5.0
 
-    hosted: ClassVar[Literal["driver", "executor"]] = "driver"
-    map_type: ClassVar[type[IBackingMap]] = SQLiteMap
+    hosted = "driver"
+    map_type = SQLiteMap
 
     def __post_init__(self) -> None:
         path = os.fspath(self.path)
@@ -90,7 +90,7 @@ class SQLiteStore:
         # SQLite's names ignore the case of ASCII letters, as bytes.lower does.
         return "sqlite", os.path.realpath(self.path), name.lower().decode(errors="surrogatepass")
 
-    def named(self, prefix: str) -> SQLiteStore:
+    def named(self, prefix: str) -> Self:
         """Return this store with `prefix`, where it has none yet."""
         return self if self.prefix is not None else replace(self, prefix=prefix)
 
@@ -121,7 +121,7 @@ def opaque(
     path, prefix, serializer
         See :class:`SQLiteStore`.
     options
-        Further parameters of :class:`~trident.states.factory.MapStateFactory`.
+        Further parameters of :class:`~trident.states.maps.MapStateFactory`.
 
     Examples
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -12,7 +12,6 @@ from trident.backends.sqlite.adding import Adding
 from trident.backends.sqlite.connections import Connections, transaction
 from trident.backends.sqlite.tables import CATALOG, CREATE_CATALOG, Table, stored_keys
 from trident.states.backing_map import Codec, IBackingMap
-from trident.states.control import ControlRecord
 from trident.states.errors import CorruptStateError
 from trident.states.values import Token
 
@@ -106,13 +105,13 @@ class SQLiteMap(IBackingMap):
         keys: Sequence[bytes],
         amounts: Sequence[int | float],
         token: Token,
-        record: ControlRecord,
+        retried: Mapping[int, int],
+        fence: bytes,
     ) -> bool:
-        fence = record.encode()
         with self._transaction() as connection:
             if self._control(connection) != fence:
                 return False
-            self._adding.add(keys, amounts, token, record.retried)
+            self._adding.add(keys, amounts, token, retried)
             return True
 
     def entries(self) -> list[tuple[bytes, Any]]:

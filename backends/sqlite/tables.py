@@ -91,9 +91,9 @@ class Table:
     def rows(self, keys: Sequence[bytes], values: Sequence[Any]) -> Iterable[tuple[Any, ...]]:
         """Return the rows that keep `values`, none of which is None, under `keys`."""
         kind = KINDS[self.kind]
-        parts = kind.parts(values)
-        kept = [native(part, self.serializer) for part in parts[kind.tokens :]]
-        return zip(stored_keys(keys), *parts[: kind.tokens], *kept, strict=True)
+        columns = kind.by_column(values)
+        kept = [native(column, self.serializer) for column in columns[kind.tokens :]]
+        return zip(stored_keys(keys), *columns[: kind.tokens], *kept, strict=True)
 
     def get(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[Any]:
         """Return the values of `keys`, None for each that is absent."""
@@ -117,7 +117,7 @@ class Table:
         """Return the values that `rows`, without their keys, keep; a row of nulls is absent."""
         kind = KINDS[self.kind]
         kept = map(itemgetter, range(kind.tokens, len(kind.columns)))
-        if any(bytes in set(map(type, map(part, rows))) for part in kept):
+        if any(bytes in set(map(type, map(column, rows))) for column in kept):
             columns = [restored(column, self.serializer) for column in zip(*rows, strict=True)]
             rows = list(zip(*columns, strict=True))
         return kind.of_rows(rows)

@@ -4,9 +4,9 @@ import os
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Self
 
-from trident.states import IBackingMap, MapStateFactory, StateURL
+from trident.states import IBackingMap, MapStateFactory, StateURL, Store
 
 
 def from_url(url: StateURL) -> MapStateFactory:
@@ -17,18 +17,18 @@ def from_url(url: StateURL) -> MapStateFactory:
 
 
 @dataclass(frozen=True)
-class Shelf:
+class Shelf(Store):
     """Where a state is; goes by pickle to whoever opens it."""
 
     folder: str
     prefix: str | None
-    hosted: ClassVar[Literal["driver"]] = "driver"
+    hosted = "driver"
 
     @property
     def identity(self) -> tuple[str, str, str]:
         return "shelf", self.folder, self.prefix or "state"
 
-    def named(self, prefix: str) -> "Shelf":
+    def named(self, prefix: str) -> Self:
         return self if self.prefix is not None else replace(self, prefix=prefix)
 
     def open(self) -> "ShelfMap":

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from trident.states.control import ControlRecord
 from trident.states.cut import Cut
+from trident.states.serializers import Serializer
 from trident.states.values import StateType
-
-if TYPE_CHECKING:
-    from trident.states.serializers import Serializer
 
 
 class Kind(ABC):
@@ -22,7 +20,7 @@ class Kind(ABC):
     type : StateType
         What users call it.
     columns : tuple of str
-        The names of an entry's parts.
+        The names of an entry's columns.
     tokens : int
         How many of them, the first ones, are integers that tell who wrote the entry.
     """
@@ -55,12 +53,12 @@ class Kind(ABC):
         """Return whether `entry` says for good that its key is absent, so that it may go."""
 
     @abstractmethod
-    def parts(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
+    def by_column(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
         """Return `entries`, none of which is None, as columns."""
 
     @abstractmethod
     def of_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Return the entries whose parts are `rows`; a row of nulls is an absent key."""
+        """Return the entries that are made of `rows`; a row of nulls is an absent key."""
 
     @abstractmethod
     def dumps(self, entries: Sequence[Any], serializer: Serializer) -> list[bytes]:

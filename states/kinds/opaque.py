@@ -6,103 +6,17 @@ other tuples or none for this key, starts again from what was committed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import Any
 
 from trident.states.control import ControlRecord
 from trident.states.cut import BatchMovedOn, Cut
 from trident.states.kinds.kind import Kind
-from trident.states.values import StateType, Token
+from trident.states.serializers import Serializer
+from trident.states.values import OpaqueEntries, OpaqueValue, StateType, Token
 
-if TYPE_CHECKING:
-    from trident.states.serializers import Serializer
-
-
-class OpaqueValue(NamedTuple):
-    """A value that survives replays with other content.
-
-    Parameters
-    ----------
-    txid, attempt : int
-        The token of the attempt that wrote it.
-    curr : object
-        What that attempt made of the value; None is absent (a tombstone).
-    prev : object
-        The committed value before that attempt; None is absent.
-    """
-
-    txid: int
-    attempt: int
-    curr: Any
-    prev: Any
-
-
-# Twice as fast as OpaqueValue(...).
-_opaque_value = partial(tuple.__new__, OpaqueValue)
-
-
-class OpaqueEntries(Sequence[OpaqueValue | None]):
-    """Opaque values, or None for each key that is absent, kept as four columns of one length.
-
-    What looks at all of them does so column by column; as a sequence it makes each value when it
-    is asked for.
-
-    Parameters
-    ----------
-    txids, attempts : sequence of int
-        Who wrote each entry; txid 0, which no batch has, is an absent key.
-    currs, prevs : sequence
-        Its two values; None for an absent key.
-
-    Examples
-    --------
-    >>> found = OpaqueEntries([3, 0], [1, 0], [7, None], [4, None])
-    >>> list(found)
-    [OpaqueValue(txid=3, attempt=1, curr=7, prev=4), None]
-    """
-
-    __slots__ = ("attempts", "currs", "prevs", "txids")
-
-    def __init__(
-        self,
-        txids: Sequence[int],
-        attempts: Sequence[int],
-        currs: Sequence[Any],
-        prevs: Sequence[Any],
-    ) -> None:
-        self.txids = txids
-        self.attempts = attempts
-        self.currs = currs
-        self.prevs = prevs
-
-    def __len__(self) -> int:
-        return len(self.txids)
-
-    def __iter__(self) -> Iterator[OpaqueValue | None]:
-        columns = zip(self.txids, self.attempts, self.currs, self.prevs, strict=True)
-        if 0 in self.txids:
-            return (_opaque_value(row) if row[0] else None for row in columns)
-        return map(_opaque_value, columns)
-
-    @overload
-    def __getitem__(self, position: int) -> OpaqueValue | None: ...
-    @overload
-    def __getitem__(self, position: slice) -> OpaqueEntries: ...
-    def __getitem__(self, position: int | slice) -> OpaqueValue | OpaqueEntries | None:
-        columns = self.txids, self.attempts, self.currs, self.prevs
-        if isinstance(position, slice):
-            return OpaqueEntries(*(column[position] for column in columns))
-        txid, attempt, curr, prev = (column[position] for column in columns)
-        return OpaqueValue(txid, attempt, curr, prev) if txid else None
-
-    def committed(self, cut: Cut) -> bool:
-        """Return whether attempt 0 of a batch up to the cut wrote every entry, and counts."""
-        return (
-            not any(self.attempts)
-            and max(self.txids, default=0) <= cut.committed
-            and cut.retried.keys().isdisjoint(self.txids)
-        )
+_new_value = partial(tuple.__new__, OpaqueValue)  # twice as fast as OpaqueValue(...)
 
 
 class OpaqueKind(Kind):
@@ -120,7 +34,7 @@ class OpaqueKind(Kind):
     tokens = 2
 
     def read(self, entries: Sequence[Any], cut: Cut) -> list[Any]:
-        if isinstance(entries, OpaqueEntries) and entries.committed(cut):
+        if isinstance(entries, OpaqueEntries) and _are_committed(entries, cut):
             return list(entries.currs)
         committed, _, retried = cut
         return [
@@ -146,16 +60,16 @@ class OpaqueKind(Kind):
             and record.is_committed(entry.txid, entry.attempt)
         )
 
-    def parts(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
+    def by_column(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
         if isinstance(entries, OpaqueEntries):
             return entries.txids, entries.attempts, entries.currs, entries.prevs
         return list(zip(*entries, strict=True)) or [()] * 4
 
     def of_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-        return [entry if entry[0] is not None else None for entry in map(_opaque_value, rows)]
+        return [entry if entry[0] is not None else None for entry in map(_new_value, rows)]
 
     def dumps(self, entries: Sequence[Any], serializer: Serializer) -> list[bytes]:
-        txids, attempts, currs, prevs = self.parts(entries)
+        txids, attempts, currs, prevs = self.by_column(entries)
         return serializer.dumps_opaque(txids, attempts, currs, prevs)
 
     def loads(self, data: Sequence[bytes | None], serializer: Serializer) -> Sequence[Any]:
@@ -163,6 +77,15 @@ class OpaqueKind(Kind):
 
 
 OPAQUE = OpaqueKind()
+
+
+def _are_committed(entries: OpaqueEntries, cut: Cut) -> bool:
+    """Return whether every entry was written by attempt 0 of a batch up to the cut, and counts."""
+    return (
+        not any(entries.attempts)
+        and max(entries.txids, default=0) <= cut.committed
+        and (not cut.retried or cut.retried.keys().isdisjoint(entries.txids))
+    )
 
 
 def _resolved(entry: OpaqueValue, cut: Cut) -> Any:

@@ -7,15 +7,13 @@ may see a batch before it commits.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trident.states.control import ControlRecord
 from trident.states.cut import Cut
 from trident.states.kinds.kind import Kind
+from trident.states.serializers import Serializer
 from trident.states.values import StateType
-
-if TYPE_CHECKING:
-    from trident.states.serializers import Serializer
 
 
 class PlainKind(Kind):
@@ -36,7 +34,7 @@ class PlainKind(Kind):
     def is_dead(self, entry: Any, record: ControlRecord) -> bool:
         return entry is None
 
-    def parts(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
+    def by_column(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
         return [entries]
 
     def of_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:

@@ -8,33 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from trident.states.control import ControlRecord
 from trident.states.cut import BatchMovedOn, Cut
 from trident.states.kinds.kind import Kind
-from trident.states.values import StateType, Token
+from trident.states.serializers import Serializer
+from trident.states.values import StateType, Token, TransactionalValue
 
-if TYPE_CHECKING:
-    from trident.states.serializers import Serializer
-
-
-class TransactionalValue(NamedTuple):
-    """A value that survives identical replays.
-
-    Parameters
-    ----------
-    txid : int
-        The batch that wrote it.
-    value : object
-        The value; None is absent.
-    """
-
-    txid: int
-    value: Any
-
-
-_transactional_value = partial(tuple.__new__, TransactionalValue)
+_new_value = partial(tuple.__new__, TransactionalValue)
 
 
 class TransactionalKind(Kind):
@@ -76,15 +58,15 @@ class TransactionalKind(Kind):
     def is_dead(self, entry: Any, record: ControlRecord) -> bool:
         return entry is not None and entry.value is None and entry.txid <= record.committed
 
-    def parts(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
+    def by_column(self, entries: Sequence[Any]) -> Sequence[Sequence[Any]]:
         return list(zip(*entries, strict=True)) or [()] * 2
 
     def of_rows(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-        entries = map(_transactional_value, rows)
+        entries = map(_new_value, rows)
         return [entry if entry[0] is not None else None for entry in entries]
 
     def dumps(self, entries: Sequence[Any], serializer: Serializer) -> list[bytes]:
-        txids, values = self.parts(entries)
+        txids, values = self.by_column(entries)
         return serializer.dumps_transactional(txids, values)
 
     def loads(self, data: Sequence[bytes | None], serializer: Serializer) -> Sequence[Any]:

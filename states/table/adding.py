@@ -14,6 +14,6 @@ class AddingTable(FencedTable):
     adds = True
 
     def add(self, keys: Sequence[Any], amounts: Sequence[int | float]) -> None:
-        token = self._record.token
-        if not self._store.multiAddFenced(keys, amounts, token, self._record):
+        token, retried = self._record.token, self._record.retried
+        if not self._store.multiAddFenced(keys, amounts, token, retried, self._fence):
             raise self._refused()

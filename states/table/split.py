@@ -13,8 +13,8 @@ from trident.states.table.table import Layer, Table
 class SplitTable(Layer):
     """Reads at most `max_get` keys and writes at most `max_put` at once, in order; 0: any number.
 
-    Each part is a write of its own: a fence that closes in between refuses the rest, and the
-    attempt, whose earlier parts no longer count, is stale as a whole.
+    Each slice is a write of its own. Where the fence closes between two of them the rest is
+    refused: the attempt is stale as a whole, and its earlier slices don't count either.
     """
 
     def __init__(self, below: Table, max_get: int, max_put: int) -> None:
@@ -23,24 +23,24 @@ class SplitTable(Layer):
         self._max_put = max_put
 
     def read(self, keys: Sequence[Any]) -> Sequence[Any]:
-        parts = _parts(len(keys), self._max_get)
-        return [entry for part in parts for entry in self._below.read(keys[part])]
+        slices = _slices(len(keys), self._max_get)
+        return [entry for each in slices for entry in self._below.read(keys[each])]
 
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
-        parts = _parts(len(keys), self._max_put)
-        return [key for part in parts for key in self._below.write(keys[part], entries[part])]
+        slices = _slices(len(keys), self._max_put)
+        return [key for each in slices for key in self._below.write(keys[each], entries[each])]
 
     def remove(self, keys: Sequence[Any]) -> None:
-        for part in _parts(len(keys), self._max_put):
-            self._below.remove(keys[part])
+        for each in _slices(len(keys), self._max_put):
+            self._below.remove(keys[each])
 
     def add(self, keys: Sequence[Any], amounts: Sequence[int | float]) -> None:
-        for part in _parts(len(keys), self._max_put):
-            self._below.add(keys[part], amounts[part])
+        for each in _slices(len(keys), self._max_put):
+            self._below.add(keys[each], amounts[each])
 
 
 class MicroBatchMap(LayeredMap):
-    """Has states over a map read and write it in parts.
+    """Has states over a map read and write it in slices.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class MicroBatchMap(LayeredMap):
     Examples
     --------
     >>> from trident.states import MemoryMap, OpaqueMap
-    >>> state = OpaqueMap(MicroBatchMap(MemoryMap("in parts"), max_put=2))
+    >>> state = OpaqueMap(MicroBatchMap(MemoryMap("in slices"), max_put=2))
     >>> state.beginCommit(1)
     >>> state.multiPut([("a",), ("b",), ("c",)], [1, 2, 3])
     >>> state.commit(1)  # two writes
@@ -67,6 +67,6 @@ class MicroBatchMap(LayeredMap):
         return SplitTable(below, self._max_get, self._max_put)
 
 
-def _parts(count: int, size: int) -> Iterator[slice]:
+def _slices(count: int, size: int) -> Iterator[slice]:
     size = size or max(count, 1)
     return (slice(start, start + size) for start in range(0, count, size))

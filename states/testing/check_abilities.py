@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from trident.states.backing_map import Ability, IBackingMap
-from trident.states.kinds.opaque import OpaqueValue
 from trident.states.testing.checks import Checks, begun, key_of, needs, only_if, record, value_of
+from trident.states.values import OpaqueValue
 
 REFUSED = "return False, with nothing written, where the control record is not the fence"
 
@@ -284,7 +284,7 @@ class AddChecks(Checks):
         key = key_of(backing, "key")
         if stored is not None:
             backing.multiPut([key], [stored])
-        assert backing.multiAddFenced([key], [10], own.token, own) is True
+        assert backing.multiAddFenced([key], [10], own.token, own.retried, own.encode()) is True
         assert backing.multiGet([key]) == [OpaqueValue(7, 1, *expected)], (
             "the amount is added to the committed value, which is kept as prev: curr where the "
             "entry's attempt is the committed one of an earlier batch, else prev"
@@ -295,8 +295,8 @@ class AddChecks(Checks):
         own = record(1)
         begun(backing, own)
         keys = [key_of(backing, f"key {number}") for number in range(2000)]
-        assert backing.multiAddFenced([], [], own.token, own)
-        assert backing.multiAddFenced(keys, range(2000), own.token, own)
+        assert backing.multiAddFenced([], [], own.token, own.retried, own.encode())
+        assert backing.multiAddFenced(keys, range(2000), own.token, own.retried, own.encode())
         found = [entry.curr for entry in backing.multiGet(keys)]
         assert found == list(range(2000))
 
@@ -305,7 +305,8 @@ class AddChecks(Checks):
         own = record(1)
         begun(backing, record(2))
         key = key_of(backing, "key")
-        assert backing.multiAddFenced([key], [1], own.token, own) is False, REFUSED
+        added = backing.multiAddFenced([key], [1], own.token, own.retried, own.encode())
+        assert added is False, REFUSED
         assert backing.multiGet([key]) == [None], REFUSED
 
 

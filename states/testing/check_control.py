@@ -113,7 +113,7 @@ class ControlChecks(Checks):
         assert len(won) <= 1, (
             f"{len(won)} of 4 threads replaced one record: compare and put in one atomic step"
         )
-        # In a store of several parts each of them may have lost one part to another.
+        # In a store of several shards each of them may have lost one shard to another.
         found = backing.getControl()
         assert won in ([], [found]), "the record is the one that putControl returned True for"
         assert backing.putControl(record(2, 9).encode(), found), (

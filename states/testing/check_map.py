@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from trident.states.backing_map import Codec, IBackingMap, abilities
-from trident.states.kinds.opaque import OpaqueValue
 from trident.states.testing.checks import (
     ODD_BYTES,
     ODD_KEYS,
@@ -19,6 +18,7 @@ from trident.states.testing.checks import (
     only_if,
     value_of,
 )
+from trident.states.values import OpaqueValue
 
 
 class MapChecks(Checks):

@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 
 from trident.states.backing_map import Ability, IBackingMap
-from trident.states.committed import read_committed
 from trident.states.control import ControlRecord
 from trident.states.errors import LongOverflowError, StaleBatchError, StateError
-from trident.states.nontransactional import NonTransactionalMap
-from trident.states.opaque import OpaqueMap
+from trident.states.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
+from trident.states.reading import read_committed
 from trident.states.stored_map import StoredMap
 from trident.states.testing.checks import ODD_KEYS, ODD_VALUES, Checks, needs, only_if, record
-from trident.states.transactional import TransactionalMap
 from trident.states.updaters import PutUpdater, ValueUpdater
 from trident.states.values import StateType
 

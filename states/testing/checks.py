@@ -12,11 +12,9 @@ import pytest
 
 from trident.states.backing_map import Ability, Codec, IBackingMap
 from trident.states.control import Check, Control, ControlRecord
-from trident.states.judgement import Claim, judge
+from trident.states.control_check import Claim, check_record
 from trident.states.keys import encode_key
-from trident.states.kinds.opaque import OpaqueValue
-from trident.states.kinds.transactional import TransactionalValue
-from trident.states.values import StateType, Token
+from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
 
 F = TypeVar("F", bound=Callable[..., None])
 
@@ -99,7 +97,7 @@ def only_if(attribute: str) -> Callable[[F], F]:
 def following(control: Control, own: ControlRecord, listed: Token | None) -> Check:
     """Return the check of a log that has committed `listed` at a state, and now begins `own`."""
     claim = Claim(listed)
-    return partial(judge, own=own, claim=claim, name=control.name, where=control.where)
+    return partial(check_record, own=own, claim=claim, name=control.name, where=control.where)
 
 
 class Checks(ABC):

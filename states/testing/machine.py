@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
-from trident.states.committed import read_committed
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import FailedException, NoStateError, StaleBatchError
 from trident.states.keys import encode_key
-from trident.states.opaque import OpaqueMap
+from trident.states.maps import OpaqueMap
+from trident.states.reading import read_committed
 from trident.states.stored_map import StoredMap
 from trident.states.table.cache import CachedMap
 from trident.states.testing.checks import following

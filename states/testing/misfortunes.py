@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from trident.states.backing_map import IBackingMap, WrappedMap
-from trident.states.control import ControlRecord
 from trident.states.errors import StateUnavailableError
 from trident.states.values import Token
 
@@ -167,10 +166,11 @@ class UnluckyMap(WrappedMap):
         keys: Sequence[bytes],
         amounts: Sequence[int | float],
         token: Token,
-        record: ControlRecord,
+        retried: Mapping[int, int],
+        fence: bytes,
     ) -> bool:
         def add(count: int) -> bool:
-            return self.inner.multiAddFenced(keys[:count], amounts[:count], token, record)
+            return self.inner.multiAddFenced(keys[:count], amounts[:count], token, retried, fence)
 
         return self._befall(add, len(keys))
 

@@ -34,8 +34,8 @@ from trident.operations.builtin import (
 )
 from trident.operations.callables import native
 from trident.spouts.fixed import FixedBatchSpout
+from trident.states.maps import OpaqueMap
 from trident.states.memory import MemoryMapState
-from trident.states.opaque import OpaqueMap
 from trident.states.state import StateSpec
 from trident.stream import Stream
 from trident.topology import TridentTopology

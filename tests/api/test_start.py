@@ -27,8 +27,8 @@ from trident.operations.callables import native
 from trident.spouts.feeder import FeederBatchSpout
 from trident.start import Engine, start
 from trident.start_options import StartOptions
+from trident.states.maps import OpaqueMap
 from trident.states.memory import MemoryMapState
-from trident.states.opaque import OpaqueMap
 from trident.states.state import State, StateFactory
 from trident.topology import TridentTopology
 

@@ -102,6 +102,8 @@ def test_a_topology_counts_into_a_url_and_another_reads_it() -> None:
 def test_a_missing_driver_surfaces_where_the_state_is_first_used(
     url: str, driver: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for module in [name for name in sys.modules if name.startswith(f"{driver}.")]:
+        monkeypatch.delitem(sys.modules, module)  # an earlier test may have imported it
     monkeypatch.setitem(sys.modules, driver, None)
     topology = TridentTopology()
     state = factory_of(word_count(sentences(topology), url)).makeState()

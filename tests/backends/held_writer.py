@@ -35,7 +35,7 @@ def main(path: str, marker: str) -> None:
     store = SQLiteStore(path, "words", serializer=HeldSerializer(Path(marker))).open()
     record = ControlRecord("a1", Token(2, 0), 1, {})
     Control(store).begin(record)
-    store.multiAddFenced(KEYS, [1] * len(KEYS), record.token, record)
+    store.multiAddFenced(KEYS, [1] * len(KEYS), record.token, record.retried, record.encode())
 
 
 if __name__ == "__main__":

@@ -24,11 +24,11 @@ from trident.states.errors import (
     SerializationError,
     StateError,
     StateUnavailableError,
+    StateURLError,
     UnownedStateError,
 )
 from trident.states.keys import CONTROL_KEY
-from trident.states.opaque import OpaqueMap
-from trident.states.url_errors import StateURLError
+from trident.states.maps import OpaqueMap
 from trident.states.urls import StateURL
 from trident.states.values import Token
 

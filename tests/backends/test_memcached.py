@@ -32,9 +32,8 @@ from trident.backends.memcached.connections import close_all, lent
 from trident.backends.memcached.keys import StoredKeys
 from trident.backends.memcached.nodes import Placement
 from trident.states.control import Control, ControlRecord
-from trident.states.errors import SerializationError
+from trident.states.errors import SerializationError, StateURLError
 from trident.states.keys import CONTROL_KEY
-from trident.states.url_errors import StateURLError
 from trident.states.urls import StateURL
 from trident.states.values import StateType, Token
 
@@ -192,10 +191,10 @@ def test_states_of_one_cluster_are_apart(nodes: list[str]) -> None:
 
 def test_keys_are_spread_over_all_nodes_and_stay_where_they_are(nodes: list[str]) -> None:
     keys = [b"word%d" % number for number in range(1000)]
-    shares = Placement.of(StoredKeys("words").of(keys), 3).shares
-    assert all(250 < len(share) < 420 for share in shares)
-    assert shares == Placement.of(StoredKeys("words").of(keys), 3).shares
-    assert Placement.of([b"words:dog", b"words:cat"], 2).shares == [[0], [1]], (
+    positions = Placement.of(StoredKeys("words").of(keys), 3).positions
+    assert all(250 < len(own) < 420 for own in positions)
+    assert positions == Placement.of(StoredKeys("words").of(keys), 3).positions
+    assert Placement.of([b"words:dog", b"words:cat"], 2).positions == [[0], [1]], (
         "the place of a key must never change: state that is there would be lost"
     )
 
@@ -359,7 +358,7 @@ def test_begin_ready_and_announce_reach_all_nodes(nodes: list[str]) -> None:
     control.begin(record(1))
     assert control.announce(control.ready(record(1)))
     [name] = StoredKeys(prefix).of([CONTROL_KEY])
-    for part, node in enumerate(nodes):
+    for shard, node in enumerate(nodes):
         with closing(Client(node)) as client:
-            own = b"%d/%d %b" % (part, len(nodes), record(1).confirmed().announced().encode())
+            own = b"%d/%d %b" % (shard, len(nodes), record(1).confirmed().announced().encode())
             assert client.get(name) == own

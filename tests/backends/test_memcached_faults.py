@@ -29,7 +29,7 @@ from trident.states.errors import (
     StateUnavailableError,
 )
 from trident.states.keys import CONTROL_KEY
-from trident.states.opaque import OpaqueMap
+from trident.states.maps import OpaqueMap
 from trident.states.testing.checks import following
 from trident.states.values import Token
 
@@ -90,7 +90,7 @@ def test_a_lost_node_is_named(words: MemcachedMap, servers: list[MemcachedServer
     servers[1].restart()
     with pytest.raises(CorruptStateError) as raised:
         control.begin(record(2), following(control, record(2), Token(1, 0)))
-    assert f"{address(servers[1])} (part 1)" in str(raised.value)
+    assert f"{address(servers[1])} (shard 1)" in str(raised.value)
     assert "these have none: 1" in str(raised.value)
 
 
@@ -169,7 +169,7 @@ def test_what_another_log_left_on_half_the_nodes_is_no_fresh_start(
 ) -> None:
     committed(words)
     servers[0].restart()
-    with pytest.raises(CorruptStateError, match="emptied in part"):
+    with pytest.raises(CorruptStateError, match="emptied only partly"):
         Control(words).begin(ControlRecord("another log", Token(1, 0)))
 
 

@@ -1,4 +1,4 @@
-"""State in a Redis Cluster: virtual partitions, each with its own control record."""
+"""State in a Redis Cluster: shards, each with its own control record."""
 
 from __future__ import annotations
 
@@ -75,19 +75,19 @@ def nodes(redis_cluster: Served) -> Iterator[Nodes]:
     made.close()
 
 
-def control_key(prefix: str, part: int) -> bytes:
-    return b"%b:{p%d}:%b" % (prefix.encode(), part, CONTROL_KEY)
+def control_key(prefix: str, shard: int) -> bytes:
+    return b"%b:{p%d}:%b" % (prefix.encode(), shard, CONTROL_KEY)
 
 
 def update(factory: MapStateFactory, txid: int, tasks: int) -> None:
-    """Run a batch of all words as that many tasks, each with the partitions it is given."""
+    """Run a batch of all words as that many tasks, each with the shards it is given."""
     driver = factory.makeMap()
     driver.control.begin(record(txid))
     for task in range(tasks):
         own = {
             word: count
             for word, count in WORDS.items()
-            if crc32(encode_key((word,))) % (factory.buckets or 1) % tasks == task
+            if crc32(encode_key((word,))) % (factory.shards or 1) % tasks == task
         }
         add(factory.makeMap(), record(txid), **own)
     assert driver.control.announce(driver.control.ready(record(txid)))
@@ -124,7 +124,7 @@ class TestPartitions:
             other = opened(redis_cluster.url, prefix, f"&partitions={partitions}")
             with pytest.raises(CorruptStateError) as caught:
                 committed(other, record(2), dog=2)
-            assert f"in 16 partitions, and opened for {partitions}" in str(caught.value)
+            assert f"in 16 shards, and opened for {partitions}" in str(caught.value)
             assert "partitions=16" in str(caught.value)
         assert found(counts, "dog") == [2]
 
@@ -145,12 +145,12 @@ class TestPartitions:
     ) -> None:
         counts = opened(redis_cluster.url, prefix, f"&layout={layout}")
         committed(counts, record(1), **WORDS)
-        part = crc32(encode_key(("word 7",))) % 64
-        key = b"%b:{p%d}" % (prefix.encode(), part) + b":word 7" * (layout == "string")
+        shard = crc32(encode_key(("word 7",))) % 64
+        key = b"%b:{p%d}" % (prefix.encode(), shard) + b":word 7" * (layout == "string")
         node = nodes.of(key)
         node.delete(key)
         node.rpush(key, "theirs")
-        named = rf"{{p{part}}}.* it is a list, where a {layout} is due"
+        named = rf"{{p{shard}}}.* it is a list, where a {layout} is due"
         with pytest.raises(CorruptStateError, match=named):
             committed(counts, record(2), **WORDS)
         assert node.lrange(key, 0, -1) == [b"theirs"]
@@ -163,7 +163,7 @@ class TestControlRecords:
         written(counts, record(1), dog=2)
         stored = {key: nodes.of(key).get(key) for key in nodes.keys(prefix)}
         expected = b"16:" + record(1).encode()
-        assert [stored[control_key(prefix, part)] for part in range(16)] == [expected] * 16
+        assert [stored[control_key(prefix, shard)] for shard in range(16)] == [expected] * 16
 
     def test_a_partition_that_was_left_behind_is_brought_along(
         self, counts: MapStateFactory, nodes: Nodes, prefix: str
@@ -201,7 +201,7 @@ class TestControlRecords:
     def test_without_the_first_the_state_was_never_begun(
         self, counts: MapStateFactory, nodes: Nodes, prefix: str
     ) -> None:
-        """A driver died while it began the first batch; the first partition comes last."""
+        """A driver died while it began the first batch; the first shard comes last."""
         driver = written(counts, record(1), dog=2)
         key = control_key(prefix, 0)
         nodes.of(key).delete(key)
@@ -220,8 +220,8 @@ class TestChanges:
         task = counts.makeMap()
         task.beginCommit(record(2))
         task.multiGet([("dog",)])
-        for part in range(4):
-            move(cluster, crc_hqx(b"p%d" % part, 0) % 16384)
+        for shard in range(4):
+            move(cluster, crc_hqx(b"p%d" % shard, 0) % 16384)
         with pytest.raises(StateUnavailableError, match="new map"):
             add(task, record(2), **WORDS)
         with pytest.raises(StateUnavailableError):

@@ -20,7 +20,7 @@ from tests.servers.process import wait_until
 from tests.servers.promised import Served
 from tests.servers.redis import RedisReplica, RedisServer
 from trident.backends.redis import connections
-from trident.backends.redis.access import Access
+from trident.backends.redis.connection_options import ConnectionOptions
 from trident.backends.redis.connections import connected
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory
@@ -197,20 +197,20 @@ class TestTroubled:
         assert found(counts, "dog") == [2]
 
     def test_an_answer_may_take_longer_than_the_login(self) -> None:
-        access = Access(connect=0.1, timeout=10.0)
-        hurry = access.arguments()["socket_timeout"]
+        options = ConnectionOptions(connect=0.1, timeout=10.0)
+        hurry = options.arguments()["socket_timeout"]
         with Replies(b"+PONG\r\n", pause=1.4 * hurry) as server:
             address = (server.host, server.port)
-            with connected(address, access) as wire:
+            with connected(address, options) as wire:
                 assert wire.ask(["PING"]) == [b"PONG"]
 
     def test_a_connection_that_is_used_again_is_as_patient(self, server: RedisServer) -> None:
-        access = Access(connect=0.1, timeout=10.0)
-        hurry = access.arguments()["socket_timeout"]
+        options = ConnectionOptions(connect=0.1, timeout=10.0)
+        hurry = options.arguments()["socket_timeout"]
         address = (server.host, server.port)
-        with connected(address, access) as wire:
+        with connected(address, options) as wire:
             [first] = wire.ask(["CLIENT", "ID"])
-        with connected(address, access) as wire:
+        with connected(address, options) as wire:
             assert wire.ask(["CLIENT", "ID"]) == [first]
             assert wire.ask(["BLPOP", "nothing", f"{1.4 * hurry:g}"]) == [None]
 

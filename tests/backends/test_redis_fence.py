@@ -11,7 +11,7 @@ from redis import Redis
 
 from tests.backends.redis_batches import add, committed, found, new_prefix, plain, record, written
 from tests.servers.promised import Served
-from trident.backends.redis import parts
+from trident.backends.redis import sharded_map
 from trident.backends.redis.backing_map import RedisMap
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory
@@ -43,7 +43,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], No
     """Has something happen between the comparison of the record and the first write."""
 
     def hook(act: Callable[[], Any], times: int = 1) -> None:
-        write_fenced, acts = parts.write_fenced, [act] * times
+        write_fenced, acts = sharded_map.write_fenced, [act] * times
 
         def hooked(wires: Any, writes: Any, fence: bytes) -> bool:
             class Disturbed:
@@ -62,7 +62,7 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], No
 
             return write_fenced([Disturbed(wire) for wire in wires], writes, fence)
 
-        monkeypatch.setattr(parts, "write_fenced", hooked)
+        monkeypatch.setattr(sharded_map, "write_fenced", hooked)
 
     return hook
 

@@ -200,7 +200,7 @@ class TestOtherTypes:
         client.set(f"{prefix}:dog", "1")
         opening = opened(redis_server, f"prefix={prefix}").store.open()
         backing = RedisMap(
-            opening._place, opening._access, ExpiringLayout(prefix.encode()), opening._waiting
+            opening._master, opening._options, ExpiringLayout(prefix.encode()), opening._waiting
         )
         assert backing.multiGet([b"dog", b"katze"]) == [b"1", None]
 

@@ -14,7 +14,7 @@ from trident.backends.redis import RedisStore
 from trident.backends.urls import state_from_url
 from trident.states import Ability, MapStateFactory, StateType
 from trident.states.backing_map import abilities
-from trident.states.url_errors import StateURLError
+from trident.states.errors import StateURLError
 
 NODES = (("one", 7000), ("two", 7001))
 
@@ -95,10 +95,10 @@ class TestParameters:
     def test_the_order_of_nodes_makes_no_other_state(self) -> None:
         assert RedisStore(cluster=NODES).identity == RedisStore(cluster=NODES[::-1]).identity
 
-    def test_a_clusters_partitions_are_buckets(self) -> None:
-        assert RedisStore(cluster=NODES, partitions=9).buckets == 9
-        assert RedisStore().buckets is None
-        assert redis.opaque(cluster=NODES).buckets == 64
+    def test_a_clusters_partitions_are_shards(self) -> None:
+        assert RedisStore(cluster=NODES, partitions=9).shards == 9
+        assert RedisStore().shards is None
+        assert redis.opaque(cluster=NODES).shards == 64
 
     def test_entries_are_listed_with_a_prefix_and_without(self) -> None:
         assert Ability.LIST in abilities(RedisStore(prefix="words").open())

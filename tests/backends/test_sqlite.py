@@ -28,7 +28,7 @@ from trident.states.errors import (
     StaleBatchError,
     StateUnavailableError,
 )
-from trident.states.opaque import OpaqueMap
+from trident.states.maps import OpaqueMap
 from trident.states.serializers import PickleSerializer
 from trident.states.testing.checks import following
 
@@ -48,7 +48,8 @@ def begun(
 
 
 def add(store: SQLiteMap, amounts: dict[bytes, Any], made: ControlRecord) -> bool:
-    return store.multiAddFenced(list(amounts), list(amounts.values()), made.token, made)
+    keys, values = list(amounts), list(amounts.values())
+    return store.multiAddFenced(keys, values, made.token, made.retried, made.encode())
 
 
 @pytest.fixture
@@ -313,7 +314,7 @@ def test_a_batch_of_100_000_keys_is_added_put_and_read(opened: Opener) -> None:
     keys = [f"word{number}".encode() for number in range(100_000)]
     amounts = list(range(100_000))
     own = begun(store, 1)
-    assert store.multiAddFenced(keys, amounts, own.token, own)
+    assert store.multiAddFenced(keys, amounts, own.token, own.retried, own.encode())
     values = store.multiGet(keys)
     assert [value.curr for value in values] == amounts
     doubled = [OpaqueValue(1, 0, 2 * value.curr, None) for value in values]
@@ -441,7 +442,7 @@ def test_a_damaged_database_is_named(opened: Opener, path: Path) -> None:
     store = opened()
     own = begun(store, 1)
     keys = [f"word{number}".encode() for number in range(20_000)]
-    store.multiAddFenced(keys, [1] * len(keys), own.token, own)
+    store.multiAddFenced(keys, [1] * len(keys), own.token, own.retried, own.encode())
     store.close()
     with path.open("r+b") as file:
         file.seek(8 * 4096)

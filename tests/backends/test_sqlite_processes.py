@@ -42,7 +42,7 @@ def store(tmp_path: Path) -> Iterator[SQLiteMap]:
     opened = SQLiteStore(str(tmp_path / "counts.db"), "words").open()
     control = Control(opened)
     control.begin(FIRST)
-    opened.multiAddFenced(KEYS, VALUES, FIRST.token, FIRST)
+    opened.multiAddFenced(KEYS, VALUES, FIRST.token, FIRST.retried, FIRST.encode())
     control.announce(FIRST)
     yield opened
     opened.close()
@@ -94,8 +94,9 @@ def test_a_writer_killed_in_the_middle_of_a_write_leaves_nothing_of_it(
     again = ControlRecord("a1", Token(2, 1), 1, {})
     control = Control(store)
     control.begin(again, following(control, again, FIRST.token))
-    assert not store.multiAddFenced(KEYS, [5] * len(KEYS), SECOND.token, SECOND)
-    assert store.multiAddFenced(KEYS, [5] * len(KEYS), again.token, again)
+    fives = [5] * len(KEYS)
+    assert not store.multiAddFenced(KEYS, fives, SECOND.token, SECOND.retried, SECOND.encode())
+    assert store.multiAddFenced(KEYS, fives, again.token, again.retried, again.encode())
     assert store.multiGet(KEYS) == [OpaqueValue(2, 1, value + 5, value) for value in VALUES]
 
 

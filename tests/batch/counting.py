@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 from uuid import uuid4
 
 from trident.batch.failure_policy import FailurePolicy
@@ -13,12 +13,14 @@ from trident.batch.outcome import Outcome
 from trident.batch.runner import BatchRunner
 from trident.batch.states import BatchState
 from trident.batch.work import BatchWork
+from trident.kernels.block import block_of
+from trident.kernels.emission import Emission
 from trident.log.log import Log
 from trident.operations.builtin import Count
 from trident.states.control import ControlRecord
 from trident.states.keys import encode_keys
+from trident.states.maps import OpaqueMap
 from trident.states.memory import MemoryMap
-from trident.states.opaque import OpaqueMap
 from trident.states.stored_map import StoredMap
 from trident.states.values import Token
 
@@ -33,8 +35,11 @@ class CountingEngine:
         self.acts_on_nothing = acts_on_nothing
         self.closed = False
 
-    def run(self, record: ControlRecord, emitted: Mapping[str, list[tuple[Any, ...]]]) -> Outcome:
-        words = Counter(word for rows in emitted.values() for (word,) in rows)
+    def read(self, emission: Emission) -> NoReturn:
+        raise AssertionError("no spout of these tests has partitions")
+
+    def run(self, record: ControlRecord, emitted: Mapping[str, Any]) -> Outcome:
+        words = Counter(word for block in emitted.values() for (word,) in block.tuples(block.names))
         for state in self.states:
             state.beginCommit(record)
             keys = encode_keys([(word,) for word in words])
@@ -66,15 +71,15 @@ class Words(BatchWork):
         self.calls.append(("plan", txid, dict(metadata)))
         return self.plans
 
-    def emit(self, token: Token, metadata: Mapping[str, Any]) -> bool:
-        self.calls.append(("emit", token, dict(metadata)))
+    def emit(self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
+        self.calls.append(("emit", token, {**metadata, **planned}))
         text = self.attempts.pop(0) if len(self.attempts) > 1 else self.attempts[0]
-        self.rows = [(word,) for word in text.split()]
-        return bool(self.rows)
+        self.words = block_of(["word"], [(word,) for word in text.split()])
+        return bool(self.words.length)
 
     def run(self, record: ControlRecord) -> Outcome:
         self.calls.append(("run", record.token))
-        outcome = self.engine.run(record, {"words": self.rows})
+        outcome = self.engine.run(record, {"words": self.words})
         self.interrupt(record)
         return outcome
 

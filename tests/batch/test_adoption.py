@@ -32,11 +32,9 @@ from trident.states.errors import (
     StateError,
     UnownedStateError,
 )
+from trident.states.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
 from trident.states.memory import MemoryMap
-from trident.states.nontransactional import NonTransactionalMap
-from trident.states.opaque import OpaqueMap
 from trident.states.stored_map import StoredMap
-from trident.states.transactional import TransactionalMap
 from trident.testing import fail_at
 
 

@@ -25,10 +25,8 @@ from trident.batch.watchpoints import POINTS
 from trident.log.log import MemoryLog
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException
+from trident.states.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
 from trident.states.memory import MemoryMap
-from trident.states.nontransactional import NonTransactionalMap
-from trident.states.opaque import OpaqueMap
-from trident.states.transactional import TransactionalMap
 from trident.states.values import Token
 from trident.testing import fail_at
 
@@ -154,7 +152,7 @@ def test_a_batch_that_cannot_even_be_taken_is_no_dead_letter(
     state: OpaqueMap, engine: CountingEngine
 ) -> None:
     class Unreachable(Words):
-        def emit(self, token: Token, metadata: Any) -> bool:
+        def emit(self, token: Token, metadata: Any, planned: Any) -> bool:
             raise FailedException("no answer")
 
     runner = open_runner(MemoryLog("log"), state, retries=1, on_failure="dead-letter")

@@ -22,11 +22,11 @@ from trident.spouts.interfaces import (
     BatchCoordinator,
     Emitter,
     IBatchSpout,
+    ITridentDataSource,
     ITridentSpout,
     SpoutKind,
 )
-from trident.spouts.sources import Spout
-from trident.states.opaque import OpaqueMap
+from trident.states.maps import OpaqueMap
 from trident.states.values import Token
 from trident.testing import fail_at, hold_at
 from trident.tuples.fields import Fields
@@ -49,7 +49,7 @@ def start(state: OpaqueMap, log: Log) -> Iterator[Start]:
     """Start a loop over spouts s1, s2 …; ended with the test."""
     loops = []
 
-    def started(*spouts: Spout, trigger: Any = None, **options: Any) -> SpoutLoop:
+    def started(*spouts: ITridentDataSource, trigger: Any = None, **options: Any) -> SpoutLoop:
         runner = make_runner(log, state, **options)
         streams = {f"s{index}": spout for index, spout in enumerate(spouts, 1)}
         runner.open(streams=dict.fromkeys(streams, "word"))

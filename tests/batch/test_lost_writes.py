@@ -15,7 +15,7 @@ from trident.errors import CopiedLogError, LostStateError, LostWritesError, Rewo
 from trident.log.entry import LogEntry
 from trident.log.log import Log, MemoryLog
 from trident.states.errors import StateError
-from trident.states.opaque import OpaqueMap
+from trident.states.maps import OpaqueMap
 from trident.states.testing.stores import FencedMap, Server
 from trident.states.values import Token
 

@@ -36,8 +36,8 @@ from trident.states.errors import (
     StaleBatchError,
     StateUnavailableError,
 )
+from trident.states.maps import OpaqueMap
 from trident.states.memory import MemoryMap
-from trident.states.opaque import OpaqueMap
 from trident.states.values import Token
 
 

@@ -98,6 +98,14 @@ def test_arguments_are_text() -> None:
         drpc.execute("f", 5)  # type: ignore[arg-type]
 
 
+def test_arguments_of_a_class_below_str_are_plain_text() -> None:
+    class Text(str):
+        __slots__ = ()
+
+    with answered_by(lambda args: [type(args).__name__, args]) as drpc:
+        assert drpc.execute("f", Text("a")) == '[["str"],["a"]]'
+
+
 def test_a_stopped_run_answers_no_more() -> None:
     topology = TridentTopology()
     topology.newDRPCStream("f").each("args", Split(), "word")

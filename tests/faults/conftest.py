@@ -16,7 +16,7 @@ from tests.servers.memcached import MemcachedServer
 from tests.servers.process import ServerProcess
 from tests.servers.redis import RedisServer
 from trident.backends import hbase, memcached, redis
-from trident.states.factory import MapStateFactory
+from trident.states.maps import MapStateFactory
 
 
 @dataclass(frozen=True)

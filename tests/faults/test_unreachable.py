@@ -13,7 +13,7 @@ from tests.faults.word_count import WordCount
 from tests.servers.ports import free_port
 from trident.backends import hbase, memcached, redis
 from trident.errors import StateUnavailableError
-from trident.states.factory import MapStateFactory
+from trident.states.maps import MapStateFactory
 
 STORES: dict[str, tuple[Callable[[str, int], MapStateFactory], str, str]] = {
     "redis": (redis.opaque, "redis at", "apt-get install redis-server"),

@@ -17,7 +17,7 @@ from trident.operations.builtin import Count
 from trident.operations.interfaces import TridentCollector
 from trident.run import Run
 from trident.spouts.interfaces import BatchCoordinator, Emitter, ITridentSpout
-from trident.states.factory import MapStateFactory
+from trident.states.maps import MapStateFactory
 from trident.states.values import Token
 from trident.topology import TridentTopology
 from trident.tuples.fields import Fields

@@ -17,8 +17,11 @@ from trident.kernels.block import Block
 from trident.kernels.kernel import Kernel
 from trident.kernels.task import StepName, Task
 from trident.kernels.tuple_kernels import EachKernel, FilterKernel
+from trident.kernels.type_check import type_check
 from trident.operations.builtin import Count, Equals, FilterNull, Max, Min, Negate, Split, Sum
 from trident.operations.interfaces import operation_name
+from trident.spouts.fixed import FixedBatchSpout
+from trident.topology import TridentTopology
 from trident.tuples.fields import Fields
 
 STEP = StepName("the step", "job.py:7")
@@ -70,6 +73,27 @@ def outcome(kernel: Kernel, block: Block) -> Any:
         return [(name, list(map(repr, one.values(name)))) for one in made for name in one.names]
     except OperationError as error:
         return str(error)
+
+
+@pytest.mark.parametrize(
+    ("operation", "field", "checked"),
+    [
+        (Split(), "made", False),
+        (one_by_one(Split()), "made", True),
+        (Split(), "made varchar(9)", True),
+        (Count(), "made", False),
+        (one_by_one(Count()), "made", True),
+        (Count(), "made int", True),
+        (Max(), "made", True),
+    ],
+)
+def test_only_what_the_library_surely_makes_goes_unchecked(
+    operation: Any, field: str, checked: bool
+) -> None:
+    stream = TridentTopology().newStream("s", FixedBatchSpout("text string", 1))
+    made = stream.each if isinstance(operation, Split) else stream.aggregate
+    node = made("text", operation, field)._node
+    assert (type_check(node) is not None) is checked
 
 
 @given(blocks(), st.sampled_from([(), ("key",), ("a", "key")]))

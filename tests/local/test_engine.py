@@ -9,7 +9,7 @@ import pytest
 from trident.errors import FailedException
 from trident.operations.builtin import Count, MapGet
 from trident.spouts.fixed import FixedBatchSpout
-from trident.states.factory import MapStateFactory
+from trident.states.maps import MapStateFactory
 from trident.states.memory import MemoryMapState
 from trident.states.values import StateType
 from trident.topology import TridentTopology

@@ -233,7 +233,7 @@ def test_a_program_returns_what_its_result_made() -> None:
     [group] = topology.plan().groups
     [source] = [node for node in group.nodes if isinstance(node, SourceNode)]
     program = Program(group.nodes, group.nodes[-1])
-    given = ProgramInput(1, sources={source: [("a b a",), ("b c",)]})
+    given = ProgramInput(1, sources={source: block_of(["sentence"], [("a b a",), ("b c",)])})
     assert sorted(program.run(given)) == [("a", 2), ("b", 2), ("c", 1)]
 
 
@@ -289,6 +289,18 @@ def test_equal_keys_meet_in_one_partition() -> None:
     assert sum(block.length for block in moved) == 200
     assert sum(len(keys) for keys in places) == 20
     assert all(places)
+
+
+@pytest.mark.parametrize(("partitions", "chains"), [(1, 2), (2, 6)])
+def test_in_a_single_partition_all_steps_behind_the_source_are_one_chain(
+    partitions: int, chains: int
+) -> None:
+    topology = TridentTopology()
+    lines = topology.newStream("s", FixedBatchSpout("line string", 2))
+    words = lines.each("line", Split(), "one")
+    kept = words.shuffle().parallelismHint(partitions).groupBy("one")
+    kept.persistentAggregate(MemoryMapState.Factory(), Count(), "n").newValuesStream()
+    assert len(Program(topology.plan().nodes)._chains) == chains
 
 
 def test_hints_count_from_one_exchange_to_the_next() -> None:

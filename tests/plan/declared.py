@@ -29,10 +29,9 @@ from trident.operations.builtin import (
     TupleCollectionGet,
 )
 from trident.operations.callables import native
+from trident.states.maps import NonTransactionalMap, TransactionalMap
 from trident.states.memory import LRUMemoryMapState, MemoryMapState
-from trident.states.nontransactional import NonTransactionalMap
 from trident.states.state import StateSpec
-from trident.states.transactional import TransactionalMap
 from trident.topology import TridentTopology
 
 memory = MemoryMapState.Factory

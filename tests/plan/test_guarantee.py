@@ -17,11 +17,8 @@ from trident.plan.guarantee import Guarantee, guarantee
 from trident.plan.nodes import Kind, StateUpdateNode
 from trident.plan.start_checks import warn_inexact
 from trident.states.backing_map import IBackingMap
-from trident.states.factory import MapStateFactory
+from trident.states.maps import MapStateFactory, NonTransactionalMap, OpaqueMap, TransactionalMap
 from trident.states.memory import LRUMemoryMapState, MemoryMapState
-from trident.states.nontransactional import NonTransactionalMap
-from trident.states.opaque import OpaqueMap
-from trident.states.transactional import TransactionalMap
 from trident.states.values import StateType
 from trident.stream import Stream
 from trident.topology import TridentTopology

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from trident import Count, FilterNull, MapGet, Split, Sum, TridentTopology, native
 from trident.backends import sqlite
 from trident.run import Run
-from trident.states.factory import MapStateFactory
+from trident.states.maps import MapStateFactory
 
 PATIENCE = 120.0
 

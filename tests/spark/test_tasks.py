@@ -35,8 +35,8 @@ from trident import (
 from trident.operation_error import OperationError
 from trident.states.control import ControlRecord
 from trident.states.errors import StaleBatchError, StateUnavailableError
-from trident.states.factory import MapStateFactory
 from trident.states.map_state import MapState
+from trident.states.maps import MapStateFactory
 from trident.testing import hold_at
 
 

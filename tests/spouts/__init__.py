@@ -1,0 +1,1 @@
+"""Spouts of every interface, on the local engine."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trident.states import (
     CONTROL_KEY,
     Codec,
-    ControlRecord,
     FailedException,
     IBackingMap,
     OpaqueValue,
@@ -97,11 +96,12 @@ class AddingMap(FencedMap):
         keys: Sequence[bytes],
         amounts: Sequence[int | float],
         token: Token,
-        record: ControlRecord,
+        retried: Mapping[int, int],
+        fence: bytes,
     ) -> bool:
-        if self.getControl() != record.encode():
+        if self.getControl() != fence:
             return False
-        befores = OPAQUE.read(self.multiGet(keys), Cut.before(record))
+        befores = OPAQUE.read(self.multiGet(keys), Cut(token.txid - 1, token, retried))
         for key, before, amount in zip(keys, befores, amounts, strict=True):
             self.stored[key] = OpaqueValue(*token, (before or 0) + amount, before)
         return True

@@ -18,7 +18,7 @@ from trident.states import (
     StateUnavailableError,
     Token,
 )
-from trident.states.judgement import Claim, judge
+from trident.states.control_check import Claim, check_record
 from trident.states.testing.stores import FencedMap, Server
 
 
@@ -117,7 +117,7 @@ def found(txid: int, attempt: int, committed: int = 4, **retried: int) -> Contro
     return ControlRecord("log", Token(txid, attempt), committed, known)
 
 
-judged = partial(judge, own=OWN, claim=Claim(LISTED), name="counts")
+judged = partial(check_record, own=OWN, claim=Claim(LISTED), name="counts")
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 from uuid import uuid4
 
-from trident.states.kinds.opaque import OpaqueEntries, OpaqueValue
 from trident.states.memory import MemoryMap
+from trident.states.values import OpaqueEntries, OpaqueValue
 
 KEYS = [b"cat", b"dog"]
 COLUMNS = OpaqueEntries([3, 3], [0, 0], [7, 8], [4, None])
@@ -25,7 +25,9 @@ def test_opaque_entries_are_the_same_however_they_are_written() -> None:
         for size in (0, 10):
             entries = MemoryMap(uuid4().hex, size)
             entries.multiPut(KEYS, values)
-            assert list(entries.multiGet([*KEYS, b"none"])) == [*VALUES, None]
+            for absent in (1, 1000):
+                keys = [*KEYS, *[b"none"] * absent]
+                assert list(entries.multiGet(keys)) == [*VALUES, *[None] * absent]
             assert entries.entries() == list(zip(KEYS, VALUES, strict=True))
             assert entries.occupant() == "the entry b'cat'"
 

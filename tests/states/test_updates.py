@@ -52,7 +52,7 @@ from trident.states import (
     encode_keys,
 )
 from trident.states.control import ControlRecord
-from trident.states.factory import OpenedStore
+from trident.states.store import OpenedStore
 from trident.states.table.layered import layers
 from trident.states.testing.stores import FencedMap as ServedMap
 from trident.states.testing.stores import PlainMap, Server
@@ -485,9 +485,9 @@ def test_additions_and_removals_are_split_too(max_put: int) -> None:
     sizes = []
 
     class Sized(AddingMap):
-        def multiAddFenced(self, keys, amounts, token, record):  # type: ignore[no-untyped-def]
+        def multiAddFenced(self, keys, amounts, *rest):  # type: ignore[no-untyped-def]
             sizes.append(len(keys))
-            return super().multiAddFenced(keys, amounts, token, record)
+            return super().multiAddFenced(keys, amounts, *rest)
 
         def multiRemoveFenced(self, keys, fence):  # type: ignore[no-untyped-def]
             sizes.append(len(keys))

@@ -14,9 +14,8 @@ from tests.topologies.capture import Captured, captured_in
 from trident.errors import GuaranteeWarning
 from trident.run import Run
 from trident.spouts.feeder import FeederBatchSpout
-from trident.states.factory import MapStateFactory
+from trident.states.maps import MapStateFactory, OpaqueMap
 from trident.states.memory import MemoryMapState
-from trident.states.opaque import OpaqueMap
 from trident.stream import Stream
 from trident.topology import TridentTopology
 

@@ -34,7 +34,7 @@ from trident import (
     TridentTopology,
 )
 from trident.operations.interfaces import Filter, MapFunction
-from trident.states.factory import MapStateFactory
+from trident.states.maps import MapStateFactory
 from trident.states.memory import MemoryMapState
 from trident.stream import Stream
 

@@ -20,7 +20,7 @@ from trident.operations.builtin import Count, Sum
 from trident.operations.callables import native
 from trident.operations.interfaces import StateUpdater, TridentCollector
 from trident.spouts.feeder import FeederBatchSpout
-from trident.states.factory import MapStateFactory
+from trident.states.maps import MapStateFactory
 from trident.states.memory import MemoryMapState
 from trident.stream import Stream
 from trident.topology import TridentTopology

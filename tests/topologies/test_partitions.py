@@ -10,7 +10,7 @@ from tests.topologies.conftest import Engine, feed
 from tests.topologies.test_aggregates import carried
 from trident.operations.builtin import Count
 from trident.spouts.feeder import FeederBatchSpout
-from trident.states.factory import MapStateFactory
+from trident.states.maps import MapStateFactory
 from trident.stream import Stream
 from trident.topology import TridentTopology
 

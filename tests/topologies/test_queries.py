@@ -22,7 +22,7 @@ from trident.operations.builtin import (
 )
 from trident.operations.interfaces import Aggregator, QueryFunction, TridentCollector
 from trident.spouts.feeder import FeederBatchSpout
-from trident.states.factory import MapStateFactory
+from trident.states.maps import MapStateFactory
 from trident.states.memory import MemoryMapState
 from trident.states.values import StateType
 from trident.topology import TridentTopology

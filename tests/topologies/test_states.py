@@ -22,8 +22,8 @@ from trident.operations.interfaces import (
 )
 from trident.spouts.feeder import FeederBatchSpout
 from trident.spouts.fixed import FixedBatchSpout
-from trident.states.factory import MapStateFactory
 from trident.states.map_state import MapState
+from trident.states.maps import MapStateFactory
 from trident.states.memory import MemoryMapState
 from trident.states.values import StateType
 from trident.topology import TridentTopology

@@ -78,13 +78,17 @@ class DroppedWork(BatchWork):
     def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return self._work.plan(txid, metadata)
 
-    def emit(self, token: Token, metadata: Mapping[str, Any]) -> bool:
-        to_run = self._work.emit(token, metadata)
+    def emit(self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
+        to_run = self._work.emit(token, metadata, planned)
         self.emitted_metadata = self._work.emitted_metadata
+        self.emitted_plan = self._work.emitted_plan
         return to_run
 
     def run(self, record: ControlRecord) -> Outcome:
         return Outcome()
+
+    def committing(self, token: Token) -> None:
+        self._work.committing(token)
 
     def committed(self, token: Token) -> None:
         self._work.committed(token)

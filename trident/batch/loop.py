@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -14,7 +15,9 @@ from trident.batch.runner import BatchRunner
 from trident.batch.spout_work import SpoutWork
 from trident.batch.work import GroupEngine
 from trident.run import GroupRun
-from trident.spouts.sources import Source, Spout, open_source
+from trident.spouts.interfaces import ITridentDataSource
+from trident.spouts.source import Opening, Source
+from trident.spouts.sources import open_source
 from trident.start_options import Trigger
 
 _SHORTEST_POLL = 0.001
@@ -22,11 +25,11 @@ _LONGEST_POLL = 0.25
 
 
 class SpoutLoop(GroupRun):
-    """Runs the batches of a group whose spouts live on the driver.
+    """Runs the batches of a group of spouts.
 
     Parameters
     ----------
-    spouts : mapping of str to IBatchSpout or ITridentSpout
+    spouts : mapping of str to ITridentDataSource
         The group's spouts by stream id.
     engine : GroupEngine
         What processes the tuples; closed at the end.
@@ -52,7 +55,7 @@ class SpoutLoop(GroupRun):
     >>> class Engine:
     ...     acts_on_nothing = False
     ...     def run(self, record, emitted):
-    ...         return Outcome(tuples=len(emitted["words"]))
+    ...         return Outcome(tuples=emitted["words"].length)
     ...     def close(self):
     ...         pass
     >>> runner = BatchRunner(MemoryLog("words"), {}, group="words")
@@ -65,7 +68,7 @@ class SpoutLoop(GroupRun):
 
     def __init__(
         self,
-        spouts: Mapping[str, Spout],
+        spouts: Mapping[str, ITridentDataSource],
         engine: GroupEngine,
         runner: BatchRunner,
         *,
@@ -126,8 +129,10 @@ class SpoutLoop(GroupRun):
             with ExitStack() as closing:
                 closing.callback(self._engine.close)
                 sources = []
+                run = secrets.token_hex(8)
                 for stream, spout in self._spouts.items():
-                    source = open_source(stream, spout, self._conf, self._wake)
+                    opening = Opening(stream, self._conf, self._wake, self._engine, run)
+                    source = open_source(opening, spout)
                     closing.callback(source.close)
                     sources.append(source)
                 self._loop(sources, SpoutWork(sources, self._engine))

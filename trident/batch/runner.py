@@ -30,6 +30,7 @@ from trident.log.errors import (
 from trident.log.log import Log
 from trident.log.writer import LogWriter
 from trident.plan.nodes import Clock
+from trident.spouts.errors import SourceUnavailableError
 from trident.states.control import ControlRecord
 from trident.states.errors import (
     CopiedLogError,
@@ -274,7 +275,7 @@ class BatchRunner:
                 following = Token(token.txid, token.attempt + 1)
                 self._patiently(token.txid, partial(self._check_overtaken, following))
                 raise
-            except StateUnavailableError as failure:
+            except (StateUnavailableError, SourceUnavailableError) as failure:
                 failed = True
                 outage.wait(failure)
             except FailedException as failure:
@@ -333,8 +334,12 @@ class BatchRunner:
                 entry = self._append(planned=check_metadata(planned))
             watch.done("plan")
         planned = entry.planned or {}
-        to_run = work.emit(token, {**entry.metadata, **planned})
+        to_run = work.emit(token, entry.metadata, planned)
         watch.done("emit")
+        if to_run and work.emitted_plan:
+            planned = {**planned, **check_metadata(work.emitted_plan)}
+            entry = self._append(planned=planned)
+            watch.done("plan")
         ready = None
         outcome = Outcome()
         if to_run:
@@ -350,6 +355,7 @@ class BatchRunner:
             ready = self._states.ready(begun)
             reached("after ready", token)
             watch.done("ready")
+        work.committing(token)
         reached("before commit", token)
         txid, attempt = token
         begun_states = self._states.controls if to_run else {}

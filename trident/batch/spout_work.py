@@ -1,4 +1,4 @@
-"""A batch whose tuples come from spouts on the driver."""
+"""A batch whose tuples come from spouts."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 
 from trident.batch.outcome import Outcome
 from trident.batch.work import BatchWork, GroupEngine
-from trident.operations.emitted import Row
-from trident.spouts.sources import Source
+from trident.spouts.source import Source, Tuples
 from trident.states.control import ControlRecord
 from trident.states.values import Token
 
@@ -28,12 +27,12 @@ class SpoutWork(BatchWork):
         self._sources = sources
         self._engine = engine
         self._planning = [source for source in sources if source.plans]
-        self._rows: dict[str, list[Row]] = {}
+        self._emitted: dict[str, Tuples] = {}
 
     @property
     def filled(self) -> bool:
         """Whether the last emission held any tuple."""
-        return any(self._rows.values())
+        return any(tuples.length for tuples in self._emitted.values())
 
     def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
         if not self._planning:
@@ -43,19 +42,30 @@ class SpoutWork(BatchWork):
             for source in self._planning
         }
 
-    def emit(self, token: Token, metadata: Mapping[str, Any]) -> bool:
-        self._rows = {}
-        remembered = {}
+    def emit(
+        self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]
+    ) -> bool:
+        self._emitted = {}
+        following: dict[str, Any] = {}
+        found: dict[str, Any] = {}
         for source in self._sources:
             stream = source.stream
-            self._rows[stream], following = source.emit(token, metadata.get(stream))
+            batch = source.emit(token, metadata.get(stream), planned.get(stream))
+            self._emitted[stream] = batch.tuples
             if source.remembers:
-                remembered[stream] = following
-        self.emitted_metadata = remembered
+                following[stream] = batch.metadata
+            if batch.planned is not None:
+                found[stream] = batch.planned
+        self.emitted_metadata = following
+        self.emitted_plan = found
         return self.filled or self._engine.acts_on_nothing
 
     def run(self, record: ControlRecord) -> Outcome:
-        return self._engine.run(record, self._rows)
+        return self._engine.run(record, self._emitted)
+
+    def committing(self, token: Token) -> None:
+        for source in self._sources:
+            source.committing(token)
 
     def committed(self, token: Token) -> None:
         for source in self._sources:

@@ -10,13 +10,13 @@ from functools import partial
 from trident.log.entry import LogEntry
 from trident.log.errors import AdoptionError
 from trident.states.control import Control, ControlRecord
+from trident.states.control_check import Claim, check_record
 from trident.states.errors import (
     LostStateError,
     LostWritesError,
     OtherLogError,
     RewoundStateError,
 )
-from trident.states.judgement import Claim, judge
 from trident.states.state import State
 from trident.states.values import StateType, Token
 
@@ -152,7 +152,7 @@ class GroupStates:
         Raises
         ------
         StateError
-            See :func:`~trident.states.judgement.judge` and :meth:`Control.catch_up`.
+            See :func:`~trident.states.control_check.check_record` and :meth:`Control.catch_up`.
         """
         for name, control in self.controls.items():
             control.catch_up(entry.reserved, partial(self._judge, entry, name))
@@ -182,7 +182,7 @@ class GroupStates:
     def _judge(self, entry: LogEntry, name: str, found: ControlRecord | None) -> None:
         control = self.controls[name]
         claim = self._claim(entry, name)
-        judge(found, entry.reserved, claim, name, control.where, control.lasts)
+        check_record(found, entry.reserved, claim, name, control.where, control.lasts)
 
     @staticmethod
     def _claim(entry: LogEntry, name: str) -> Claim:

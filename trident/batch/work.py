@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from trident.batch.outcome import Outcome
+from trident.kernels.emission import Emission, Emitted
+from trident.spouts.source import Tuples
 from trident.states.control import ControlRecord
 from trident.states.values import Token
 
@@ -14,13 +16,17 @@ from trident.states.values import Token
 class BatchWork(ABC):
     """The work of one txid, called by the runner on the driver, one call at a time.
 
-    ``plan``, ``emit`` and ``run`` are called once an attempt, in this order, ``plan`` only until it
-    has decided; ``committed`` after the commit, once more after a restart or for a replay.
+    ``plan``, ``emit``, ``run`` and ``committing`` are called once an attempt, in this order,
+    ``plan`` only until it has decided; ``committed`` after the commit, once more after a restart or
+    for a replay.
     """
 
     emitted_metadata: Mapping[str, Any] = {}
     """What the last ``emit`` or ``run`` says of its sources, by stream id; stored by the commit
     and given to the next txid. JSON values only."""
+    emitted_plan: Mapping[str, Any] = {}
+    """For transactional streams whose emission decides what the batch holds, and had not decided
+    yet, what their replay needs to emit the same; logged before any state is written."""
 
     def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Decide what `txid` will hold, before any state is written.
@@ -40,7 +46,7 @@ class BatchWork(ABC):
         """
         return None
 
-    def emit(self, token: Token, metadata: Mapping[str, Any]) -> bool:
+    def emit(self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
         """Take the batch from its sources.
 
         Parameters
@@ -48,7 +54,9 @@ class BatchWork(ABC):
         token : Token
             The attempt.
         metadata : mapping of str to object
-            By stream id: what ``plan`` decided for this txid, else what the last commit stored.
+            By stream id, what the last commit stored.
+        planned : mapping of str to object
+            By stream id, what the log says that this txid holds.
 
         Returns
         -------
@@ -80,6 +88,15 @@ class BatchWork(ABC):
             Another run has taken over; the run stops.
         """
 
+    def committing(self, token: Token) -> None:  # noqa: B027 - most work has no part in it
+        """Do what belongs to the commit of `token`, directly before it.
+
+        Raises
+        ------
+        FailedException
+            Fails this attempt; the batch is retried.
+        """
+
     def committed(self, token: Token) -> None:
         """Learn that `token` is committed and announced: acknowledge sources.
 
@@ -89,22 +106,33 @@ class BatchWork(ABC):
 
 
 class GroupEngine(Protocol):
-    """An engine that runs the batches of one group whose tuples are on the driver."""
+    """An engine that runs the batches of one group of spouts."""
 
     @property
     def acts_on_nothing(self) -> bool:
         """Whether a batch without tuples is run too; else it is committed and no more."""
 
-    def run(self, record: ControlRecord, emitted: Mapping[str, list[tuple[Any, ...]]]) -> Outcome:
+    def read(self, emission: Emission) -> tuple[Tuples, list[Emitted]]:
+        """Emit partitions of a spout, where this engine works on their tuples.
+
+        Returns
+        -------
+        Tuples
+            The tuples, as :meth:`run` takes them.
+        list of Emitted
+            What became of each partition.
+        """
+
+    def run(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Outcome:
         """Process one attempt, as :meth:`BatchWork.run`.
 
         Parameters
         ----------
         record : ControlRecord
             What every state of the group has begun.
-        emitted : mapping of str to list of tuple
-            The tuples of every stream of the group, by stream id; values in the order of the
-            stream's fields.
+        emitted : mapping of str to Tuples
+            The tuples of every stream of the group, by stream id: a :class:`Block` of what was
+            emitted on the driver, else what :meth:`read` gave.
         """
 
     def close(self) -> None:

@@ -12,13 +12,14 @@ from typing import Any, Self
 import orjson
 
 from trident.drpc.errors import DRPCClosedError, DRPCExecutionError, UnknownFunctionError
+from trident.kernels.block import Block
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput, Rows
 from trident.open_states import close_states, make_states
 from trident.operations.emitted import Row
 from trident.plan.nodes import StateNode
 from trident.plan.plan import DRPCQuery, Plan
-from trident.states.committed import read_committed
+from trident.states.reading import read_committed
 from trident.states.state import State
 
 
@@ -101,7 +102,8 @@ class LocalDRPC:
         try:
             if not isinstance(args, str):
                 raise TypeError(f"the arguments of a query are a str, found {type(args).__name__}")
-            return _json(query.answer(args))
+            # Plain text, whatever its class is shown as.
+            return _json(query.answer("".join((args,))))
         except Exception as error:
             raise DRPCExecutionError(function, args, str(error) or repr(error)) from error
 
@@ -145,9 +147,8 @@ class _Query:
 
         def ask(views: Sequence[Any]) -> Rows:
             queried = dict(zip(self._nodes, views, strict=True)).__getitem__
-            return self.program.run(
-                ProgramInput(number, None, {self._source: [(args,)]}, queried)
-            )
+            request = Block({"args": [args]}, 1)
+            return self.program.run(ProgramInput(number, None, {self._source: request}, queried))
 
         if not self._nodes:
             return ask(())

@@ -51,10 +51,11 @@ class AggregateKernel(Kernel):
             return group_keys(block, self.group)
 
     def _finished(self, totals: Totals) -> Iterator[Block]:
-        if totals:
-            made = key_columns(self.group, list(totals))
-            made[self.outputs[0]] = list(totals.values())
-            yield Block(made, len(totals))
+        if not totals:
+            return iter(())
+        made = key_columns(self.group, list(totals))
+        made[self.outputs[0]] = list(totals.values())
+        return iter((Block(made, len(totals)),))
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class CombinerKernel(AggregateKernel):
         if self.zero and not self.group and not totals:
             with task.at(self.step):
                 totals[()] = self.operation.zero()
-        yield from self._finished(totals)
+        return self._finished(totals)
 
     def _take_in(self, totals: Totals, block: Block, task: Task) -> None:
         keys = self._keys(block, task)
@@ -119,7 +120,7 @@ class ReducerKernel(AggregateKernel):
             with task.at(self.step, self.inputs.names, block, pending):
                 for key, row in zip(keys, pending, strict=True):
                     totals[key] = reduce(totals[key] if key in totals else init(), row)
-        yield from self._finished(totals)
+        return self._finished(totals)
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,8 @@ class Block:
         if not self.length:
             return NOTHING
         columns = self._columns
+        if len(names) == len(columns):
+            return self
         return Block({name: columns[name] for name in names}, self.length)
 
     def renamed(self, names: Mapping[str, str]) -> Block:

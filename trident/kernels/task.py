@@ -87,22 +87,12 @@ class Task(NamedTuple):
         return _NamingStep(self, step, names, block, pending)
 
 
-class _NamingStep:
-    __slots__ = ("_block", "_names", "_pending", "_step", "_task")
-
-    def __init__(
-        self,
-        task: Task,
-        step: StepName,
-        names: Sequence[str],
-        block: Block,
-        pending: Iterator[Any] | None,
-    ) -> None:
-        self._task = task
-        self._step = step
-        self._names = names
-        self._block = block
-        self._pending = pending
+class _NamingStep(NamedTuple):
+    task: Task
+    step: StepName
+    names: Sequence[str]
+    block: Block
+    pending: Iterator[Any] | None
 
     def __enter__(self) -> None:
         return None
@@ -120,20 +110,20 @@ class _NamingStep:
             self._raise(error)
 
     def _raise(self, error: Exception) -> NoReturn:
-        record = self._task.record
+        record = self.task.record
         raise operation_error(
             error,
-            step=self._step.text,
-            declared=self._step.declared,
+            step=self.step.text,
+            declared=self.step.declared,
             token=record.token if record else None,
-            partition=self._task.partition,
+            partition=self.task.partition,
             row=self._row(),
         ) from None
 
     def _row(self) -> str | None:
-        if self._pending is None:
+        if self.pending is None:
             return None
-        position = self._block.length - length_hint(self._pending) - 1
+        position = self.block.length - length_hint(self.pending) - 1
         if position < 0:
             return None
-        return shown_tuple(self._names, self._block.tuple_at(position, self._names))
+        return shown_tuple(self.names, self.block.tuple_at(position, self.names))

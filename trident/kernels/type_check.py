@@ -7,11 +7,12 @@ from decimal import Decimal
 from types import NoneType
 
 from trident.errors import EmittedValueError
+from trident.kernels import column_forms
 from trident.kernels.block import Block
 from trident.kernels.kernel import BlockKernel, Kernel
 from trident.kernels.task import Task, step_name
 from trident.plan.nodes import Node
-from trident.tuples.value_types import conformed, fits, python_type
+from trident.tuples.value_types import LIMITS, conformed, fits, python_type
 
 
 @dataclass(frozen=True)
@@ -22,19 +23,24 @@ class TypeCheckKernel(BlockKernel):
     ----------
     names : tuple of str
         The fields that the step made.
-    kinds : tuple of (str, str, frozenset)
-        Name and type of each field that is checked, and the Python types that surely fit.
+    kinds : tuple of (str, str, frozenset, int)
+        Name and type of each field that is checked, the Python types that need no closer look, and
+        the limit of integers, 0 for other values.
     """
 
     names: tuple[str, ...]
-    kinds: tuple[tuple[str, str, frozenset[type]], ...]
+    kinds: tuple[tuple[str, str, frozenset[type], int], ...]
 
     def apply(self, block: Block, task: Task) -> Block:
-        """The block, in which values were converted where they had to be."""
+        """The block, in which values were converted where they had to be; it may be empty."""
+        if not block.length:
+            return block
         found = {}
-        for name, kind, plain in self.kinds:
+        for name, kind, plain, limit in self.kinds:
             values = block.values(name)
-            if plain.issuperset(map(type, values)):
+            if plain.issuperset(map(type, values)) and (
+                not limit or (-limit <= min(values) and max(values) < limit)
+            ):
                 continue
             try:
                 right = conformed(self.step.text, name, kind, values)
@@ -53,17 +59,23 @@ class TypeCheckKernel(BlockKernel):
 def type_check(node: Node) -> TypeCheckKernel | None:
     """The kernel that checks what a step makes; None where no field has a type to check."""
     made = node.facts.makes
+    sure = column_forms.sure_type(node.facts.operation)
     kinds = tuple(
-        (name, kind, _plain(wanted))
+        (name, kind, *_plain(kind, wanted))
         for name, kind in made.types.items()
-        if kind and (wanted := python_type(kind))
+        if kind and kind != sure and (wanted := python_type(kind))
     )
     return TypeCheckKernel(step_name(node), None, made.names, kinds) if kinds else None
 
 
-def _plain(wanted: type) -> frozenset[type]:
-    """The Python types that surely fit: integers and decimals may have too many digits."""
-    return frozenset() if wanted in (int, Decimal) else frozenset({wanted, NoneType})
+def _plain(kind: str, wanted: type) -> tuple[frozenset[type], int]:
+    """The Python types that surely fit, and the limit of integers.
+
+    Of integers the size matters too, of decimals how many digits they have.
+    """
+    if wanted is int:
+        return frozenset({int}), LIMITS[kind]
+    return frozenset() if wanted is Decimal else frozenset({wanted, NoneType}), 0
 
 
 def with_type_check(kernel: Kernel, node: Node) -> tuple[Kernel, ...]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 from trident.batch.outcome import Outcome
+from trident.kernels.block import NOTHING, Block, joined
+from trident.kernels.emission import Emission, Emitted, Emitting
+from trident.kernels.task import step_name
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput
 from trident.open_states import as_before, close_states, counted
-from trident.operations.emitted import Row
 from trident.plan.nodes import Node, StateNode, StateUpdateNode
 from trident.plan.plan import BatchGroup
+from trident.spouts.source import Tuples
 from trident.states.control import ControlRecord
 from trident.states.state import State
 
@@ -47,10 +51,23 @@ class LocalGroupEngine:
         self.acts_on_nothing = bool(group.acting_on_nothing)
         self._sources = group.sources
         self._states = states
+        self._emitting: dict[str, Emitting] = {}
         self._program = Program(group.nodes, conf=conf)
         self._program.prepare()
 
-    def run(self, record: ControlRecord, emitted: Mapping[str, list[Row]]) -> Outcome:
+    def read(self, emission: Emission) -> tuple[Block, list[Emitted]]:
+        """Emit partitions of a spout, one after the other; see `GroupEngine.read`."""
+        if emission.stream not in self._emitting:
+            [source] = [each for each in self._sources if each.stream_id == emission.stream]
+            self._emitting[emission.stream] = Emitting(emission, step_name(source))
+        emitting = self._emitting[emission.stream]
+        blocks, emitted = [], []
+        for block, each in emitting.emit(emission, emission.assignments):
+            blocks.append(block)
+            emitted.append(each)
+        return joined(blocks), emitted
+
+    def run(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Outcome:
         """Process one attempt; see `GroupEngine.run`."""
         before = counted(self._states.values())
         started = perf_counter()
@@ -66,8 +83,8 @@ class LocalGroupEngine:
             state = self._states[node]
             return as_before(state, record) if isinstance(node, StateUpdateNode) else state
 
-        sources: dict[Node, list[Row]] = {
-            source: emitted.get(source.stream_id, []) for source in self._sources
+        sources: dict[Node, Block] = {
+            source: cast(Block, emitted.get(source.stream_id, NOTHING)) for source in self._sources
         }
         given = ProgramInput(record.token.txid, record, sources, queried, updated)
         self._program.run(given)
@@ -76,9 +93,13 @@ class LocalGroupEngine:
             state.commit(record)
         seconds = {"compute": computed - started, "write": perf_counter() - computed}
         read, written, hits = counted(self._states.values(), since=before)
-        return Outcome(sum(map(len, emitted.values())), read, written, hits, seconds)
+        tuples = sum(block.length for block in sources.values())
+        return Outcome(tuples, read, written, hits, seconds)
 
     def close(self) -> None:
-        """Clean the operations up and close the states."""
-        self._program.close()
-        close_states(self._states.values())
+        """Clean the operations up, and close emitters and states."""
+        with ExitStack() as closing:
+            closing.callback(close_states, self._states.values())
+            for emitting in self._emitting.values():
+                closing.callback(emitting.close)
+            closing.callback(self._program.close)

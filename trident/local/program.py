@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from trident.errors import PlanError
-from trident.kernels.block import NOTHING, Block, block_of, joined
+from trident.kernels.block import NOTHING, Block, joined
 from trident.kernels.build import (
     aggregate_kernel,
     final_kernel,
@@ -53,16 +53,17 @@ ChainRun = Callable[[Sequence[Partitions], ProgramInput], Partitions]
 PartitionRun = Callable[[Block, Task, ProgramInput], Block]
 """Runs a step in one partition."""
 
-_EXCHANGING = (SourceNode, DRPCNode, PartitionNode, AggregateNode, MergeNode, StateUpdateNode)
+_BEGINNING = (SourceNode, DRPCNode, MergeNode)
+_EXCHANGING = (PartitionNode, AggregateNode, StateUpdateNode)
 
 
 class Program:
     """Runs the steps of a batch group for a batch, or those of a query for a request.
 
-    Steps that follow each other and move no tuples are a chain, which runs as one. Partitions run
-    one after the other, in the thread that calls :meth:`run`. Several threads may run one program
-    where the operations in it allow that. Each partition has an object of each operation, prepared
-    once; see `OperationCopies`.
+    Steps that follow each other and move no tuples are a chain, which runs as one; in a single
+    partition no step moves any. Partitions run one after the other, in the thread that calls
+    :meth:`run`. Several threads may run one program where the operations in it allow that. Each
+    partition has an object of each operation, prepared once; see `OperationCopies`.
 
     Parameters
     ----------
@@ -94,12 +95,14 @@ class Program:
         for node in steps:
             for parent in node.parents:
                 consumers[parent].append(node)
+        self._taken = {node for node in steps if consumers[node]}
+        self._moving = {node for node in steps if self._moves(node)}
 
         slots: dict[Node, int] = {}
         chains: list[tuple[int, tuple[int, ...], ChainRun]] = []
-        for chain in _chains(steps, consumers, result):
+        for chain in _chains(steps, self._moving, consumers, result):
             slot = slots[chain[-1]] = len(slots)
-            run = self._compiled(chain, consumers)
+            run = self._compiled(chain)
             chains.append((slot, tuple(slots[parent] for parent in chain[0].parents), run))
         self._chains = tuple(_with_releases(chains, slots[result] if result else None))
         self._slots = len(slots)
@@ -139,7 +142,13 @@ class Program:
         """Clean all operations up, once; after the last run."""
         self._operations.cleanup()
 
-    def _compiled(self, chain: list[Node], consumers: Mapping[Node, list[Node]]) -> ChainRun:
+    def _moves(self, node: Node) -> bool:
+        """Whether a step takes tuples from elsewhere than its partition of the step before."""
+        if not isinstance(node, _EXCHANGING):
+            return isinstance(node, _BEGINNING)
+        return self._counts[node] > 1 or self._counts[node.parent] > 1
+
+    def _compiled(self, chain: list[Node]) -> ChainRun:
         node = chain[0]
         count = self._counts[node]
         match node:
@@ -147,13 +156,16 @@ class Program:
                 return self._source(node, count)
             case MergeNode():
                 return self._merge(node, count)
-            case PartitionNode():
+            case PartitionNode() if node in self._moving:
                 move = move_of(node, count)
                 return lambda parents, _: move(parents[0])
-            case AggregateNode():
+            case AggregateNode() if node in self._moving:
                 return self._aggregate(node, count)
-            case StateUpdateNode():
-                return self._update(node, count, taken=bool(consumers[node]))
+            case StateUpdateNode() if node in self._moving:
+                within = _in_each(self._within(node, count))
+                if count > 1:
+                    return within
+                return lambda parents, batch: within([gathered(parents[0])], batch)
             case _:
                 runs: list[list[PartitionRun]] = [[] for _ in range(count)]
                 for each in chain:
@@ -162,11 +174,12 @@ class Program:
                 return _in_each(runs)
 
     def _source(self, node: SourceNode | DRPCNode, count: int) -> ChainRun:
-        names, needed = node.fields.names, self._needed[node]
-        check = type_check(node)
+        needed = self._needed[node]
+        # What a query is asked is a string already.
+        check = None if isinstance(node, DRPCNode) else type_check(node)
 
         def run_chain(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
-            block = block_of(names, given.sources.get(node, []))
+            block = given.sources.get(node, NOTHING)
             if check is not None:
                 block = check.apply(block, given.task(0, count))
             return dealt(block.only(needed), count)
@@ -193,52 +206,32 @@ class Program:
         check = _checks(node)
         before = self._counts[node.parent]
         move = by_key(node.group, count)
-        combines = isinstance(node.aggregator, CombinerAggregator)
-        whole = before == count == 1 or not combines
+        if not isinstance(node.aggregator, CombinerAggregator):
+            whole = _in_each(self._within(node, count))
+            return lambda parents, batch: whole([move(parents[0])], batch)
         firsts = [
-            aggregate_kernel(node, own, zero=whole)
-            for own in self._operations.of(node, count if whole else before)
+            aggregate_kernel(node, own, zero=False) for own in self._operations.of(node, before)
         ]
-        if whole:
-            last = _in_each([[_run(kernel), *check] for kernel in firsts])
-            return lambda parents, given: last([move(parents[0])], given)
         first = _in_each([[_run(kernel)] for kernel in firsts])
         finals = [final_kernel(node, own) for own in self._operations.of(node, count)]
         last = _in_each([[_run(kernel), *check] for kernel in finals])
         return lambda parents, given: last([move(first(parents, given))], given)
 
-    def _update(self, node: StateUpdateNode, count: int, *, taken: bool) -> ChainRun:
-        kept = self._needed[node] if taken else None
-
-        def run_of(operation: Any) -> PartitionRun:
-            kernel = update_kernel(node, operation, kept)
-
-            def run(block: Block, task: Task, given: ProgramInput) -> Block:
-                if not block.length:
-                    return NOTHING
-                with task.at(kernel.step):
-                    state = given.updated(node)
-                return kernel.apply(state, block, task)
-
-            return run
-
-        within = _in_each([[run_of(own)] for own in self._operations.of(node, count)])
-        if count == 1:
-            return lambda parents, given: within([gathered(parents[0])], given)
-        return within
-
     def _within(self, node: Node, count: int) -> list[list[PartitionRun]]:
         """What runs in each partition of a step that moves no tuples."""
         operations, needed = self._operations.of(node, count), self._needed[node]
         match node:
-            case ProjectNode() | HintNode() | NameNode() | NewValuesNode():
+            case ProjectNode() | HintNode() | NameNode() | NewValuesNode() | PartitionNode():
                 return [[] for _ in operations]  # columns have names, and nothing moves
             case EachNode() | FilterNode() | MapNode() | FlatMapNode() | PeekNode():
                 runs = [_run(tuple_kernel(node, own, needed)) for own in operations]
-            case PartitionAggregateNode():
+            case PartitionAggregateNode() | AggregateNode():
                 runs = [_run(aggregate_kernel(node, own)) for own in operations]
             case StateQueryNode():
                 runs = [_query(node, own, needed) for own in operations]
+            case StateUpdateNode():
+                kept = needed if node in self._taken else None
+                return [[_update(node, own, kept)] for own in operations]
             case NativeNode():
                 what = f"{node.origin.call} at {node.origin}: only Spark can run the step"
                 advice = "Start it with a session, start(spark), or write the step in Python."
@@ -266,6 +259,19 @@ def _checks(node: Node) -> list[PartitionRun]:
 def _query(node: StateQueryNode, operation: Any, needed: Iterable[str]) -> PartitionRun:
     kernel = query_kernel(node, operation, needed)
     return lambda block, task, given: kernel.apply(given.queried(node.state), block, task)
+
+
+def _update(node: StateUpdateNode, operation: Any, kept: tuple[str, ...] | None) -> PartitionRun:
+    kernel = update_kernel(node, operation, kept)
+
+    def run(block: Block, task: Task, given: ProgramInput) -> Block:
+        if not block.length:
+            return NOTHING
+        with task.at(kernel.step):
+            state = given.updated(node)
+        return kernel.apply(state, block, task)
+
+    return run
 
 
 def _in_one(runs: Sequence[PartitionRun]) -> ChainRun:
@@ -327,7 +333,10 @@ def _in_order(nodes: Sequence[Node]) -> Iterator[Node]:
 
 
 def _chains(
-    steps: Sequence[Node], consumers: Mapping[Node, list[Node]], result: Node | None
+    steps: Sequence[Node],
+    moving: Container[Node],
+    consumers: Mapping[Node, list[Node]],
+    result: Node | None,
 ) -> list[list[Node]]:
     """The steps by chains: one that moves no tuples joins the chain of its only parent."""
     chains: list[list[Node]] = []
@@ -336,8 +345,8 @@ def _chains(
         parent = node.parents[0] if node.parents else None
         joins = (
             parent in ends
-            and not isinstance(node, _EXCHANGING)
-            and not isinstance(parent, _EXCHANGING)
+            and node not in moving
+            and parent not in moving
             and consumers[parent] == [node]
             and parent is not result
             # The step before a query may run earlier than the query, which waits for its turn.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn
 
+from trident.kernels.block import Block
 from trident.kernels.task import Task
 from trident.operations.emitted import Row
 from trident.plan.nodes import Node, StateUpdateNode, StaticStateNode
@@ -19,8 +20,7 @@ def _no_state(node: Node) -> NoReturn:
     raise LookupError(f"{node!r} was not given to this run")
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramInput:
+class ProgramInput(NamedTuple):
     """One run of a program: an attempt of a batch, or a query.
 
     Parameters
@@ -29,7 +29,7 @@ class ProgramInput:
         What aggregators are told: the txid, or the request's number.
     record : ControlRecord or None
         What every state has begun; None for a query.
-    sources : mapping of Node to list of tuple
+    sources : mapping of Node to Block
         The tuples of each source.
     queried : callable
         From the node of a state to what queries of it read.
@@ -39,7 +39,7 @@ class ProgramInput:
 
     id: object
     record: ControlRecord | None = None
-    sources: Mapping[Node, Rows] = field(default_factory=dict)
+    sources: Mapping[Node, Block] = MappingProxyType({})
     queried: Callable[[StateUpdateNode | StaticStateNode], Any] = _no_state
     updated: Callable[[StateUpdateNode], State] = _no_state
 

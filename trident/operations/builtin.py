@@ -265,7 +265,7 @@ class MapGet(QueryFunction["ReadOnlyMapState", Any]):
     def batchRetrieve(
         self, state: ReadOnlyMapState, tuples: Sequence[Sequence[Any]]
     ) -> Sequence[Any]:
-        return state.multiGet([tuple(values) for values in tuples])
+        return state.multiGet(list(map(tuple, tuples)))
 
     def execute(self, tuple: Sequence[Any], result: Any, collector: TridentCollector) -> None:
         collector.emit((result,))

@@ -20,8 +20,8 @@ from trident.plan.nodes import (
     StateUpdateNode,
 )
 from trident.plan.plan import Plan, ancestors
+from trident.states.errors import StateURLError
 from trident.states.state import StateFactory, StateSpec
-from trident.states.url_errors import StateURLError
 from trident.states.urls import StateURL
 
 N = TypeVar("N", bound=Node)

@@ -57,7 +57,7 @@ from trident.plan.nodes import (
 )
 from trident.plan.query_checks import check_queryable
 from trident.plan.step_checks import check_aggregate_shape, check_new_fields, check_selection
-from trident.spouts.interfaces import IBatchSpout, ITridentSpout
+from trident.spouts.interfaces import ITridentDataSource
 from trident.tuples.fields import Fields
 
 Arguments = tuple[Any, ...]
@@ -76,7 +76,7 @@ def new_stream(
     modes = get_args(OutputMode)
     if output_mode is not None and output_mode not in modes:
         raise PlanError("newStream: unknown output mode", str(output_mode), modes)
-    if isinstance(source, IBatchSpout | ITridentSpout):
+    if isinstance(source, ITridentDataSource):
         if output_mode is not None:
             advice = "Leave it out: it says which rows of an aggregating DataFrame are a batch."
             raise PlanError("newStream: a spout has no output mode, found", output_mode, (), advice)
@@ -110,7 +110,7 @@ def new_stream(
     )
 
 
-def _check_no_stronger(spout: IBatchSpout | ITridentSpout, kind: str | None) -> None:
+def _check_no_stronger(spout: ITridentDataSource, kind: str | None) -> None:
     if kind is not None and STRENGTH.index(kind) > STRENGTH.index(spout.kind):
         what = f"newStream: {type(spout).__name__} is {spout.kind}, it can't be declared"
         advice = "If it does replay so, set the attribute kind of its class."

@@ -37,7 +37,7 @@ from trident.spark.query_kernel import TaskQueryKernel, view_of
 from trident.spark.schemas import Schemas, frame_of, quoted, selected
 from trident.spark.stage import StageContext, array_of, prepared, run_kernels
 from trident.spark.update_stage import STATUS, UpdateStage, judged, updated
-from trident.states.factory import MapStateFactory
+from trident.states.maps import MapStateFactory
 from trident.states.state import State
 from trident.states.values import StateType
 
@@ -145,7 +145,7 @@ class SparkBatch:
         flow, before = self._before(node)
         key = self._key(node)
         count = self._count(node) if key else 1
-        shards = node.state.factory.buckets
+        shards = node.state.factory.shards
         if count == 1:
             flow = self._compiler.gathered(flow)
         elif shards is not None or not self._is_grouped(node, count, flow):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from time import perf_counter
+from typing import cast
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from trident.batch.outcome import Outcome
-from trident.kernels.block import block_of
+from trident.kernels.block import NOTHING, Block, joined
+from trident.kernels.emission import Emission, Emitted, Emitting
 from trident.kernels.task import step_name
 from trident.kernels.type_check import type_check
 from trident.open_states import close_states, counted
-from trident.operations.emitted import Row
 from trident.plan.nodes import Node, SourceNode, StateNode
 from trident.spark.batch import SparkBatch
 from trident.spark.error_transfer import of_spark
@@ -22,6 +23,7 @@ from trident.spark.group import GroupPlan
 from trident.spark.quiet import TASKS, Quiet
 from trident.spark.schemas import ROW, Schemas, frame_of
 from trident.spark.stage import StageContext, array_of
+from trident.spouts.source import Tuples
 from trident.states.control import ControlRecord
 from trident.states.state import State
 
@@ -50,15 +52,27 @@ class SparkGroupEngine:
         self.acts_on_nothing = bool(group.group.acting_on_nothing)
         self._group = group
         self._states = states
+        self._emitting: dict[str, Emitting] = {}
         self._schemas = Schemas(session)
         self._session = session
         self._quiet = Quiet(session, *TASKS)
 
-    def run(self, record: ControlRecord, emitted: Mapping[str, list[Row]]) -> Outcome:
+    def read(self, emission: Emission) -> tuple[Block, list[Emitted]]:
+        """Emit partitions of a spout; see `GroupEngine.read`."""
+        if emission.stream not in self._emitting:
+            [source] = [
+                each for each in self._group.group.sources if each.stream_id == emission.stream
+            ]
+            self._emitting[emission.stream] = Emitting(emission, step_name(source))
+        emitting = self._emitting[emission.stream]
+        made = list(emitting.emit(emission, emission.assignments))
+        return joined(block for block, _ in made), [each for _, each in made]
+
+    def run(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Outcome:
         """Process one attempt whose tuples are on the driver; see `GroupEngine.run`."""
-        tuples = sum(map(len, emitted.values()))
+        tuples = sum(each.length for each in emitted.values())
         inputs: dict[Node, InputFrame] = {
-            source: self._input(source, emitted.get(source.stream_id, []), record)
+            source: self._input(source, cast(Block, emitted.get(source.stream_id, NOTHING)), record)
             for source in self._group.group.sources
         }
         outcome = self.run_frames(record, inputs, small=tuples <= SMALL)
@@ -108,22 +122,22 @@ class SparkGroupEngine:
         self._quiet.off()
         close_states(self._states.values())
 
-    def _input(self, source: SourceNode, rows: list[Row], record: ControlRecord) -> InputFrame:
+    def _input(self, source: SourceNode, block: Block, record: ControlRecord) -> InputFrame:
         """What a spout emitted, as a DataFrame of the columns that are needed."""
         names = self._group.needed[source]
         types = {name: source.fields.types[name] or "string" for name in names}
         schema = self._schemas.of(types)
         step, task = step_name(source), StageContext(record).task()
-        check, block = type_check(source), block_of(source.fields.names, rows)
+        check = type_check(source)
         if check is not None:
             block = check.apply(block, task)
         arrays = []
         for field in schema.arrow:
             if field.name == ROW:
-                arrays.append(pa.nulls(len(rows), field.type))
+                arrays.append(pa.nulls(block.length, field.type))
                 continue
             arrays.append(array_of(block.values(field.name), field, step, task))
         table = pa.Table.from_arrays(arrays, schema=schema.arrow)
         slices = self._session.conf.get("spark.sql.leafNodeDefaultParallelism", None)
         most = int(slices or self._session.sparkContext.defaultParallelism)
-        return InputFrame(frame_of(self._session, table, schema.struct), min(len(rows), most))
+        return InputFrame(frame_of(self._session, table, schema.struct), min(block.length, most))

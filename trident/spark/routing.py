@@ -54,7 +54,7 @@ def by_key(
     seal : Seal
         What the stage seals an error with.
     shards : int or None
-        How many shards the store has; None for a store without.
+        How many shards the store is divided into; None where any task may update any key.
     """
     hashed = _expression(names, types)
     if hashed is not None:

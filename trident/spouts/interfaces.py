@@ -1,4 +1,4 @@
-"""What a spout implements: a source whose batches are made on the driver."""
+"""What a spout implements whose batches are made on the driver."""
 
 from __future__ import annotations
 
@@ -15,7 +15,20 @@ if TYPE_CHECKING:
 SpoutKind = Literal["opaque", "transactional", "non-transactional"]
 
 
-class IBatchSpout(ABC):
+class ITridentDataSource(ABC):
+    """What ``newStream`` takes beside a streaming DataFrame: a spout of any interface."""
+
+    kind: ClassVar[SpoutKind]
+    """How a batch is replayed: ``"transactional"`` where a txid always gives the same tuples, in
+    another process too; ``"opaque"`` where a tuple that isn't committed comes again, in whatever
+    batch; ``"non-transactional"`` where neither holds."""
+
+    @abstractmethod
+    def getOutputFields(self) -> Fields:
+        """Return the names, and where known the types, of the emitted values."""
+
+
+class IBatchSpout(ITridentDataSource):
     """A spout without metadata: each batch is emitted from its txid alone.
 
     Lives on the driver. All methods are called by the run's own thread; a spout belongs to one
@@ -35,9 +48,6 @@ class IBatchSpout(ABC):
     """
 
     kind: ClassVar[SpoutKind] = "non-transactional"
-    """``"transactional"`` where a txid always gives the same tuples, in another process too;
-    ``"opaque"`` where a tuple that isn't acknowledged comes again, in whatever batch;
-    ``"non-transactional"`` where neither holds."""
 
     def open(self, conf: Mapping[str, Any], context: Any) -> None:
         """Prepare for a run; called once before its first batch."""
@@ -81,10 +91,6 @@ class IBatchSpout(ABC):
     def close(self) -> None:
         """Release what the spout holds; called once, after the last batch."""
         return None
-
-    @abstractmethod
-    def getOutputFields(self) -> Fields:
-        """Return the names, and where known the types, of the emitted values."""
 
 
 class BatchCoordinator(ABC):
@@ -148,7 +154,7 @@ class Emitter(ABC):
             For a transactional spout what its coordinator decided for this txid; for an opaque
             one what it returned for the last committed batch, None for the first.
         collector : TridentCollector
-            Takes the tuples.
+            Takes the tuples: one by one, or by the column with ``emitColumns``.
 
         Returns
         -------
@@ -166,7 +172,7 @@ class Emitter(ABC):
         return None
 
 
-class ITridentSpout(ABC):
+class ITridentSpout(ITridentDataSource):
     """A spout whose batches are described by metadata that is kept in the log.
 
     Its coordinator and its emitter live on the driver and are used by the run's own thread.
@@ -187,6 +193,28 @@ class ITridentSpout(ABC):
     def getEmitter(self, txStateId: str, conf: Mapping[str, Any], context: Any) -> Emitter:
         """Return the emitter for one run of the stream `txStateId`; called on the driver."""
 
+
+class CommitterEmitter(Emitter):
+    """An emitter that has a part in the commit of its batch."""
+
     @abstractmethod
-    def getOutputFields(self) -> Fields:
-        """Return the names, and where known the types, of the emitted values."""
+    def commit(self, token: Token) -> None:
+        """Do what belongs to the commit of an attempt; called in the order of txids.
+
+        Called once an attempt, when every state has confirmed what the batch wrote, directly
+        before the batch is committed. A later attempt of the same batch follows where this one is
+        lost; what is done here has to allow for that.
+
+        Raises
+        ------
+        FailedException
+            Fails this attempt; the batch is retried.
+        """
+
+
+class ICommitterTridentSpout(ITridentSpout):
+    """A spout whose emitter is called in the commit phase of its batches, too."""
+
+    @abstractmethod
+    def getEmitter(self, txStateId: str, conf: Mapping[str, Any], context: Any) -> CommitterEmitter:
+        """Return the emitter for one run of the stream `txStateId`; called on the driver."""

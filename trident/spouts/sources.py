@@ -1,103 +1,42 @@
-"""Spouts of either interface, as the spout loop drives them on the driver."""
+"""Spouts of every interface, opened for a run."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from time import monotonic
 from typing import Any
 
-from trident.operations.emitted import ListCollector, Row
-from trident.spouts.interfaces import IBatchSpout, ITridentSpout, SpoutKind
+from trident.spouts.classic import ClassicSpout, as_trident
+from trident.spouts.interfaces import (
+    CommitterEmitter,
+    IBatchSpout,
+    ITridentDataSource,
+    ITridentSpout,
+)
+from trident.spouts.partitioned import PartitionedSpout
+from trident.spouts.partitioned_source import PartitionedSource
+from trident.spouts.rich import IRichSpout, SpoutOutputCollector
+from trident.spouts.source import Opening, Source, SourceBatch, tells_nothing
+from trident.states.errors import FailedException
 from trident.states.values import Token
-
-Spout = IBatchSpout | ITridentSpout
-
-
-class Source(ABC):
-    """One stream's spout during one run.
-
-    Parameters
-    ----------
-    stream : str
-        The stream's id.
-    spout : IBatchSpout or ITridentSpout
-        Its spout.
-    """
-
-    plans = False
-    """Whether a batch's content is decided and logged before it is emitted."""
-    remembers = False
-    """Whether an emission says what the next one needs."""
-    notifies = False
-    """Whether the listener is told of what is ready; else the source is polled."""
-
-    def __init__(self, stream: str, spout: Spout) -> None:
-        self.stream = stream
-        self._width = len(spout.getOutputFields())
-
-    def emit(self, token: Token, metadata: Any) -> tuple[list[Row], Any]:
-        """Return the tuples of one attempt, and what the next batch needs."""
-        collector = ListCollector(f"the spout of {self.stream}", self._width)
-        remembered = self._emit(token, metadata, collector)
-        return collector.rows, remembered
-
-    @abstractmethod
-    def _emit(self, token: Token, metadata: Any, collector: ListCollector) -> Any: ...
-
-    @abstractmethod
-    def is_ready(self, txid: int) -> bool:
-        """Return whether there is a batch now."""
-
-    def has_nothing(self, txid: int) -> bool:
-        """Return whether the spout says that it has no more, as far as it can say so."""
-        return not self.is_ready(txid)
-
-    @abstractmethod
-    def plan(self, txid: int, previous: Any) -> Any:
-        """Return the metadata of `txid`; only where the source :attr:`plans`."""
-
-    @abstractmethod
-    def success(self, token: Token) -> None:
-        """Say that `token` is committed."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Release the spout."""
 
 
 class BatchSource(Source):
-    """An :class:`IBatchSpout`.
+    """An :class:`IBatchSpout`."""
 
-    One without an ``isReady`` of its own is always ready: it says that it has no more by a batch
-    without tuples.
-    """
-
-    def __init__(
-        self,
-        stream: str,
-        spout: IBatchSpout,
-        conf: Mapping[str, Any],
-        listener: Callable[[], None],
-    ) -> None:
-        super().__init__(stream, spout)
+    def __init__(self, opening: Opening, spout: IBatchSpout) -> None:
+        super().__init__(opening, spout, tells=tells_nothing(spout, IBatchSpout))
         self._spout = spout
-        self._tells = getattr(spout.isReady, "__func__", None) is not IBatchSpout.isReady
-        self._emitted = True
-        spout.open(conf, None)
-        self.notifies = spout.whenReady(listener)
+        spout.open(opening.conf, None)
+        self.notifies = spout.whenReady(opening.listener)
 
     def is_ready(self, txid: int) -> bool:
         return self._spout.isReady(txid)
 
-    def has_nothing(self, txid: int) -> bool:
-        return super().has_nothing(txid) if self._tells else not self._emitted
-
-    def plan(self, txid: int, previous: Any) -> Any:
-        return None
-
-    def _emit(self, token: Token, metadata: Any, collector: ListCollector) -> Any:
+    def _emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
+        collector = self._collector()
         self._spout.emitBatch(token.txid, collector)
-        self._emitted = bool(collector.rows)
+        return SourceBatch(collector.block())
 
     def success(self, token: Token) -> None:
         self._spout.ack(token.txid)
@@ -109,20 +48,13 @@ class BatchSource(Source):
 class TridentSource(Source):
     """An :class:`ITridentSpout`: its coordinator and its emitter, both on the driver."""
 
-    def __init__(
-        self,
-        stream: str,
-        spout: ITridentSpout,
-        conf: Mapping[str, Any],
-        listener: Callable[[], None],
-    ) -> None:
-        super().__init__(stream, spout)
-        kind: SpoutKind = spout.kind
-        self.plans = kind == "transactional"
-        self.remembers = kind == "opaque"
-        self._coordinator = spout.getCoordinator(stream, conf, None)
-        self._emitter = spout.getEmitter(stream, conf, None)
-        self.notifies = self._coordinator.whenReady(listener)
+    def __init__(self, opening: Opening, spout: ITridentSpout) -> None:
+        super().__init__(opening, spout, tells=True)
+        self.plans = spout.kind == "transactional"
+        self.remembers = spout.kind == "opaque"
+        self._coordinator = spout.getCoordinator(opening.stream, opening.conf, None)
+        self._emitter = spout.getEmitter(opening.stream, opening.conf, None)
+        self.notifies = self._coordinator.whenReady(opening.listener)
 
     def is_ready(self, txid: int) -> bool:
         return self._coordinator.isReady(txid)
@@ -130,8 +62,15 @@ class TridentSource(Source):
     def plan(self, txid: int, previous: Any) -> Any:
         return self._coordinator.initializeTransaction(txid, previous, None)
 
-    def _emit(self, token: Token, metadata: Any, collector: ListCollector) -> Any:
-        return self._emitter.emitBatch(token, metadata, collector)
+    def _emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
+        collector = self._collector()
+        known = planned if self.plans else metadata
+        following = self._emitter.emitBatch(token, known, collector)
+        return SourceBatch(collector.block(), following)
+
+    def committing(self, token: Token) -> None:
+        if isinstance(self._emitter, CommitterEmitter):
+            self._emitter.commit(token)
 
     def success(self, token: Token) -> None:
         self._emitter.success(token)
@@ -144,22 +83,69 @@ class TridentSource(Source):
             self._coordinator.close()
 
 
-def open_source(
-    stream: str, spout: Spout, conf: Mapping[str, Any], listener: Callable[[], None]
-) -> Source:
-    """Return the source of `stream`, its spout opened for one run.
+class RichSource(Source):
+    """An :class:`IRichSpout`: its records are collected into batches, and acked by the batch."""
 
-    Parameters
-    ----------
-    stream : str
-        The stream's id.
-    spout : IBatchSpout or ITridentSpout
-        Its spout.
-    conf : mapping
-        What the spout is opened with.
-    listener : callable
-        Called by spouts that notify, from any thread.
-    """
+    def __init__(self, opening: Opening, spout: IRichSpout) -> None:
+        super().__init__(opening, spout, tells=False)
+        self._spout = spout
+        self._into = SpoutOutputCollector(f"the spout of {self.stream}", self.fields)
+        self._pending: dict[int, list[Any]] = defaultdict(list)
+        self._emitted_at = monotonic()
+        spout.open(opening.conf, None, self._into)
+
+    def is_ready(self, txid: int) -> bool:
+        return True
+
+    def _emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
+        self._fail([txid for txid in self._pending if txid >= token.txid])
+        self._emitted_at = monotonic()
+        taken = 0
+        while taken < self._spout.max_batch_size:
+            self._spout.nextTuple()
+            if self._into.emitted == taken:
+                break
+            taken = self._into.emitted
+        block, ids = self._into.take()
+        if ids:
+            self._pending[token.txid] = ids
+        return SourceBatch(block)
+
+    def committing(self, token: Token) -> None:
+        """Fail an attempt that took longer than messages live: their source counts them as lost."""
+        took, allowed = monotonic() - self._emitted_at, self._spout.message_timeout
+        if self._pending.get(token.txid) and took > allowed:
+            raise FailedException(
+                f"stream {self.stream!r}: the batch took {took:.1f} s, its messages time out after "
+                f"{allowed:g} s (message_timeout of {type(self._spout).__name__})"
+            )
+
+    def success(self, token: Token) -> None:
+        for message in self._pending.pop(token.txid, ()):
+            self._spout.ack(message)
+
+    def close(self) -> None:
+        try:
+            self._fail(list(self._pending))
+        finally:
+            self._spout.close()
+
+    def _fail(self, txids: list[int]) -> None:
+        for txid in txids:
+            for message in self._pending.pop(txid):
+                self._spout.fail(message)
+
+
+def open_source(opening: Opening, spout: ITridentDataSource) -> Source:
+    """Return the source of a stream, its spout opened for one run."""
+    if isinstance(spout, ClassicSpout):
+        spout = as_trident(spout)
+    if isinstance(spout, IRichSpout):
+        return RichSource(opening, spout)
     if isinstance(spout, IBatchSpout):
-        return BatchSource(stream, spout, conf, listener)
-    return TridentSource(stream, spout, conf, listener)
+        return BatchSource(opening, spout)
+    if isinstance(spout, ITridentSpout):
+        return TridentSource(opening, spout)
+    if isinstance(spout, PartitionedSpout):
+        return PartitionedSource(opening, spout)
+    raise TypeError(f"stream {opening.stream!r}: {type(spout).__name__} is of no spout's interface")

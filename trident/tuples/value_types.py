@@ -23,7 +23,8 @@ _TYPES: dict[str, type] = {
     **_SORTS,
     **{"date": date, "timestamp": datetime, "timestamp_ntz": datetime, "decimal": Decimal},
 }
-_LIMITS = {"long": 2**63, "int": 2**31, "short": 2**15, "byte": 2**7}
+LIMITS = {"long": 2**63, "int": 2**31, "short": 2**15, "byte": 2**7}
+"""What integers of each type are below; its negative is the least."""
 _DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 _EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
 
@@ -180,5 +181,5 @@ def _digits(kind: str) -> tuple[int, Decimal]:
 def _in_range(kind: str, values: Sequence[Any], types: Set[type]) -> bool:
     """Whether integers have no more bits than their type; nulls are passed over."""
     some = [value for value in values if value is not None] if NoneType in types else values
-    limit = _LIMITS[kind]
+    limit = LIMITS[kind]
     return not some or (min(some) >= -limit and max(some) < limit)

@@ -10,7 +10,7 @@ STAND_ALONE = "stand-alone"
 """The log id of a state that no log updates."""
 
 
-def begin_stand_alone(control: Control, txid: int) -> ControlRecord:
+def begin_without_log(control: Control, txid: int) -> ControlRecord:
     """Begin the next attempt of `txid`, or its first, and return the record.
 
     A repeated txid is a replay, even of a batch that had been committed: it starts from the batch

@@ -40,7 +40,7 @@ class Claim:
     accepted: bool = False
 
 
-def judge(
+def check_record(
     found: ControlRecord | None,
     own: ControlRecord,
     claim: Claim,
@@ -83,8 +83,8 @@ def judge(
     --------
     >>> begun = ControlRecord("a1", Token(5, 0), committed=4)
     >>> own = ControlRecord("a1", Token(6, 1), committed=5)
-    >>> judge(begun.confirmed(), own, Claim(Token(5, 0)), "counts")
-    >>> judge(begun, own, Claim(Token(5, 0)), "counts")
+    >>> check_record(begun.confirmed(), own, Claim(Token(5, 0)), "counts")
+    >>> check_record(begun, own, Claim(Token(5, 0)), "counts")
     Traceback (most recent call last):
     ...
     trident.states.errors.LostWritesError: state counts lost writes of batch 5, ...

@@ -1,9 +1,9 @@
-"""One state's control record in a store that is made of parts, each with a record of its own.
+"""One state's control record in a store that is divided into shards.
 
-A part (a node, or a partition that can move between nodes) can fail over, restart or lose its data
-by itself, and a write is compared with the record of its own part. So every part has the record;
-what is read of all of them together is the *least*, and part 0, written last when a state is
-created, says whether the state exists.
+A shard (a node of Memcached, or the keys of one hash tag in a Redis Cluster) can fail over, restart
+or lose its data by itself, and a write is compared with the record of its own shard. So every shard
+has a copy of the record. The state's record is the *least* of them. Shard 0 is written last when a
+state is created, so it says whether the state exists.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ _RESTORE = (
 
 
 def least_control(found: Sequence[bytes | None], state: str) -> bytes | None:
-    r"""Return the record that all parts have reached, None where the state was never begun.
+    r"""Return the record that all shards have reached, None where the state was never begun.
 
     Parameters
     ----------
     found : sequence of bytes or None
-        What each part holds.
+        What each shard holds.
     state : str
         How errors name the state.
 
     Raises
     ------
     CorruptStateError
-        When part 0 has a record and another part has none: that one lost what it held.
+        When shard 0 has a record and another shard has none: that one lost what it held.
 
     Examples
     --------
     >>> from trident.states.control import ControlRecord
     >>> begun = ControlRecord("log", Token(5, 0), committed=4)
-    >>> parts = [begun.announced().encode(), begun.encode()]
-    >>> least_control(parts, "counts") == begun.encode()
+    >>> shards = [begun.announced().encode(), begun.encode()]
+    >>> least_control(shards, "counts") == begun.encode()
     True
     >>> least_control([None, begun.encode()], "counts") is None
     True
@@ -49,10 +49,10 @@ def least_control(found: Sequence[bytes | None], state: str) -> bytes | None:
         return None
     present = [record for record in found if record is not None]
     if len(present) < len(found):
-        lost = [str(part) for part, record in enumerate(found) if record is None]
+        lost = [str(shard) for shard, record in enumerate(found) if record is None]
         raise CorruptStateError(
             f"the control record of {state}",
-            f"of its {len(found)} parts these have none: {', '.join(lost)}; they lost what they "
+            f"of its {len(found)} shards these have none: {', '.join(lost)}; they lost what they "
             "held",
             _RESTORE,
         )
@@ -62,12 +62,12 @@ def least_control(found: Sequence[bytes | None], state: str) -> bytes | None:
 def may_spread(
     found: Sequence[bytes | None], new: bytes, expected: bytes | None, state: str
 ) -> bool:
-    """Return whether `new` may take the place of what all parts hold.
+    """Return whether `new` may take the place of what all shards hold.
 
     Parameters
     ----------
     found : sequence of bytes or None
-        What each part holds.
+        What each shard holds.
     new : bytes
         The record to be put.
     expected : bytes or None
@@ -78,15 +78,16 @@ def may_spread(
     Raises
     ------
     CorruptStateError
-        When a state that doesn't exist any more has left records of another log, or a part
+        When a state that doesn't exist any more has left records of another log, or a shard
         lost its record.
 
     Notes
     -----
-    Where a driver died between two parts they differ; the next one brings all to `new`. A part
-    that is further than `new` was begun by a later attempt, which a late one must not undo.
-    Whoever puts `new` compares each part with what was found there and writes part 0 last, so
-    that a state which was begun only in part counts as never begun.
+    Where a driver died between two shards their records differ; the next driver brings all of them
+    to `new`. A shard that is further than `new` was begun by a later attempt, which must not be
+    undone.
+    Whoever puts `new` compares each shard with what was found there and writes shard 0 last, so
+    that a state which was begun only partly counts as never begun.
     """
     if least_control(found, state) != expected:
         return False
@@ -98,8 +99,8 @@ def may_spread(
         if expected is None and not all(other.is_unused for other in strangers):
             raise CorruptStateError(
                 f"the control record of {state}",
-                "its first part has none, and others belong to another checkpoint; the store was "
-                "emptied in part",
+                "its first shard has none, and others belong to another checkpoint; the store was "
+                "emptied only partly",
                 "Empty it as a whole, give this state another prefix, or restore the store.",
             )
         return not any(_progress(record) > _progress(new) for record in present - {new})

@@ -1,4 +1,4 @@
-"""How a process is let in to Redis servers: everything but their addresses."""
+"""What connections to Redis servers have in common: login, TLS and time-outs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _LOGIN_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
-class Access:
-    """What every connection of a state has in common; picklable, no secret in its repr.
+class ConnectionOptions:
+    """How to connect to each server of a state; picklable, no secret in its repr.
 
     Parameters
     ----------

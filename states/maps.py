@@ -1,108 +1,124 @@
-"""The factory of map states, and what it needs of a store."""
+"""The map states of the three kinds, and the factory that makes them over a store."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, Protocol, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from trident.states.backing_map import Ability, IBackingMap, abilities, abilities_of
-from trident.states.map_state import Key
-from trident.states.nontransactional import NonTransactionalMap
-from trident.states.opaque import OpaqueMap
+from trident.states.kinds.opaque import OPAQUE
+from trident.states.kinds.plain import PLAIN
+from trident.states.kinds.transactional import TRANSACTIONAL
+from trident.states.map_state import Key, SnapshottableMap
 from trident.states.serializers import JSONSerializer, Serializer
-from trident.states.snapshottable import GLOBAL_KEY, SnapshottableMap
 from trident.states.state import StateFactory
+from trident.states.store import OpenedStore, Store, completed
 from trident.states.stored_map import StoredMap
 from trident.states.storm import StormMap
 from trident.states.table.cache import CachedMap
 from trident.states.table.counted import CountedMap
 from trident.states.table.split import MicroBatchMap
-from trident.states.transactional import TransactionalMap
 from trident.states.values import StateType
-
-_MAPS: Mapping[StateType, type[StoredMap]] = {
-    kind.kept_as.type: kind for kind in (OpaqueMap, TransactionalMap, NonTransactionalMap)
-}
 
 WrittenBy = Literal["trident", "storm"]
 
 
-class Store(Protocol):
-    """A backend's configuration: frozen, picklable, and able to open its map.
+class _MadeMap(StoredMap):
+    """A map state of one kind, which tells how a factory makes it."""
 
-    Attributes
-    ----------
-    hosted : str
-        Where updates run: ``"executor"`` in tasks, ``"driver"`` all in the driver's process.
-    identity : tuple of str
-        (store, database, prefix); two states of one identity would overwrite each other.
-    map_type : type, optional
-        The class of the map that it opens: what the map can't do is then an error where it is
-        asked for, not when it is first opened.
-    max_keys : int, optional
-        How many keys it keeps before it forgets others; 0, or left out, for all.
-    buckets : int or None, optional
-        The number of parts that it is divided into, each of which one task updates.
-    snapshot_key : sequence, optional
-        Where the single value of an ungrouped aggregate is kept, if not where Storm keeps it by
-        default.
-    check_place : callable, optional
-        Raises UsageError where the state can't be had, as far as is known without connecting.
-        Called on the driver, once a start, before anything is opened.
-    """
+    @classmethod
+    def factory(
+        cls,
+        open: Callable[[], IBackingMap],
+        *,
+        hosted: Literal["driver", "executor"] = "executor",
+        name: str | None = None,
+        **options: Any,
+    ) -> MapStateFactory:
+        """Return a factory of such states over the map that `open` makes.
 
-    @property
-    def hosted(self) -> Literal["driver", "executor"]: ...
-
-    @property
-    def identity(self) -> tuple[str, str, str]: ...
-
-    def named(self, prefix: str) -> Self:
-        """Return the store with `prefix` filled in, where it was left open."""
-
-    def open(self) -> IBackingMap:
-        """Connect, in the process that calls."""
+        Parameters
+        ----------
+        open : callable
+            Makes the backing map; called once a partition, and once a reader. Must pickle for
+            ``hosted="executor"``.
+        hosted : str
+            Where updates run: in tasks, or all in the driver's process.
+        name : str or None
+            Which of several stores that `open` could make this is.
+        options
+            Further parameters of :class:`MapStateFactory`.
+        """
+        return MapStateFactory(OpenedStore(open, hosted, name), cls.kept_as.type, **options)
 
 
-@dataclass(frozen=True)
-class OpenedStore:
-    """The store of somebody's own backing map.
+class OpaqueMap(_MadeMap):
+    """A map state that is exact for every source, whatever a replay brings.
+
+    An entry holds its value, the committed value before it, and who wrote it; so a later attempt,
+    with other tuples or none for this key, starts again from what was committed.
 
     Parameters
     ----------
-    make : callable
-        Makes the map, in the process that uses it.
-    hosted : str
-        Where updates run.
-    name : str or None
-        Which of several stores that `make` could make this is.
+    backing : IBackingMap
+        The store.
+    serializer : Serializer, optional
+        JSON as Storm writes it, by default.
+
+    Examples
+    --------
+    >>> from trident.states import MemoryMap, PutUpdater
+    >>> ages = OpaqueMap(MemoryMap("ages"))
+    >>> ages.beginCommit(1)
+    >>> ages.multiUpdate([("rex",)], [PutUpdater(3)])
+    [3]
+    >>> ages.commit(1)
+    >>> ages.multiGet([("rex",), ("tom",)])
+    [3, None]
     """
 
-    make: Callable[[], IBackingMap]
-    hosted: Literal["driver", "executor"] = "executor"
-    name: str | None = None
+    kept_as = OPAQUE
 
-    @property
-    def identity(self) -> tuple[str, str, str]:
-        """What tells two states apart: the name, else the callable itself."""
-        kind = self.make if hasattr(self.make, "__qualname__") else type(self.make)
-        return f"{kind.__module__}.{kind.__qualname__}", self.name or f"{id(self.make):x}", ""
 
-    @property
-    def map_type(self) -> type[IBackingMap] | None:
-        """The class of the map, where `make` is one."""
-        kind = self.make
-        return kind if isinstance(kind, type) and issubclass(kind, IBackingMap) else None
+class TransactionalMap(_MadeMap):
+    """A map state that is exact for sources whose replays are identical.
 
-    def named(self, prefix: str) -> OpenedStore:
-        """Return the store itself: `make` takes no prefix."""
-        return self
+    An entry holds its value and the batch that wrote it: a replay finds its batch there and leaves
+    the entry alone. Takes less room than an opaque map; readers may see a batch before it commits.
 
-    def open(self) -> IBackingMap:
-        """Make the map."""
-        return self.make()
+    Parameters
+    ----------
+    backing : IBackingMap
+        The store.
+    serializer : Serializer, optional
+        JSON as Storm writes it, by default.
+    """
+
+    kept_as = TRANSACTIONAL
+
+
+class NonTransactionalMap(_MadeMap):
+    """A map state of values alone: the smallest, at least once.
+
+    A replayed batch is applied again. Right for values that do not depend on the stored one, such
+    as the last reading of a sensor; readers may see a batch before it commits.
+
+    Parameters
+    ----------
+    backing : IBackingMap
+        The store.
+    serializer : Serializer, optional
+        JSON as Storm writes it, by default.
+    """
+
+    kept_as = PLAIN
+
+
+_MAPS: Mapping[StateType, type[StoredMap]] = {
+    each.kept_as.type: each for each in (OpaqueMap, TransactionalMap, NonTransactionalMap)
+}
 
 
 @dataclass(frozen=True)
@@ -196,14 +212,14 @@ class MapStateFactory(StateFactory):
         return f"{super().label} over {type(self.store).__name__}"
 
     @property
-    def buckets(self) -> int | None:  # type: ignore[override]
-        """The number of parts that the store is divided into, where it is."""
-        return getattr(self.store, "buckets", None)
+    def shards(self) -> int | None:  # type: ignore[override]
+        """How many shards the store is divided into; None for none."""
+        return completed(self.store).shards
 
     @property
     def map_type(self) -> type[IBackingMap] | None:  # type: ignore[override]
         """The class of the store's map, where the store tells it before it opens one."""
-        return getattr(self.store, "map_type", None)
+        return completed(self.store).map_type
 
     @property
     def cache_left_out(self) -> str | None:  # type: ignore[override]
@@ -230,13 +246,11 @@ class MapStateFactory(StateFactory):
     @property
     def max_keys(self) -> int:  # type: ignore[override]
         """How many keys the store keeps, where it forgets others; 0 for all."""
-        return getattr(self.store, "max_keys", 0)
+        return completed(self.store).max_keys
 
     def check_place(self) -> None:
         """Ask the store whether the state can be had; raises UsageError where it can't."""
-        check: Callable[[], None] | None = getattr(self.store, "check_place", None)
-        if check is not None:
-            check()
+        completed(self.store).check_place()
 
     def named(self, name: str) -> Self:
         """Return the factory of the state called `name`: its default prefix is filled in."""
@@ -251,7 +265,7 @@ class MapStateFactory(StateFactory):
         numPartitions: int = 1,
     ) -> SnapshottableMap:
         """Open the store and return the state, for the calling process."""
-        stores_key: Key = getattr(self.store, "snapshot_key", GLOBAL_KEY)
+        stores_key = completed(self.store).snapshot_key
         state = self.makeMap()
         state.key = stores_key if self.snapshot_key is None else self.snapshot_key
         return state

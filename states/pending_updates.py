@@ -11,7 +11,7 @@ _UNTOUCHED: Any = object()
 """The new value of a key that was read, and not updated."""
 
 
-class Pending:
+class PendingUpdates:
     """Keys in the order in which they were read, the value of each before the batch, and the new.
 
     Most batches touch each key in one call, and then nobody asks where a key is. So the places of
@@ -19,7 +19,7 @@ class Pending:
 
     Examples
     --------
-    >>> pending = Pending()
+    >>> pending = PendingUpdates()
     >>> pending.add([b"a", b"b"], [1, None])
     >>> pending.put([b"b"], [5])
     >>> pending.currents([b"b", b"a"])

@@ -1,9 +1,13 @@
-"""Reading from outside the batch: only whole committed batches, the same one in all states."""
+"""How committed state is read, from outside the batch that updates it.
+
+:func:`read_committed` runs a query on views of one or several states, all of which show the same
+committed batch. A view of a map state is a :class:`CommittedMap`.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -11,7 +15,16 @@ from typing import Any, TypeVar
 from trident.states.control import Control, ControlRecord
 from trident.states.cut import BatchMovedOn, Cut
 from trident.states.errors import StateUnavailableError
+from trident.states.keys import decode_key, encode_keys
+from trident.states.kinds.kind import Kind
+from trident.states.map_state import (
+    ITupleCollection,
+    Key,
+    ReadOnlyMapState,
+    ReadOnlySnapshottable,
+)
 from trident.states.state import ReadOnlyState, State
+from trident.states.table.table import Table
 from trident.states.values import StateType
 
 T = TypeVar("T")
@@ -113,27 +126,26 @@ def read_committed(
 
 
 def _try(states: Sequence[tuple[str, State]], query: Callable[[list[Any]], T]) -> T:
+    reads = [(group, state) for group, state in states if isinstance(state, CommittedReads)]
     with ExitStack() as moment:
-        for _, state in states:
-            if isinstance(state, CommittedReads) and state.snapshots:
+        for _, state in reads:
+            if state.snapshots:
                 moment.enter_context(state.snapshot())
-        records = [_record(state) for _, state in states]
-        cuts = _cuts(states, records)
-        views = [
-            _view(state, record, cuts.get(group, _NOTHING))
-            for (group, state), record in zip(states, records, strict=True)
-        ]
-        answer = query(views)
-        for group, state in states:
-            if isinstance(state, CommittedReads) and state.removes:
+        records = [_record(state) for _, state in reads]
+        cuts = _cuts(reads, records)
+        views: dict[int, State] = {
+            id(state): _view(state, record, cuts.get(group, _NOTHING))
+            for (group, state), record in zip(reads, records, strict=True)
+        }
+        answer = query([views.get(id(state), state) for _, state in states])
+        for group, state in reads:
+            if state.removes:
                 _check_nothing_removed(state, cuts.get(group, _NOTHING))
     return answer
 
 
-def _record(state: State) -> ControlRecord | None:
+def _record(state: CommittedReads) -> ControlRecord | None:
     """Return the record of a state whose entries can be told apart by it."""
-    if not isinstance(state, CommittedReads):
-        return None
     if state.kind is StateType.OPAQUE:
         return state.control.expect()
     state.control.check_begun()
@@ -141,34 +153,34 @@ def _record(state: State) -> ControlRecord | None:
 
 
 def _cuts(
-    states: Sequence[tuple[str, State]], records: Sequence[ControlRecord | None]
+    reads: Sequence[tuple[str, CommittedReads]], records: Sequence[ControlRecord | None]
 ) -> Mapping[str, Cut]:
     """Return the cut of each group.
 
     A state without a record, in memory or Storm's, has no say in its group.
     """
     begun: dict[str, list[ControlRecord]] = {}
-    for (group, _), record in zip(states, records, strict=True):
+    for (group, _), record in zip(reads, records, strict=True):
         if record is not None:
             begun.setdefault(group, []).append(record)
     cuts: dict[str, Cut] = {}
     for group, found in begun.items():
         least = min(found, key=_COMMITTED)
-        under_way = min(record.token.txid for record in found)
+        under_way = min([record.token.txid for record in found])
         horizon = max(least.committed + 1, under_way)
         cuts[group] = Cut.after(least.committed, horizon, least.retried)
     return cuts
 
 
-def _view(state: State, record: ControlRecord | None, cut: Cut) -> State:
-    if not isinstance(state, CommittedReads):
-        return state
+def _view(state: CommittedReads, record: ControlRecord | None, cut: Cut) -> ReadOnlyState:
     if state.kind is not StateType.OPAQUE:
         return state.committed(cut.endless())  # their entries can't be told apart by a cut
-    return state.committed(cut if record is None else cut._replace(retried=record.retried))
+    if record is None:
+        return state.committed(cut)
+    return state.committed(Cut(cut.committed, cut.horizon, record.retried))
 
 
-def _check_nothing_removed(state: State, cut: Cut) -> None:
+def _check_nothing_removed(state: CommittedReads, cut: Cut) -> None:
     """Raise where tombstones of a later batch than the cut's may have been removed.
 
     A batch removes the tombstones of the batches committed before it; a reader that is still
@@ -177,3 +189,44 @@ def _check_nothing_removed(state: State, cut: Cut) -> None:
     record = _record(state)
     if record is not None and min(record.committed, record.token.txid - 1) > cut.committed:
         raise BatchMovedOn(record.token)
+
+
+class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupleCollection):
+    """A map state as of one committed batch; good only inside the query it was given to.
+
+    Parameters
+    ----------
+    table : Table
+        Where entries are read, past any cache.
+    kind : Kind
+        What they are.
+    key : sequence
+        Where the single value is kept.
+    cut : Cut
+        The moment.
+    """
+
+    def __init__(self, table: Table, kind: Kind, key: Key, cut: Cut) -> None:
+        self._table = table
+        self._kind = kind
+        self._key = key
+        self._cut = cut
+
+    def multiGet(self, keys: Iterable[Key]) -> list[Any]:
+        encoded = encode_keys(keys)
+        return self._kind.read(self._table.read(encoded), self._cut) if encoded else []
+
+    def get(self) -> Any:
+        [value] = self.multiGet([self._key])
+        return value
+
+    def getTuples(self) -> Iterator[tuple[Any, ...]]:
+        for key, value in self.entries():
+            if value is not None:
+                yield *decode_key(key), value
+
+    def entries(self) -> list[tuple[bytes, Any]]:
+        """Return all encoded keys and their values, of a store that can list them."""
+        found = self._table.entries()
+        values = self._kind.read([entry for _, entry in found], self._cut)
+        return [(key, value) for (key, _), value in zip(found, values, strict=True)]

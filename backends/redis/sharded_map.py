@@ -1,4 +1,4 @@
-"""What a state on one server and a state on a cluster have in common: entries in parts."""
+"""What a state on one server and a state on a cluster have in common: entries in shards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
-from trident.backends.redis.access import Access
+from trident.backends.redis.connection_options import ConnectionOptions
 from trident.backends.redis.connections import (
     Address,
     Command,
@@ -28,7 +28,7 @@ from trident.backends.redis.control import (
 from trident.backends.redis.errors import misfit
 from trident.backends.redis.fence import FencedWrite, write_fenced
 from trident.backends.redis.layouts import Layout
-from trident.backends.redis.shares import Share, in_order, split
+from trident.backends.redis.sharding import ShardKeys, in_order, split
 from trident.states.backing_map import IBackingMap
 from trident.states.errors import CorruptStateError, StateUnavailableError
 
@@ -36,18 +36,18 @@ _COMMANDS = 4
 """Commands in one transaction, during which the server answers nobody else."""
 
 
-class PartedMap(IBackingMap):
-    """Entries in parts, each of which lies on one server with a control record of its own.
+class ShardedMap(IBackingMap):
+    """Entries in shards, each of which lies on one server with a control record of its own.
 
     Any thread of any process may use it. It holds no connection between calls: they are pooled by
     process. Pickles.
 
     Parameters
     ----------
-    access : Access
-        How servers let us in.
+    options : ConnectionOptions
+        For connections to servers.
     layouts : sequence of Layout
-        One for each part; a key belongs to part ``crc32(key) % len(layouts)``.
+        One for each shard; a key belongs to shard ``crc32(key) % len(layouts)``.
     waiting : Waiting
         What :meth:`flush` waits for.
 
@@ -64,32 +64,34 @@ class PartedMap(IBackingMap):
     where: str
     """How errors name the store."""
 
-    def __init__(self, access: Access, layouts: Sequence[Layout], waiting: Waiting) -> None:
-        self._access = access
+    def __init__(
+        self, options: ConnectionOptions, layouts: Sequence[Layout], waiting: Waiting
+    ) -> None:
+        self._options = options
         self._layouts = layouts
         self._waiting = waiting
         self._found: Sequence[Address] | None = None
 
     def multiGet(self, keys: Sequence[bytes]) -> list[Any]:
-        shares = self._split(keys)
-        answers = self._converse({share.part: self._gets(share) for share in shares})
-        found = {share.part: self._values(share, answers[share.part]) for share in shares}
-        return in_order(shares, found, len(keys))
+        groups = self._split(keys)
+        answers = self._converse({group.shard: self._gets(group) for group in groups})
+        found = {group.shard: self._values(group, answers[group.shard]) for group in groups}
+        return in_order(groups, found, len(keys))
 
     def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
-        shares = self._split(keys, values)
-        self._converse({share.part: self._puts(share) for share in shares})
+        groups = self._split(keys, values)
+        self._converse({group.shard: self._puts(group) for group in groups})
 
     def multiPutFenced(self, keys: Sequence[bytes], values: Sequence[bytes], fence: bytes) -> bool:
-        shares = self._split(keys, values)
-        return self._write({share.part: self._puts(share) for share in shares}, fence)
+        groups = self._split(keys, values)
+        return self._write({group.shard: self._puts(group) for group in groups}, fence)
 
     def multiRemoveFenced(self, keys: Sequence[bytes], fence: bytes) -> bool:
         removals = {
-            share.part: [
-                partial(self._layouts[share.part].remove, *chunk) for chunk in share.chunks
+            group.shard: [
+                partial(self._layouts[group.shard].remove, *chunk) for chunk in group.chunks
             ]
-            for share in self._split(keys)
+            for group in self._split(keys)
         }
         return self._write(removals, fence)
 
@@ -97,11 +99,11 @@ class PartedMap(IBackingMap):
         """Wait for the replicas, where that was asked for."""
         if not self._waiting.replicas:
             return
-        first = {address: part for part, address in reversed(list(enumerate(self._nodes())))}
+        first = {address: shard for shard, address in reversed(list(enumerate(self._nodes())))}
         with self._wired(first) as wires:
             commands = [
-                touch_and_wait(self._layouts[part].control, self._waiting)
-                for part in first.values()
+                touch_and_wait(self._layouts[shard].control, self._waiting)
+                for shard in first.values()
             ]
             for wire, (_, reached) in zip(wires, converse(wires, commands), strict=True):
                 check_replicas(wire, reached, self._waiting.replicas)
@@ -123,10 +125,10 @@ class PartedMap(IBackingMap):
 
     @abstractmethod
     def _find(self) -> Sequence[Address]:
-        """Look where each part is."""
+        """Look where each shard is."""
 
     def _nodes(self) -> Sequence[Address]:
-        """Return where each part is, as far as this map knows."""
+        """Return where each shard is, as far as this map knows."""
         found = self._found
         if found is None:
             found = self._found = self._find()
@@ -136,80 +138,80 @@ class PartedMap(IBackingMap):
         """Return what a control record is stored as."""
         return record
 
-    def _gets(self, share: Share) -> list[Callable[[], Command | Pair]]:
-        layout = self._layouts[share.part]
-        return [partial(layout.get, *chunk) for chunk in share.chunks]
+    def _gets(self, group: ShardKeys) -> list[Callable[[], Command | Pair]]:
+        layout = self._layouts[group.shard]
+        return [partial(layout.get, *chunk) for chunk in group.chunks]
 
-    def _values(self, share: Share, answers: Sequence[Any]) -> list[Any]:
+    def _values(self, group: ShardKeys, answers: Sequence[Any]) -> list[Any]:
         """Return what reads were answered, after a look at what may be absent in name only."""
         found: list[Any] = []
-        for (keys,), answer in zip(share.chunks, answers, strict=True):
-            values, certain = self._layouts[share.part].values(answer)
+        for (keys,), answer in zip(group.chunks, answers, strict=True):
+            values, certain = self._layouts[group.shard].values(answer)
             if not certain:
                 absent = [key for key, value in zip(keys, values, strict=True) if value is None]
-                self._check_types({share.part: absent})
+                self._check_types({group.shard: absent})
             found += values
         return found
 
-    def _puts(self, share: Share) -> list[Make]:
-        layout = self._layouts[share.part]
-        return [partial(layout.put, *chunk) for chunk in share.chunks]
+    def _puts(self, group: ShardKeys) -> list[Make]:
+        layout = self._layouts[group.shard]
+        return [partial(layout.put, *chunk) for chunk in group.chunks]
 
     def _check_types(self, keys: Mapping[int, Sequence[bytes]]) -> None:
-        """Raise where what a use of `keys` touches, by part, is of another type than it has to be.
+        """Raise where what a use of `keys` touches, by shard, is of another type than it has to be.
 
         Control records are looked at too.
         """
-        due = {part: self._layouts[part].types(asked) for part, asked in keys.items()}
+        due = {shard: self._layouts[shard].types(asked) for shard, asked in keys.items()}
         found = self._converse(
-            {part: [partial(_type, key) for key in types] for part, types in due.items()}
+            {shard: [partial(_type, key) for key in types] for shard, types in due.items()}
         )
-        for part, types in due.items():
-            for (key, expected), is_there in zip(types.items(), found[part], strict=True):
+        for shard, types in due.items():
+            for (key, expected), is_there in zip(types.items(), found[shard], strict=True):
                 if is_there not in (expected, b"none"):
                     raise misfit(self.where, key, is_there.decode(), expected.decode())
 
-    def _split(self, keys: Sequence[bytes], *parallel: Sequence[Any]) -> list[Share]:
+    def _split(self, keys: Sequence[bytes], *parallel: Sequence[Any]) -> list[ShardKeys]:
         return split(len(self._layouts), keys, *parallel)
 
     def _converse(
         self, commands: Mapping[int, Sequence[Callable[[], Command | Pair]]]
     ) -> dict[int, list[Any]]:
-        """Send each part its commands, all servers at once, and return the answers by part."""
+        """Send each shard its commands, all servers at once, and return the answers by shard."""
         by_node = self._by_node(commands)
         with self._wired(by_node) as wires:
             answers = converse(
                 wires,
                 [
-                    (make() for part in parts for make in commands[part])
-                    for parts in by_node.values()
+                    (make() for shard in shards for make in commands[shard])
+                    for shards in by_node.values()
                 ],
             )
         result = {}
-        for parts, answered in zip(by_node.values(), answers, strict=True):
+        for shards, answered in zip(by_node.values(), answers, strict=True):
             rest = iter(answered)
-            for part in parts:
-                result[part] = [next(rest) for _ in commands[part]]
+            for shard in shards:
+                result[shard] = [next(rest) for _ in commands[shard]]
         return result
 
     def _write(self, commands: Mapping[int, Sequence[Make]], fence: bytes) -> bool:
-        """Send each part its commands where all their records are `fence`; say whether they are."""
+        """Send each shard its commands if all their records are `fence`; say whether they are."""
         if not commands:
             return self.getControl() == fence
         by_node = self._by_node(commands)
         with self._wired(by_node) as wires:
             writes = [
-                [write for part in parts for write in self._transactions(part, commands[part])]
-                for parts in by_node.values()
+                [write for shard in shards for write in self._transactions(shard, commands[shard])]
+                for shards in by_node.values()
             ]
             written = write_fenced(wires, writes, self._stored(fence))
         if not written:
             self._check_nodes()
         return written
 
-    def _transactions(self, part: int, commands: Sequence[Make]) -> Iterator[FencedWrite]:
+    def _transactions(self, shard: int, commands: Sequence[Make]) -> Iterator[FencedWrite]:
         for start in range(0, len(commands), _COMMANDS):
-            yield FencedWrite(self._layouts[part].control, commands[start : start + _COMMANDS])
+            yield FencedWrite(self._layouts[shard].control, commands[start : start + _COMMANDS])
 
     def _check_nodes(self) -> None:
         """Raise where it was a server that has been replaced which refused the fence.
@@ -222,11 +224,11 @@ class PartedMap(IBackingMap):
                 self.where, "another server has taken over", "The batch is retried there."
             )
 
-    def _by_node(self, parts: Iterable[int]) -> dict[Address, list[int]]:
+    def _by_node(self, shards: Iterable[int]) -> dict[Address, list[int]]:
         nodes = self._nodes()
         found: dict[Address, list[int]] = {}
-        for part in parts:
-            found.setdefault(nodes[part], []).append(part)
+        for shard in shards:
+            found.setdefault(nodes[shard], []).append(shard)
         return found
 
     @contextmanager
@@ -235,7 +237,7 @@ class PartedMap(IBackingMap):
         try:
             with ExitStack() as lent:
                 yield [
-                    lent.enter_context(connected(address, self._access)) for address in addresses
+                    lent.enter_context(connected(address, self._options)) for address in addresses
                 ]
         except StateUnavailableError:
             self._found = None

@@ -1,4 +1,4 @@
-"""One control record in a store of several parts."""
+"""One control record in a store of several shards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from trident.states import ControlRecord, CorruptStateError, Token
-from trident.states.spread_control import least_control, may_spread
+from trident.states.sharded_control import least_control, may_spread
 
 
 def record(txid: int, attempt: int = 0, log_id: str = "log") -> ControlRecord:
@@ -33,9 +33,9 @@ WAITING = record(1, log_id="other").waiting().encode()
         pytest.param([BEFORE, BEGUN, BEFORE], BEFORE, id="begin that stopped in the middle"),
         pytest.param([RETRIED, BEGUN, RETRIED], BEGUN, id="retry that stopped in the middle"),
         pytest.param([BEGUN, READY, READY], BEGUN, id="confirmation that stopped"),
-        pytest.param([READY, BEGUN, READY], BEGUN, id="a part that lost the end of a batch"),
+        pytest.param([READY, BEGUN, READY], BEGUN, id="a shard that lost the end of a batch"),
         pytest.param([READY, ANNOUNCED, READY], READY, id="announcement that stopped"),
-        pytest.param([NEXT, NEXT, BEFORE], BEFORE, id="a part that went back"),
+        pytest.param([NEXT, NEXT, BEFORE], BEFORE, id="a shard that went back"),
     ],
 )
 def test_the_least_record_is_read(found: Sequence[bytes | None], least: bytes | None) -> None:
@@ -43,7 +43,7 @@ def test_the_least_record_is_read(found: Sequence[bytes | None], least: bytes | 
 
 
 def test_a_part_without_a_record_has_lost_it() -> None:
-    with pytest.raises(CorruptStateError, match="counts .* of its 3 parts these have none: 1, 2"):
+    with pytest.raises(CorruptStateError, match="counts .* of its 3 shards these have none: 1, 2"):
         least_control([BEGUN, None, None], "counts")
 
 
@@ -76,8 +76,8 @@ def test_a_record_may_be_put(
         pytest.param([BEGUN] * 3, ANNOUNCED, BEFORE, id="another than expected"),
         pytest.param([BEGUN] * 3, ANNOUNCED, None, id="not absent"),
         pytest.param([None] * 3, ANNOUNCED, BEGUN, id="absent"),
-        pytest.param([BEGUN, RETRIED, BEGUN], ANNOUNCED, BEGUN, id="a part begun by a later one"),
-        pytest.param([BEFORE, NEXT, BEFORE], BEGUN, BEFORE, id="a part of the next batch"),
+        pytest.param([BEGUN, RETRIED, BEGUN], ANNOUNCED, BEGUN, id="a shard begun by a later one"),
+        pytest.param([BEFORE, NEXT, BEFORE], BEGUN, BEFORE, id="a shard of the next batch"),
     ],
 )
 def test_a_record_must_not_be_put(
@@ -87,5 +87,5 @@ def test_a_record_must_not_be_put(
 
 
 def test_what_another_log_left_is_not_created_over() -> None:
-    with pytest.raises(CorruptStateError, match="emptied in part"):
+    with pytest.raises(CorruptStateError, match="emptied only partly"):
         may_spread([None, FOREIGN, None], BEGUN, None, "counts")

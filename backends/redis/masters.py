@@ -1,0 +1,173 @@
+"""Which server takes writes: a fixed one, the one that Sentinels name, or a Cluster's masters."""
+
+from __future__ import annotations
+
+from binascii import crc_hqx
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from trident.backends.redis.connection_options import ConnectionOptions
+from trident.backends.redis.connections import Address, connected
+from trident.states.errors import StateUnavailableError
+
+_SLOTS = 16384
+
+
+class Master(Protocol):
+    """How to find the one server that takes writes; picklable."""
+
+    @property
+    def where(self) -> str:
+        """How errors name it."""
+
+    def find(self) -> Address:
+        """Return its address as of now."""
+
+
+@dataclass(frozen=True)
+class FixedMaster:
+    """A server at a fixed address.
+
+    Parameters
+    ----------
+    address : tuple of str and int
+        Its host and port.
+    """
+
+    address: Address
+
+    @property
+    def where(self) -> str:
+        """``redis at host:port``."""
+        return f"redis at {shown([self.address])}"
+
+    def find(self) -> Address:
+        """Return the address."""
+        return self.address
+
+
+@dataclass(frozen=True)
+class SentinelMaster:
+    """The master of a service, as the first Sentinel that answers knows it.
+
+    Parameters
+    ----------
+    service : str
+        The service's name.
+    sentinels : tuple of (str, int)
+        Their hosts and ports.
+    options : ConnectionOptions
+        For connections to the Sentinels.
+    """
+
+    service: str
+    sentinels: tuple[Address, ...]
+    options: ConnectionOptions
+
+    @property
+    def where(self) -> str:
+        """The service and its Sentinels."""
+        return f"redis service {self.service!r} of the sentinels {shown(self.sentinels)}"
+
+    def find(self) -> Address:
+        """Ask the Sentinels, in their order.
+
+        Raises
+        ------
+        StateUnavailableError
+            When none answers, or none knows the service.
+        """
+        problems = []
+        for sentinel in self.sentinels:
+            try:
+                with connected(sentinel, self.options) as wire:
+                    [found] = wire.ask(("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.service))
+            except StateUnavailableError as error:
+                problems.append(f"{error.args[0]}: {error.args[1]}")
+                continue
+            if found is not None:
+                host, port = found
+                return host.decode(), int(port)
+            problems.append(f"redis at {sentinel[0]}:{sentinel[1]}: it watches no such service")
+        raise StateUnavailableError(
+            self.where,
+            f"its master is not to be found ({'; '.join(problems)})",
+            "Check the name of the service, and the addresses: redis-cli -p 26379 sentinel "
+            "masters. Start one: redis-sentinel /etc/redis/sentinel.conf (Debian: apt-get install "
+            "redis-sentinel).",
+        )
+
+
+@dataclass(frozen=True)
+class ClusterMasters:
+    """The masters of a cluster, found by asking some of its nodes; picklable.
+
+    Parameters
+    ----------
+    seeds : tuple of (str, int)
+        Hosts and ports of nodes, which are asked in this order for the cluster's map.
+    options : ConnectionOptions
+        For connections to them.
+    """
+
+    seeds: tuple[Address, ...]
+    options: ConnectionOptions
+
+    @property
+    def where(self) -> str:
+        """How errors name the cluster."""
+        return f"redis cluster at {shown(self.seeds)}"
+
+    def find(self, tags: Sequence[bytes]) -> list[Address]:
+        """Return the address of the master of each hash tag.
+
+        Raises
+        ------
+        StateUnavailableError
+            When no seed answers, or a tag's slot has no master.
+        """
+        ranges = self._ranges()
+        return [self._master(ranges, crc_hqx(tag, 0) % _SLOTS) for tag in tags]
+
+    def _master(self, ranges: list[tuple[int, int, Address]], slot: int) -> Address:
+        for first, last, address in ranges:
+            if first <= slot <= last:
+                return address
+        raise StateUnavailableError(
+            self.where,
+            f"no node serves slot {slot}",
+            f"Look which are gone: redis-cli --cluster check {shown(self.seeds[:1])}.",
+        )
+
+    def _ranges(self) -> list[tuple[int, int, Address]]:
+        problems: list[StateUnavailableError] = []
+        for seed in self.seeds:
+            try:
+                with connected(seed, self.options) as wire:
+                    [ranges] = wire.ask(("CLUSTER", "SLOTS"))
+            except StateUnavailableError as error:
+                problems.append(error)
+                continue
+            return [(first, last, _address(master, seed)) for first, last, master, *_ in ranges]
+        found = "; ".join(f"{error.args[0]}: {error.args[1]}" for error in problems)
+        raise StateUnavailableError(
+            self.where, f"none of the nodes it was given as answers ({found})", problems[0].args[2]
+        )
+
+
+def shown(addresses: Sequence[Address]) -> str:
+    """Return addresses as one text.
+
+    Examples
+    --------
+    >>> shown([("one", 6379), ("two", 6380)])
+    'one:6379,two:6380'
+    """
+    return ",".join(f"{host}:{port}" for host, port in addresses)
+
+
+def _address(node: Sequence[Any], seed: Address) -> Address:
+    """Return a node's address; a node that doesn't know its own has the one we asked it at."""
+    host, port = node[0], node[1]
+    return (host.decode() if host and host != b"?" else seed[0]), int(port)

@@ -1,0 +1,226 @@
+"""Spouts over partitions, on the local engine."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spouts.decades import (
+    OpaqueNumbers,
+    OpaqueShelf,
+    Shelf,
+    TransactionalNumbers,
+    TransactionalShelf,
+)
+from trident import MapGet, Sum, TridentTopology
+from trident.backends import sqlite
+from trident.batch.errors import BatchFailedError, OutageError
+from trident.errors import OperationError, SpoutPartitionError
+from trident.log.errors import MetadataError
+from trident.testing import fail_at
+
+BOTH = pytest.mark.parametrize("spout", [OpaqueShelf, TransactionalShelf])
+
+
+class Sums:
+    """The sum of each partition's numbers, kept through any number of runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def run(self, spout: Any, **options: Any) -> dict[str, int]:
+        topology = TridentTopology()
+        stream = topology.newStream("numbers", spout).groupBy("part")
+        state = sqlite.opaque(self.folder / "sums.db")
+        sums = stream.persistentAggregate(state, "number", Sum(), "sum", name="sums")
+        asked = topology.newDRPCStream("sums").flatMap(json.loads, "part")
+        asked.stateQuery(sums, "part", MapGet(), "sum").project("part, sum")
+        started = topology.start(
+            checkpoint=self.folder / "checkpoint", trigger="available", **options
+        )
+        with started as run:
+            run.awaitTermination(60)
+            found = json.loads(run.drpc.execute("sums", json.dumps(["a", "b", "c"])))
+        return {part: total for part, total in found if total is not None}
+
+
+@pytest.fixture
+def sums(tmp_path: Path) -> Sums:
+    return Sums(tmp_path)
+
+
+@BOTH
+def test_every_partition_is_read_to_its_end(spout: Any, sums: Sums) -> None:
+    shelf = Shelf({"a": [1, 2, 3], "b": [10], "c": []})
+    assert sums.run(spout(shelf)) == {"a": 6, "b": 10}
+
+
+@BOTH
+@pytest.mark.parametrize("point", ["before begin", "after write", "before commit"])
+def test_a_failed_batch_is_counted_once(spout: Any, sums: Sums, point: str) -> None:
+    with fail_at(point, txid=1):
+        assert sums.run(spout(Shelf({"a": [1, 2, 3]}))) == {"a": 6}
+
+
+@BOTH
+def test_a_restart_goes_on_where_each_partition_was(spout: Any, sums: Sums) -> None:
+    assert sums.run(spout(Shelf({"a": [1, 2], "b": [10]}))) == {"a": 3, "b": 10}
+    later = Shelf({"a": [0, 0, 3], "b": [0, 20], "c": [100]})
+    assert sums.run(spout(later)) == {"a": 6, "b": 30, "c": 100}
+
+
+@BOTH
+def test_a_partition_that_comes_back_goes_on_where_it_was(spout: Any, sums: Sums) -> None:
+    shelf = Shelf({"a": [1, 2], "b": [10]})
+    sums.run(spout(shelf))
+    shelf.hidden, shelf.numbers["b"] = {"a"}, [10, 20]
+    assert sums.run(spout(shelf)) == {"a": 3, "b": 30}
+    shelf.hidden, shelf.numbers["a"] = set(), [1, 2, 4]
+    assert sums.run(spout(shelf)) == {"a": 7, "b": 30}
+
+
+def test_an_opaque_stream_goes_on_without_a_partition_that_is_away_and_says_so_once(
+    sums: Sums, caplog: pytest.LogCaptureFixture
+) -> None:
+    shelf = Shelf({"a": [1, 2, 3, 4, 5], "b": [10]}, away={"b"})
+    with caplog.at_level(logging.WARNING, "trident"):
+        assert sums.run(OpaqueShelf(shelf)) == {"a": 15}
+    told = [record.message for record in caplog.records if "without partition" in record.message]
+    assert told == ["stream numbers goes on without partition b: shelf b: it is away."]
+    shelf.away.clear()
+    assert sums.run(OpaqueShelf(shelf)) == {"a": 15, "b": 10}
+
+
+def test_a_transactional_stream_waits_for_a_partition_that_is_away(sums: Sums) -> None:
+    shelf = Shelf({"a": [1, 2, 3], "b": [10]}, away={"b"})
+    with pytest.raises(OutageError, match=r"'numbers', partition b: shelf b: it is away"):
+        sums.run(TransactionalShelf(shelf), patience=0.01)
+    shelf.away.clear()
+    assert sums.run(TransactionalShelf(shelf)) == {"a": 6, "b": 10}
+
+
+def test_a_transactional_batch_is_emitted_again_as_it_was(sums: Sums) -> None:
+    shelf = Shelf({"a": [1, 2, 3], "b": [10]})
+    with fail_at("after write", txid=1, times=9), pytest.raises(BatchFailedError):
+        sums.run(TransactionalShelf(shelf), retries=0)
+    shelf.numbers["b"].append(20)
+    shelf.numbers["c"] = [100]
+    shelf.size = 9
+    topology_emits_again = sums.run(Recording(shelf))
+    assert topology_emits_again == {"a": 6, "b": 30, "c": 100}
+    assert Recording.again == [("a", {"start": 0, "end": 2}), ("b", {"start": 0, "end": 1})]
+
+
+class Recording(TransactionalShelf):
+    """Notes which batches are emitted again."""
+
+    again: list[Any] = []  # noqa: RUF012 - one test's
+
+    def getEmitter(self, conf: Any, context: Any) -> Any:
+        recording = Recording.again = []
+
+        class Emitter(TransactionalNumbers):
+            def emitPartitionBatchNew(self, tx: Any, collector: Any, part: Any, last: Any) -> Any:
+                told = {"start": last["end"] if last else 0}
+                told["end"] = told["start"] + len(self.shelf.read(part.name, told["start"]))
+                super().emitPartitionBatch(tx, collector, part, told)
+                return told
+
+            def emitPartitionBatch(self, tx: Any, collector: Any, part: Any, told: Any) -> None:
+                recording.append((part.name, told))
+                super().emitPartitionBatch(tx, collector, part, told)
+
+        return Emitter(self.shelf)
+
+
+def test_a_transactional_stream_waits_for_a_planned_partition_that_is_gone(sums: Sums) -> None:
+    shelf = Shelf({"a": [1], "b": [10]})
+    with fail_at("after write", txid=1, times=9), pytest.raises(BatchFailedError):
+        sums.run(TransactionalShelf(shelf), retries=0)
+    shelf.hidden = {"b"}
+    with pytest.raises(OutageError, match="partition b: it is part of batch 1"):
+        sums.run(TransactionalShelf(shelf), patience=0.01)
+    shelf.hidden = set()
+    assert sums.run(TransactionalShelf(shelf)) == {"a": 1, "b": 10}
+
+
+@BOTH
+def test_a_partition_listed_twice_is_an_error(spout: Any, sums: Sums) -> None:
+    shelf = spout(Shelf({"a": [1]}))
+    shelf.getCoordinator = lambda conf, context: TwiceListed()
+    with pytest.raises(SpoutPartitionError, match="partition 'a' is listed twice"):
+        sums.run(shelf)
+
+
+class TwiceListed(OpaqueShelf.Coordinator):
+    def getPartitionsForBatch(self) -> Any:
+        return ["a", "a"]
+
+
+def emitting(**methods: Any) -> OpaqueShelf:
+    """A spout of one partition whose emitter has other methods."""
+    spout = OpaqueShelf(Shelf({"a": [1]}))
+    made = type("Emitter", (OpaqueNumbers,), methods)
+    spout.getEmitter = lambda conf, context: made(spout.shelf)  # type: ignore[method-assign]
+    return spout
+
+
+def test_an_exception_of_an_emitter_names_step_and_partition(sums: Sums) -> None:
+    spout = emitting(emitPartitionBatch=lambda self, tx, collector, partition, last: 1 / 0)
+    with pytest.raises(OperationError, match=r'(?s)ZeroDivisionError.*"numbers".*partition a'):
+        sums.run(spout)
+
+
+def test_a_tuple_of_a_wrong_width_names_spout_and_partition(sums: Sums) -> None:
+    def emit(self: Any, tx: Any, collector: Any, partition: Any, last: Any) -> int:
+        collector.emit(["a"])
+        return 1
+
+    with pytest.raises(OperationError, match="numbers, partition a emitted 1 values for 2"):
+        sums.run(emitting(emitPartitionBatch=emit))
+
+
+def test_columns_of_other_names_or_lengths_are_an_error(sums: Sums) -> None:
+    for columns, problem in (
+        ({"part": ["a"]}, "emitted the columns part, where these are due: part, number"),
+        ({"part": ["a"], "number": [1, 2]}, "differ in length: part: 1, number: 2"),
+        (["a"], "where columns by field are due"),
+    ):
+
+        def emit(self: Any, tx: Any, collector: Any, *_: Any, columns: Any = columns) -> int:
+            collector.emitColumns(columns)
+            return 1
+
+        with pytest.raises(OperationError, match=problem):
+            sums.run(emitting(emitPartitionBatch=emit))
+
+
+def test_metadata_that_is_no_json_names_the_partition(sums: Sums) -> None:
+    spout = emitting(emitPartitionBatch=lambda self, tx, collector, partition, last: {1, 2})
+    with pytest.raises(MetadataError, match="'numbers, partition a'"):
+        sums.run(spout)
+
+
+def test_a_transactional_partition_that_tells_nothing_of_its_tuples_is_an_error(
+    sums: Sums,
+) -> None:
+    class Silent(TransactionalNumbers):
+        def emitPartitionBatchNew(self, *arguments: Any) -> Any:
+            super().emitPartitionBatchNew(*arguments)
+
+    spout = TransactionalShelf(Shelf({"a": [1]}))
+    spout.getEmitter = lambda conf, context: Silent(spout.shelf)  # type: ignore[method-assign]
+    with pytest.raises(SpoutPartitionError, match="emitted 1 tuples and returned None"):
+        sums.run(spout)
+
+
+def test_emitters_are_told_their_partitions_where_those_change_and_are_closed(sums: Sums) -> None:
+    shelf = Shelf({"a": [1, 2, 3]})
+    sums.run(OpaqueShelf(shelf))
+    assert shelf.calls == [("refresh", "a"), ("close",), ("close",)]
+
+

@@ -1,0 +1,96 @@
+"""What a spout emits into: tuples one by one, or whole columns of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trident.errors import EmittedValueError, described
+from trident.kernels.block import Block, block_of, joined
+from trident.operations.emitted import checked_row
+from trident.operations.interfaces import TridentCollector
+from trident.tuples.fields import Fields
+
+
+class SpoutCollector(TridentCollector):
+    """Takes the tuples that a spout emits for one batch, or for one partition of it.
+
+    Parameters
+    ----------
+    spout : str
+        How errors name what emits.
+    fields : Fields
+        The output fields.
+
+    Examples
+    --------
+    >>> collector = SpoutCollector("the spout of words", Fields("word", "n"))
+    >>> collector.emit(["cat", 1])
+    >>> collector.emitColumns({"n": [2, 3], "word": ["dog", "owl"]})
+    >>> list(collector.block().tuples(["word", "n"]))
+    [('cat', 1), ('dog', 2), ('owl', 3)]
+    """
+
+    def __init__(self, spout: str, fields: Fields) -> None:
+        self._spout = spout
+        self._names = fields.names
+        self._width = len(fields)
+        self._rows: list[tuple[Any, ...]] = []
+        self._blocks: list[Block] = []
+
+    def emit(self, values: Sequence[Any]) -> None:
+        if type(values) is not tuple or len(values) != self._width:
+            values = checked_row(self._spout, values, self._width)
+        self._rows.append(values)
+
+    def emitColumns(self, columns: Any) -> None:
+        """Emit many tuples at once, which costs far less than one by one.
+
+        Parameters
+        ----------
+        columns : mapping of str to sequence, or pyarrow.RecordBatch
+            For each output field its values, all of one length; or an Arrow batch with the
+            output fields as columns.
+
+        Raises
+        ------
+        EmittedValueError
+            Where the columns are others than the output fields, or differ in length.
+        """
+        block = self._block(columns)
+        if block.length:
+            self._flush()
+            self._blocks.append(block)
+
+    def block(self) -> Block:
+        """Everything emitted so far."""
+        self._flush()
+        return joined(self._blocks)
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._blocks.append(block_of(self._names, self._rows))
+            self._rows = []
+
+    def _block(self, columns: Any) -> Block:
+        if isinstance(columns, Mapping):
+            names, lengths = tuple(columns), {len(values) for values in columns.values()}
+        elif hasattr(columns, "schema") and hasattr(columns, "num_rows"):
+            names, lengths = tuple(columns.schema.names), {columns.num_rows}
+        else:
+            problem = f"emitted {described(columns)}, where columns by field are due"
+            raise EmittedValueError(self._spout, problem)
+        if sorted(names) != sorted(self._names):
+            due, found = ", ".join(self._names), ", ".join(map(str, names)) or "none"
+            raise EmittedValueError(
+                self._spout, f"emitted the columns {found}, where these are due: {due}"
+            )
+        if len(lengths) > 1:
+            told = ", ".join(f"{name}: {len(columns[name])}" for name in names)
+            raise EmittedValueError(self._spout, f"emitted columns that differ in length: {told}")
+        return self._made(columns, lengths.pop() if lengths else 0)
+
+    def _made(self, columns: Any, length: int) -> Block:
+        if isinstance(columns, Mapping):
+            return Block({name: columns[name] for name in self._names}, length)
+        return Block({name: columns.column(name).to_pylist() for name in self._names}, length)

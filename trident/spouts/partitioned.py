@@ -1,0 +1,254 @@
+"""What a spout implements whose source is divided into partitions.
+
+Its coordinator lives on the driver and says which partitions there are. Its emitters run where the
+batch does: in the driver's process on the local engine, in the tasks of the first stage on Spark.
+So the spout, its partitions and what the coordinator says of them must pickle.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from trident.spouts.interfaces import ITridentDataSource, SpoutKind
+from trident.states.values import Token
+
+if TYPE_CHECKING:
+    from trident.spouts.collector import SpoutCollector
+
+
+class ISpoutPartition(Protocol):
+    """A part of a source that is read in order by one task at a time; pickles."""
+
+    def getId(self) -> str:
+        """Return the name under which the log keeps its metadata; unique in the stream."""
+        ...
+
+
+class PartitionCoordinator(ABC):
+    """Says when there is a batch, and which partitions the source has.
+
+    Lives on the driver; used by the run's own thread.
+    """
+
+    def isReady(self, txid: int) -> bool:
+        """Return whether there may be a batch `txid` to emit now; by default always.
+
+        As for :meth:`IBatchSpout.isReady`: a coordinator that keeps the default says by a batch
+        without tuples that there is no more.
+        """
+        return True
+
+    def whenReady(self, listener: Callable[[], None]) -> bool:
+        """Promise to call `listener`, as :meth:`IBatchSpout.whenReady`."""
+        return False
+
+    @abstractmethod
+    def getPartitionsForBatch(self) -> Any:
+        """Return what there is to read now; called once an attempt.
+
+        Returns
+        -------
+        object
+            Handed to the emitter's ``getOrderedPartitions``. Partitions may come and go from one
+            batch to the next.
+
+        Raises
+        ------
+        SourceUnavailableError
+            Where the source can't be asked; the batch waits for it.
+        """
+
+    def success(self, token: Token) -> None:
+        """Learn that `token` is committed; may be called again, also after a restart."""
+        return None
+
+    def close(self) -> None:
+        """Release what the coordinator holds; called once, after the last batch."""
+        return None
+
+
+class PartitionEmitter(ABC):
+    """What emitters of partitioned spouts of both kinds share.
+
+    One is made on the driver, which is asked for the order of partitions; on Spark others are made
+    in the executors' Python processes, where they live from batch to batch: each is told by
+    :meth:`refreshPartitions` which partitions the next task reads.
+    """
+
+    @abstractmethod
+    def getOrderedPartitions(self, allPartitionInfo: Any) -> Sequence[ISpoutPartition]:
+        """Return the partitions, each once, in an order that is always the same.
+
+        Called on the driver, once an attempt; opens no connection.
+
+        Parameters
+        ----------
+        allPartitionInfo : object
+            What the coordinator's ``getPartitionsForBatch`` returned.
+        """
+
+    def refreshPartitions(self, partitionResponsibilities: Sequence[ISpoutPartition]) -> None:
+        """Learn which partitions are emitted next by this emitter; called where those change."""
+        return None
+
+    def close(self) -> None:
+        """Release what the emitter holds; called where it is used, and not after a kill."""
+        return None
+
+
+class TransactionalPartitionEmitter(PartitionEmitter):
+    """Emits partitions whose batches can be emitted again exactly as they were."""
+
+    @abstractmethod
+    def emitPartitionBatchNew(
+        self, tx: Token, collector: SpoutCollector, partition: ISpoutPartition, lastMetadata: Any
+    ) -> Any:
+        """Emit the next tuples of a partition, and return what tells them.
+
+        Called until the answer is in the log, which is before any state is written; after a crash
+        before that it is called again, and may emit others.
+
+        Parameters
+        ----------
+        tx : Token
+            The attempt.
+        collector : SpoutCollector
+            Takes the tuples.
+        partition : ISpoutPartition
+            The partition.
+        lastMetadata : object or None
+            What told the partition's last committed batch; None for its first.
+
+        Returns
+        -------
+        object
+            What :meth:`emitPartitionBatch` needs to emit the same tuples, and the next batch to go
+            on behind them. JSON values only, not None.
+
+        Raises
+        ------
+        SourceUnavailableError
+            Where the partition is away; the batch waits for it.
+        FailedException
+            Fails this attempt; the batch is retried.
+        """
+
+    @abstractmethod
+    def emitPartitionBatch(
+        self, tx: Token, collector: SpoutCollector, partition: ISpoutPartition, metadata: Any
+    ) -> None:
+        """Emit exactly the tuples that `metadata` tells; raises as the other one does."""
+
+
+class OpaquePartitionEmitter(PartitionEmitter):
+    """Emits partitions whose tuples come again, in whatever batch, until they are committed."""
+
+    @abstractmethod
+    def emitPartitionBatch(
+        self, tx: Token, collector: SpoutCollector, partition: ISpoutPartition, lastMetadata: Any
+    ) -> Any:
+        """Emit tuples that follow the last committed batch of a partition.
+
+        Called once an attempt, or oftener where Spark runs a task again; the last answer counts.
+
+        Parameters
+        ----------
+        tx : Token
+            The attempt.
+        collector : SpoutCollector
+            Takes the tuples.
+        partition : ISpoutPartition
+            The partition.
+        lastMetadata : object or None
+            What this returned for the last committed batch with the partition; None for its first.
+
+        Returns
+        -------
+        object
+            What the next batch needs to go on behind this one. JSON values only, not None.
+
+        Raises
+        ------
+        SourceUnavailableError
+            Where the partition is away; the batch goes on without it.
+        FailedException
+            Fails this attempt; the batch is retried.
+        """
+
+
+class IPartitionedTridentSpout(ITridentDataSource):
+    """A transactional spout over partitions: a replayed batch holds the same tuples.
+
+    What each partition emitted first is logged before any state is written; every later attempt
+    of the batch emits that again, and waits for partitions that are away.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from trident import Fields
+    >>> @dataclass(frozen=True)
+    ... class Decade:
+    ...     start: int
+    ...     def getId(self):
+    ...         return str(self.start)
+    >>> class AllDecades(IPartitionedTridentSpout.Coordinator):
+    ...     def getPartitionsForBatch(self):
+    ...         return [0, 10]
+    >>> class Numbers(IPartitionedTridentSpout.Emitter):
+    ...     def getOrderedPartitions(self, info):
+    ...         return [Decade(start) for start in info]
+    ...     def emitPartitionBatchNew(self, tx, collector, partition, last):
+    ...         number = partition.start if last is None else last + 1
+    ...         if number < partition.start + 10:
+    ...             collector.emit([number])
+    ...         return number
+    ...     def emitPartitionBatch(self, tx, collector, partition, number):
+    ...         if number < partition.start + 10:
+    ...             collector.emit([number])
+    >>> class Decades(IPartitionedTridentSpout):
+    ...     def getCoordinator(self, conf, context):
+    ...         return AllDecades()
+    ...     def getEmitter(self, conf, context):
+    ...         return Numbers()
+    ...     def getOutputFields(self):
+    ...         return Fields(n=int)
+    >>> Decades().kind
+    'transactional'
+    """
+
+    kind: ClassVar[SpoutKind] = "transactional"
+    Coordinator = PartitionCoordinator
+    Emitter = TransactionalPartitionEmitter
+
+    @abstractmethod
+    def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> PartitionCoordinator:
+        """Return the coordinator for one run; called on the driver."""
+
+    @abstractmethod
+    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> TransactionalPartitionEmitter:
+        """Return an emitter; called on the driver, and in each process that emits."""
+
+
+class IOpaquePartitionedTridentSpout(ITridentDataSource):
+    """An opaque spout over partitions: a replayed batch may hold other tuples.
+
+    How far each partition has come is stored by the commit of the batch. A batch goes on without
+    partitions that are away, and they go on where they were when they come back.
+    """
+
+    kind: ClassVar[SpoutKind] = "opaque"
+    Coordinator = PartitionCoordinator
+    Emitter = OpaquePartitionEmitter
+
+    @abstractmethod
+    def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> PartitionCoordinator:
+        """Return the coordinator for one run; called on the driver."""
+
+    @abstractmethod
+    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> OpaquePartitionEmitter:
+        """Return an emitter; called on the driver, and in each process that emits."""
+
+
+PartitionedSpout = IPartitionedTridentSpout | IOpaquePartitionedTridentSpout

@@ -1,0 +1,123 @@
+"""A partitioned spout during one run: its coordinator here, its partitions read by the engine."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from trident.kernels.emission import Assignment, Emission
+from trident.spouts.errors import SourceUnavailableError, SpoutPartitionError
+from trident.spouts.partitioned import ISpoutPartition, PartitionCoordinator, PartitionedSpout
+from trident.spouts.source import Opening, Source, SourceBatch, tells_nothing
+from trident.states.values import Token
+
+_logger = logging.getLogger("trident")
+
+
+class PartitionedSource(Source):
+    """A spout over partitions: its coordinator is here, its partitions are read by the engine.
+
+    The metadata of the stream is a mapping from a partition's id to what the spout said of it.
+    """
+
+    remembers = True
+
+    def __init__(self, opening: Opening, spout: PartitionedSpout) -> None:
+        self._coordinator = spout.getCoordinator(opening.conf, None)
+        tells = tells_nothing(self._coordinator, PartitionCoordinator)
+        super().__init__(opening, spout, tells=tells)
+        self._opening = opening
+        self._spout = spout
+        self._again = spout.kind == "transactional"
+        self._orders = spout.getEmitter(opening.conf, None)
+        self._away: set[str] = set()
+        self.notifies = self._coordinator.whenReady(opening.listener)
+
+    def is_ready(self, txid: int) -> bool:
+        return self._coordinator.isReady(txid)
+
+    def _emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
+        known = metadata or {}
+        if planned is None:
+            assignments = [
+                Assignment(partition, known.get(name), again=False)
+                for name, partition in self._partitions().items()
+            ]
+        else:
+            assignments = self._planned(token, planned)
+        emission = Emission(
+            self.stream,
+            self._spout,
+            self.fields,
+            self._opening.conf,
+            self._opening.run,
+            token,
+            tuple(assignments),
+        )
+        tuples, emitted = self._opening.reader.read(emission)
+        self._tell_away({each.id: each.away for each in emitted if each.away is not None})
+        said = {each.id: each.metadata for each in emitted if each.metadata is not None}
+        for each in emitted:
+            if self._again and each.tuples and each.metadata is None:
+                raise SpoutPartitionError(
+                    self.stream,
+                    f"partition {each.id} emitted {each.tuples} tuples and returned None, which "
+                    "tells nobody how to emit them again",
+                    "Return from emitPartitionBatchNew what emitPartitionBatch needs.",
+                )
+        following = {**known, **said}
+        return SourceBatch(tuples, following, said if self._again and planned is None else None)
+
+    def _partitions(self) -> dict[str, ISpoutPartition]:
+        ordered = self._orders.getOrderedPartitions(self._coordinator.getPartitionsForBatch())
+        found: dict[str, ISpoutPartition] = {}
+        for partition in ordered:
+            name: Any = partition.getId()
+            if not isinstance(name, str):
+                problem = f"the id of a partition is {name!r}"
+                raise SpoutPartitionError(self.stream, problem, "Return a str from getId().")
+            if name in found:
+                problem = f"partition {name!r} is listed twice"
+                advice = "Give each partition of getOrderedPartitions an id of its own."
+                raise SpoutPartitionError(self.stream, problem, advice)
+            found[name] = partition
+        return found
+
+    def _planned(self, token: Token, planned: Mapping[str, Any]) -> list[Assignment]:
+        found = self._partitions()
+        missing = planned.keys() - found.keys()
+        if missing:
+            raise SourceUnavailableError(
+                f"stream {self.stream!r}, partition {', '.join(sorted(missing))}",
+                f"it is part of batch {token.txid}, which is to be emitted again, and is not there",
+                "Bring it back: a transactional stream waits for it.",
+            )
+        return [
+            Assignment(partition, planned[name], again=True)
+            for name, partition in found.items()
+            if name in planned
+        ]
+
+    def _tell_away(self, away: Mapping[str, str]) -> None:
+        """Go on without the partitions that are away, where that loses nothing; say so once."""
+        if away and self._again:
+            name, problem = next(iter(away.items()))
+            raise SourceUnavailableError(f"stream {self.stream!r}, partition {name}", problem)
+        for name, problem in away.items():
+            if name not in self._away:
+                _logger.warning(
+                    "stream %s goes on without partition %s: %s", self.stream, name, problem
+                )
+        for name in self._away - away.keys():
+            _logger.info("stream %s: partition %s is read again, or gone", self.stream, name)
+        self._away = set(away)
+
+    def success(self, token: Token) -> None:
+        self._coordinator.success(token)
+
+    def close(self) -> None:
+        try:
+            self._orders.close()
+        finally:
+            self._coordinator.close()

@@ -1,0 +1,128 @@
+"""Lines that a server sends over a socket."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from trident.errors import described
+from trident.operations.interfaces import TridentCollector
+from trident.spouts.collector import SpoutCollector
+from trident.spouts.errors import SourceUnavailableError
+from trident.spouts.interfaces import IBatchSpout, SpoutKind
+from trident.tuples.fields import Fields, FieldsLike
+
+
+class SocketLinesSpout(IBatchSpout):
+    """Emits the lines that a server sends, for trying things out.
+
+    Parameters
+    ----------
+    host : str
+        The server's host.
+    port : int
+        Its port.
+    field : Fields
+        The name of the line's field.
+    batch : int
+        How many lines a batch holds at most; as many again are read ahead.
+
+    Notes
+    -----
+    Lives on the driver. A socket can't be asked for a line again: what was read is lost when the
+    process dies, so the stream is non-transactional. An attempt that fails is emitted again as it
+    was. Where the server ends the connection, there is nothing more.
+
+    Examples
+    --------
+    >>> SocketLinesSpout("localhost", 9999).kind
+    'non-transactional'
+    """
+
+    kind: ClassVar[SpoutKind] = "non-transactional"
+
+    def __init__(
+        self, host: str, port: int, field: FieldsLike = "line string", *, batch: int = 10_000
+    ) -> None:
+        if type(batch) is not int or batch < 1:
+            raise ValueError(f"SocketLinesSpout: batch is above 0, found {described(batch)}")
+        self._server = host, port
+        self._fields = Fields.of(field)
+        self._batch = batch
+        self._changed = threading.Condition()
+        self._lines: deque[str] = deque()
+        self._emitted: dict[int, list[str]] = {}
+        self._problem: str | None = None
+        self._ended = False
+        self._listener: Callable[[], None] = lambda: None
+        self._socket: socket.socket | None = None
+
+    @property
+    def _name(self) -> str:
+        return f"{self._server[0]}:{self._server[1]}"
+
+    def open(self, conf: Mapping[str, Any], context: Any) -> None:
+        try:
+            self._socket = socket.create_connection(self._server, timeout=10)
+        except OSError as error:
+            raise SourceUnavailableError(
+                self._name, f"no connection ({error})", "Start the server first."
+            ) from error
+        self._socket.settimeout(None)
+        threading.Thread(target=self._receive, args=(self._socket,), daemon=True).start()
+
+    def whenReady(self, listener: Callable[[], None]) -> bool:
+        self._listener = listener
+        return True
+
+    def isReady(self, batchId: int) -> bool:
+        with self._changed:
+            return bool(self._lines) or batchId in self._emitted or self._problem is not None
+
+    def emitBatch(self, batchId: int, collector: TridentCollector) -> None:
+        assert isinstance(collector, SpoutCollector)
+        with self._changed:
+            if batchId not in self._emitted:
+                if self._problem is not None and not self._lines:
+                    raise SourceUnavailableError(self._name, self._problem, "Start anew.")
+                count = min(len(self._lines), self._batch)
+                self._emitted[batchId] = [self._lines.popleft() for _ in range(count)]
+                self._changed.notify_all()
+            lines = self._emitted[batchId]
+        collector.emitColumns({self._fields.names[0]: lines})
+
+    def ack(self, batchId: int) -> None:
+        self._emitted.pop(batchId, None)
+
+    def close(self) -> None:
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+        if self._socket is not None:
+            self._socket.close()
+
+    def getOutputFields(self) -> Fields:
+        return self._fields
+
+    def _receive(self, connection: socket.socket) -> None:
+        try:
+            with connection.makefile("r", encoding="utf-8", newline="\n") as lines:
+                for line in lines:
+                    if not self._take(line.removesuffix("\n").removesuffix("\r")):
+                        return
+        except (OSError, UnicodeDecodeError) as error:
+            with self._changed:
+                if not self._ended:
+                    self._problem = str(error)
+        self._listener()
+
+    def _take(self, line: str) -> bool:
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._lines) < self._batch or self._ended)
+            self._lines.append(line)
+            ended = self._ended
+        self._listener()
+        return not ended

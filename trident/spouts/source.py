@@ -1,0 +1,151 @@
+"""One stream's spout during one run, as the spout loop drives it on the driver."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from trident.kernels.emission import Emission, Emitted
+from trident.spouts.collector import SpoutCollector
+from trident.spouts.interfaces import ITridentDataSource
+from trident.states.values import Token
+
+
+class Tuples(Protocol):
+    """The tuples of one stream, wherever they are."""
+
+    @property
+    def length(self) -> int:
+        """How many there are."""
+        ...
+
+
+class PartitionReader(Protocol):
+    """What emits partitions: the engine that works on their tuples."""
+
+    def read(self, emission: Emission) -> tuple[Tuples, list[Emitted]]:
+        """Emit all partitions of an emission, and tell of each what became of it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What a spout is opened with.
+
+    Parameters
+    ----------
+    stream : str
+        The stream's id.
+    conf : mapping
+        The user's settings.
+    listener : callable
+        Called by spouts that notify, from any thread.
+    reader : PartitionReader
+        Emits partitions.
+    run : str
+        The run, unique.
+    """
+
+    stream: str
+    conf: Mapping[str, Any]
+    listener: Callable[[], None]
+    reader: PartitionReader
+    run: str
+
+
+class SourceBatch(NamedTuple):
+    """What a source emitted for one attempt.
+
+    Parameters
+    ----------
+    tuples : Tuples
+        The tuples.
+    metadata : object
+        What the next batch needs, where the source :attr:`~Source.remembers`.
+    planned : object or None
+        What a later attempt needs to emit the same tuples, where it isn't in the log yet.
+    """
+
+    tuples: Tuples
+    metadata: Any = None
+    planned: Any = None
+
+
+class Source(ABC):
+    """One stream's spout during one run.
+
+    Parameters
+    ----------
+    opening : Opening
+        What it is opened with.
+    spout : ITridentDataSource
+        Its spout.
+    tells : bool
+        Whether the spout itself says when it has nothing. One that can't is always ready, and says
+        it by a batch without tuples.
+    """
+
+    plans = False
+    """Whether a batch's content is decided, and logged, before it is emitted."""
+    remembers = False
+    """Whether an emission says what the next one needs."""
+    notifies = False
+    """Whether the listener is told of what is ready; else the source is polled."""
+
+    def __init__(self, opening: Opening, spout: ITridentDataSource, *, tells: bool) -> None:
+        self.stream = opening.stream
+        self.fields = spout.getOutputFields()
+        self._tells = tells
+        self._filled = True
+
+    def emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
+        """Emit the tuples of one attempt.
+
+        Parameters
+        ----------
+        token : Token
+            The attempt.
+        metadata : object or None
+            What the last committed batch said.
+        planned : object or None
+            What the log says that this batch holds.
+        """
+        batch = self._emit(token, metadata, planned)
+        self._filled = batch.tuples.length > 0
+        return batch
+
+    @abstractmethod
+    def _emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch: ...
+
+    @abstractmethod
+    def is_ready(self, txid: int) -> bool:
+        """Return whether there is a batch now."""
+
+    def has_nothing(self, txid: int) -> bool:
+        """Return whether the spout says that it has no more, as far as it can say so."""
+        return not self.is_ready(txid) if self._tells else not self._filled
+
+    def plan(self, txid: int, previous: Any) -> Any:
+        """Return the metadata of `txid`; only where the source :attr:`plans`."""
+        raise NotImplementedError
+
+    def committing(self, token: Token) -> None:  # noqa: B027 - most spouts have no part in it
+        """Do the spout's part of the commit of `token`."""
+
+    @abstractmethod
+    def success(self, token: Token) -> None:
+        """Say that `token` is committed."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the spout."""
+
+    def _collector(self) -> SpoutCollector:
+        return SpoutCollector(f"the spout of {self.stream}", self.fields)
+
+
+def tells_nothing(spout: Any, interface: Any) -> bool:
+    """Whether `spout` says by an ``isReady`` of its own when it has nothing."""
+    return getattr(spout.isReady, "__func__", None) is not interface.isReady

@@ -1,0 +1,196 @@
+"""Lines of text files, each file a partition."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypedDict
+
+from trident.errors import TridentError, described
+from trident.spouts.collector import SpoutCollector
+from trident.spouts.errors import SourceUnavailableError
+from trident.spouts.interfaces import SpoutKind
+from trident.spouts.partitioned import (
+    IPartitionedTridentSpout,
+    ISpoutPartition,
+    PartitionCoordinator,
+    TransactionalPartitionEmitter,
+)
+from trident.states.values import Token
+from trident.tuples.fields import Fields, FieldsLike
+
+Span = TypedDict("Span", {"from": int, "to": int})
+"""The bytes of a batch in a file."""
+
+
+@dataclass(eq=False, repr=False)
+class TextFileError(TridentError):
+    """A file does not hold what it held, or what it should."""
+
+    path: str
+    """The file."""
+    offset: int
+    """Where in it, in bytes."""
+    problem: str
+    """What was found."""
+    advice: str
+    """The next step."""
+
+    _template = "{path}, byte {offset}: {problem}. {advice}"
+
+
+class TextFileSpout(IPartitionedTridentSpout):
+    """Emits the lines of text files, and of those that are added or appended to later.
+
+    Parameters
+    ----------
+    path : str or path
+        A file, or a pattern as of ``glob`` (``logs/*.txt``, ``**`` for any folders).
+    field : Fields
+        The name of the line's field.
+    batch_bytes : int
+        About how many bytes of a file a batch holds at most; a longer line comes whole.
+    follow : bool
+        Whether lines are still being written: then one that does not end yet is left for later.
+        By default the end of a file ends its last line.
+
+    Raises
+    ------
+    ValueError
+        When `batch_bytes` is not above 0.
+
+    Notes
+    -----
+    Each file is a partition, named by its path; on Spark executors read them, so it has to be there
+    for every one. Lines are UTF-8 and end in a line feed, with or without a carriage return. How
+    far each file was read is in the log: files may be appended to, but neither shortened nor
+    changed.
+
+    Examples
+    --------
+    >>> spout = TextFileSpout("logs/*.txt", "line string")
+    >>> spout.kind, spout.getOutputFields().names
+    ('transactional', ('line',))
+    """
+
+    kind: ClassVar[SpoutKind] = "transactional"
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        field: FieldsLike = "line string",
+        *,
+        batch_bytes: int = 4 << 20,
+        follow: bool = False,
+    ) -> None:
+        if type(batch_bytes) is not int or batch_bytes < 1:
+            found = described(batch_bytes)
+            raise ValueError(f"TextFileSpout: batch_bytes is above 0, found {found}")
+        self._pattern = os.path.abspath(path)
+        self._fields = Fields.of(field)
+        self._batch_bytes = batch_bytes
+        self._follow = follow
+
+    def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> PartitionCoordinator:
+        return _Files(self._pattern)
+
+    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> TransactionalPartitionEmitter:
+        return _Lines(self._fields.names[0], self._batch_bytes, self._follow)
+
+    def getOutputFields(self) -> Fields:
+        return self._fields
+
+
+@dataclass(frozen=True)
+class _File:
+    path: str
+
+    def getId(self) -> str:
+        return self.path
+
+
+class _Files(PartitionCoordinator):
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+
+    def getPartitionsForBatch(self) -> list[str]:
+        # A path that is there is meant as it is, also where it looks like a pattern.
+        if os.path.isfile(self._pattern):
+            return [self._pattern]
+        found = glob.iglob(self._pattern, recursive=True)
+        return sorted(path for path in found if os.path.isfile(path))
+
+
+class _Lines(TransactionalPartitionEmitter):
+    def __init__(self, field: str, batch_bytes: int, follow: bool) -> None:
+        self._field = field
+        self._batch_bytes = batch_bytes
+        self._follow = follow
+
+    def getOrderedPartitions(self, allPartitionInfo: Any) -> Sequence[ISpoutPartition]:
+        return [_File(path) for path in allPartitionInfo]
+
+    def emitPartitionBatchNew(
+        self, tx: Token, collector: SpoutCollector, partition: ISpoutPartition, lastMetadata: Any
+    ) -> Span:
+        path, start = partition.getId(), lastMetadata["to"] if lastMetadata else 0
+        data = _read(path, start, self._batch_bytes)
+        to_end = len(data) < self._batch_bytes
+        end = data.rfind(b"\n") + 1
+        if not end and not to_end:  # a line that is longer than a batch
+            data = _read(path, start, None)
+            end = data.find(b"\n") + 1
+            to_end = not end
+        if to_end and not self._follow:
+            end = len(data)
+        self._emit(path, start, data[:end], collector)
+        return {"from": start, "to": start + end}
+
+    def emitPartitionBatch(
+        self, tx: Token, collector: SpoutCollector, partition: ISpoutPartition, metadata: Any
+    ) -> None:
+        path, start, size = partition.getId(), metadata["from"], metadata["to"] - metadata["from"]
+        data = _read(path, start, size)
+        if len(data) < size:
+            raise _shorter(path, metadata["to"], start + len(data))
+        self._emit(path, start, data, collector)
+
+    def _emit(self, path: str, start: int, data: bytes, collector: SpoutCollector) -> None:
+        if not data:
+            return
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            raise TextFileError(
+                path,
+                start + error.start,
+                f"the byte 0x{data[error.start]:02x} is no UTF-8 ({error.reason})",
+                "Convert the file to UTF-8, and give it another name.",
+            ) from None
+        lines = text.removesuffix("\n").split("\n")
+        if "\r" in text:
+            lines = [line.removesuffix("\r") for line in lines]
+        collector.emitColumns({self._field: lines})
+
+
+def _read(path: str, start: int, size: int | None) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            length = os.fstat(file.fileno()).st_size
+            if length < start:
+                raise _shorter(path, start, length)
+            file.seek(start)
+            return file.read() if size is None else file.read(size)
+    except OSError as error:
+        raise SourceUnavailableError(path, error.strerror or str(error)) from error
+
+
+def _shorter(path: str, read: int, length: int) -> TextFileError:
+    return TextFileError(
+        path,
+        length,
+        f"the file ends here, and was read up to byte {read}",
+        "Restore it, or start with a new checkpoint and new states: what was read may be counted.",
+    )
