@@ -86,7 +86,7 @@ class Attempt:
         return values
 
     def put(self, keys: Sequence[bytes], updates: Sequence[Update]) -> None:
-        """Update each key, without an answer, even where this batch was already applied to it."""
+        """Update each key, also one to which this batch was applied already; return nothing."""
         _check_lengths(keys, updates)
         self._currents(keys)
         self._applied.difference_update(keys)
@@ -112,7 +112,7 @@ class Attempt:
         return values
 
     def _remember(self, keys: Sequence[bytes], updates: Sequence[Update]) -> None:
-        """Keep a call, where a flush may have to do it again."""
+        """Keep a call, in case the flush has to compute entries that were refused again."""
         if self._table.refuses:
             self._calls.append((keys, updates))
 
@@ -150,7 +150,7 @@ class Attempt:
         return self._pending.removed()
 
     def _write(self, keys: Sequence[bytes], entries: Sequence[Any]) -> None:
-        """Write entries; those that are refused, because somebody wrote theirs, anew."""
+        """Write entries; compute those anew that are refused because others changed them."""
         for _ in range(_CONFLICTS):
             keys = self._table.write(keys, entries)
             if not keys:
@@ -179,15 +179,15 @@ class Attempt:
         ]
 
     def _remove(self, dead: set[bytes]) -> None:
-        """Remove tombstones physically, but none of a key that this attempt writes.
+        """Remove tombstones from the store, but none of a key that this attempt writes.
 
-        A second task of this attempt may have written that key already. Of the other keys nobody
-        writes until the next batch, because each has one task a batch.
+        A second task of this attempt may have written that key already. The other keys are safe:
+        a key belongs to one task of a batch, and to this one.
         """
         if not (dead and self._table.removes):
             return
-        places = self._pending.places
-        keys = [key for key in dead if key not in places and key not in self._folds]
+        positions = self._pending.positions
+        keys = [key for key in dead if key not in positions and key not in self._folds]
         if keys:
             entries = zip(keys, self._table.read(keys), strict=True)
             gone = [key for key, entry in entries if self._kind.is_dead(entry, self.record)]
@@ -215,7 +215,7 @@ class Attempt:
             raise StaleBatchError(self.record.token, *later.args) from None
 
     def _settle(self, keys: Iterable[bytes]) -> None:
-        """Turn folds into ordinary updates, for keys that are used otherwise too."""
+        """Turn folds into ordinary updates, for keys that another call reads or updates as well."""
         if self._folder is None or self._folds.keys().isdisjoint(keys):
             return
         folds = {key: self._folds.pop(key) for key in set(keys) if key in self._folds}
@@ -225,7 +225,7 @@ class Attempt:
 def _combined(
     keys: Sequence[bytes], currents: Sequence[Any], partials: Sequence[Any], combiner: Combiner
 ) -> list[Any]:
-    # What adds is called for plain numbers only where they leave the 64 bits.
+    # Integers are added right here, but for those that leave the 64 bits.
     if combiner.adds and set(map(type, currents)) | set(map(type, partials)) == {int}:
         values = list(map(add, currents, partials))
         if are_longs(values):
@@ -240,7 +240,7 @@ def _combined(
 
 
 class _Combined(Sequence[Update]):
-    """The updates that combine partial results, made only where they are needed."""
+    """The updates that combine partial results; each is made when it is asked for."""
 
     def __init__(self, combiner: Combiner, partials: Sequence[Any]) -> None:
         self._combiner = combiner

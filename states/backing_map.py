@@ -18,7 +18,7 @@ from trident.states.values import Token
 
 
 class Codec(Enum):
-    """What a backing map exchanges with the layers above it."""
+    """In which form a backing map takes and returns keys and values."""
 
     BYTES = "bytes keys, bytes values"
     VALUES = "bytes keys, value objects"
@@ -34,7 +34,7 @@ class Ability(Enum):
     REMOVE = "entries can be removed under the fence"
     SNAPSHOT = "several reads can be made of one moment"
     LIST = "all entries can be listed"
-    LOOK = "entries that no control record tells of are noticed"
+    LOOK = "entries are found where there is no control record"
 
 
 class IBackingMap(ABC):
@@ -68,17 +68,17 @@ class IBackingMap(ABC):
     lasts: ClassVar[bool] = True
     """Whether entries outlive the process that wrote them.
 
-    Where they don't, nobody else can have begun the state: a reader takes one that was never begun
-    for an empty one.
+    Where they don't, no other process can have begun the state. So a reader that finds no control
+    record takes the state for empty, which elsewhere is an error.
     """
     where: str = ""
     """How errors name the store: ``redis at host:port``; empty where the state's name has to do."""
     prefix: str | None = None
-    """What tells this state from others in the same store; None where that is not by a name."""
+    """The name that tells this state from others in the same store; None where there is none."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        # Left as it is it would not be called any more: acknowledged writes could be lost.
+        # Nobody would call it, so a loss of power could take writes that were acknowledged.
         if "persist" in vars(cls):
             raise TypeError(f"{cls.__name__}.persist() is called flush() now: rename it.")
 
@@ -188,7 +188,7 @@ class IBackingMap(ABC):
     def snapshot(self) -> AbstractContextManager[object]:
         """Return a context in which all reads, the control record's too, are of one moment.
 
-        By default it promises nothing.
+        By default they may be of different moments.
         """
         return nullcontext()
 
@@ -201,7 +201,7 @@ class IBackingMap(ABC):
 
         Called once in a state's life, on the driver, where it has no control record: entries
         then belong to somebody else. It may take as long as a look through the whole store, but
-        stops at the first that is found. The default knows nothing.
+        stops at the first that is found. The default finds nothing.
 
         Raises
         ------

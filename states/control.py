@@ -1,8 +1,8 @@
 """The control record: which attempt of which batch a state belongs to right now.
 
-Its bytes are the fence. Every write of an attempt carries the bytes of the record as that attempt
-began it, and a store that can refuses the write when it holds other bytes. Announcing a commit
-changes the bytes, so it also shuts out whatever is still under way.
+Its bytes are the *fence*. With each write an attempt sends the bytes of the record that it began
+with, and a store that can compare them refuses the write where it holds other bytes. Announcing a
+commit changes the bytes, so that writes which are still under way are refused too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ GIVEN_BACK = "given-back-to-storm"
 """The log id of a state that Storm has again, and no topology may write."""
 
 BURNT = -1
-"""The attempt number that no attempt has: a txid retried as it has no committed attempt."""
+"""Stands for the committed attempt of a batch of which none counts; no attempt has this number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +106,11 @@ class ControlRecord:
 
     @property
     def is_unused(self) -> bool:
-        """Whether no batch has begun under it: whichever log begins one first gets the state."""
+        """Whether no batch has begun yet: whichever log begins one first owns the state."""
         return self.token == (0, 0)
 
     def is_free_for(self, log_id: str) -> bool:
-        """Whether it is another log's than that of `log_id`, which may take its place."""
+        """Whether it is another log's and has begun no batch, so that `log_id` may replace it."""
         return self.is_unused and self.log_id != log_id
 
     def encode(self) -> bytes:
@@ -166,8 +166,8 @@ class Control:
 
     Notes
     -----
-    Lives where the map lives: on the driver for the batch, in a task or a serving process for
-    reading. Every call is one round trip, a changing one two; none is repeated by itself.
+    Used wherever the map is: on the driver for batches, in tasks and serving processes for reading.
+    A call that reads takes one round trip, one that changes the record two; none is repeated.
     """
 
     def __init__(self, backing: IBackingMap, name: str = "state") -> None:
@@ -202,7 +202,7 @@ class Control:
         return self._read()[1]
 
     def last(self) -> ControlRecord | None:
-        """Return the record also where it says that the state was given back to Storm."""
+        """Return the record, even if it says that the state was given back to Storm."""
         return self._look()[1]
 
     def _read(self) -> tuple[bytes | None, ControlRecord | None]:
@@ -239,7 +239,7 @@ class Control:
         raise NoStateError(backing.where, backing.prefix, others)
 
     def check_begun(self) -> None:
-        """Raise as :meth:`expect`, which is asked until it once has found a record."""
+        """Raise as :meth:`expect` does, until a record has been found once."""
         if self._seen is None:
             self.expect()
 
@@ -265,14 +265,14 @@ class Control:
             raise UnownedStateError(self.place, found)
 
     def create(self, record: ControlRecord) -> None:
-        """Make `record` the first of a state, whatever entries it may have; once.
+        """Give a state its first record, whatever entries it has.
 
         Raises
         ------
         OtherLogError
             When the state belongs to a log already.
         StateUnavailableError
-            When the record changed between the look and the step.
+            When the record changed after it was read.
         """
         stored, found = self._read()
         if found is not None and not found.is_unused:
@@ -280,11 +280,11 @@ class Control:
         self._tell(record, stored)
 
     def _tell(self, record: ControlRecord, stored: bytes | None) -> None:
-        """Put a record that begins nothing, where `stored` is still there.
+        """Replace `stored` by a record that begins no attempt.
 
-        A store of several shards refuses it where one of them is further: where an earlier run
-        died in the middle of a begin, or another shard has lost its end. The next begin, whose
-        token is above them all, brings them together.
+        A sharded store refuses it where one shard is further than the others, because an earlier
+        run died in the middle of a begin or because another shard lost writes. That is no error:
+        the next begin, whose token is above all of theirs, replaces every copy.
         """
         if (
             not self._backing.putControl(record.encode(), stored)
@@ -295,12 +295,12 @@ class Control:
             )
 
     def replace(self, record: ControlRecord) -> None:
-        """Make `record` the state's, whoever's it is now; for one that no topology runs.
+        """Replace the record, whoever owns the state; only while no topology runs it.
 
         Raises
         ------
         StaleBatchError
-            When the record changed between the look and the step.
+            When the record changed after it was read.
         """
         stored, found = self._look()
         if not self._backing.putControl(record.encode(), stored):
@@ -327,12 +327,12 @@ class Control:
             When this very attempt has begun there: another state is kept in the same place, or
             another copy of the log has run.
         StateUnavailableError
-            When the record changed between the look and the step.
+            When the record changed after it was read.
         """
         incarnation = self._backing.incarnation()
         stored, found = self._read()
         if found is not None and found.log_id == record.log_id and found.token == record.token:
-            # Every attempt begins a state once: whoever did so calls this place another name.
+            # An attempt begins a state once, so this record is another state's or another run's.
             raise StateError(
                 f"state {self.place}: attempt {record.token.attempt} of batch "
                 f"{record.token.txid} has begun there already. Either two states of this topology "
@@ -353,7 +353,7 @@ class Control:
         self._incarnation = incarnation
 
     def ready(self, record: ControlRecord) -> ControlRecord:
-        """Mark the record as ready, and confirm that everything written before is there to stay.
+        """Mark the record as ready, and confirm that everything written before it lasts.
 
         The mark is the attempt's last write. A store that later loses the end of what it has
         acknowledged loses the mark before any of the batch's values, so whoever finds the mark
@@ -380,7 +380,7 @@ class Control:
                 raise StaleBatchError(record.token, found.token)
         else:
             self._backing.flush()
-        # After the mark: a server that took over before it would have taken it, and lost writes.
+        # Asked after the mark: a server that took over without our writes would have accepted it.
         if not marked or self._backing.incarnation() != self._incarnation:
             raise StateUnavailableError(
                 self.place,
@@ -438,7 +438,7 @@ class Control:
         UnownedStateError
             When there is no record, but something that would be taken for this state's.
         StateUnavailableError
-            When the record changed between the look and the step.
+            When the record changed after it was read.
         """
         stored, found = self._read()
         check(found)

@@ -1,8 +1,8 @@
-"""What a log may find in a state's control record, and what shows that writes were lost.
+"""A state's control record, checked against the log: whether the store has lost writes.
 
-The log says which attempt of which batch committed; the record in the store says how far that
+The log says which attempt of which batch was committed; the record in the store says how far that
 attempt came there. An attempt's last write at a store makes its record *ready*. So a store that
-forgot the end of what it had acknowledged has forgotten that mark before any value of the batch.
+lost the end of what it had acknowledged has lost that mark before any value of the batch.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ def check_record(
     where: str = "",
     lasts: bool = True,
 ) -> None:
-    """Return where `found` is what the log left, or may have been left by an attempt that failed.
+    """Return if `found` is what the log left, or what an attempt that failed may have left.
 
     Parameters
     ----------
     found : ControlRecord or None
         What the store holds.
     own : ControlRecord
-        The attempt that the log has reserved and that has not begun the state yet, and what the
-        log has committed.
+        The attempt that the log has reserved, which has not begun the state yet, and what the log
+        has committed.
     claim : Claim
         What the log says of the state.
     name, where : str

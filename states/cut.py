@@ -1,4 +1,4 @@
-"""Which batches count for somebody who reads a state: a batch that updates it, or a reader."""
+"""A cut: which batches count for whoever reads a state, a later batch or a query."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _ANY_ATTEMPT = _ANY_BATCH = 2**63
 
 
 class Cut(NamedTuple):
-    """The moment that is read: after a committed batch.
+    """A moment to read a state at: right after a committed batch.
 
     Parameters
     ----------
     committed : int
         The batch; everything up to it shows.
     horizon : Token
-        The last attempt that may have begun since; what a later one wrote means that the cut is
-        too old.
+        The last attempt that may have begun meanwhile. An entry of a later one means that the cut
+        is too old to be read at.
     retried : mapping of int to int
         The committed attempts that were not 0.
 
@@ -37,16 +37,16 @@ class Cut(NamedTuple):
 
     @staticmethod
     def before(record: ControlRecord) -> Cut:
-        """Return what the batch that `record` has begun starts from."""
+        """Return the cut at which the batch that `record` has begun reads."""
         return Cut(record.token.txid - 1, record.token, record.retried)
 
     @staticmethod
     def after(committed: int, under_way: int, retried: Mapping[int, int]) -> Cut:
-        """Return what `committed` left, where any attempt up to batch `under_way` may write."""
+        """Return the cut after `committed`, while any attempt up to batch `under_way` may write."""
         return Cut(committed, Token(under_way, _ANY_ATTEMPT), retried)
 
     def endless(self) -> Cut:
-        """Return the same without a horizon: what any later batch wrote is passed over."""
+        """Return the same cut without a horizon: no entry is too new for it."""
         return self._replace(horizon=Token(_ANY_BATCH, _ANY_ATTEMPT))
 
 

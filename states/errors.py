@@ -342,7 +342,8 @@ class LongOverflowError(TridentError, ArithmeticError):
 
     Notes
     -----
-    No OverflowError: what SQLite calls while it runs a statement would be reported as another.
+    It is no OverflowError: one that is raised in a function which SQLite calls would be reported
+    as another error.
     """
 
     what: str

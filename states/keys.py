@@ -1,4 +1,4 @@
-"""How the fields of a key become the bytes that a store knows it by, and back."""
+"""How the fields of a key become the bytes under which it is stored, and back."""
 
 from __future__ import annotations
 

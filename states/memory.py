@@ -27,10 +27,10 @@ _FEW = 100
 
 @dataclass(eq=False)
 class _Database:
-    """Entries, of which opaque ones are kept as plain tuples.
+    """The entries of a state: opaque ones as plain tuples in `rows`, others in `entries`.
 
-    Python's garbage collector leaves plain tuples of numbers and strings alone, where it looks at
-    every named one again and again. Either of the two mappings is empty.
+    One of the two is always empty. Python's garbage collector does not track plain tuples of
+    numbers and strings, but looks at named ones again and again.
     """
 
     entries: MutableMapping[bytes, Any]
@@ -44,7 +44,7 @@ class _Database:
         rows = list(map(self.rows.get, keys, repeat(_ABSENT)))
         if 0 < len(rows) <= _FEW:
             return OpaqueEntries(*zip(*rows, strict=True))
-        # Of many rows that makes many iterators, which the collector counts.
+        # Of many rows zip makes an iterator for each, which starts the garbage collector.
         return OpaqueEntries(*[list(map(column, rows)) for column in _COLUMNS])
 
     def put(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:

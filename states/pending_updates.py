@@ -12,10 +12,10 @@ _UNTOUCHED: Any = object()
 
 
 class PendingUpdates:
-    """Keys in the order in which they were read, the value of each before the batch, and the new.
+    """The keys that were read, each with its value before the batch and its new value.
 
-    Most batches touch each key in one call, and then nobody asks where a key is. So the places of
-    keys are looked up only when a second call may meet them again.
+    Most batches use each key in one call only. So the position of each key is noted only when a
+    second call may use it again.
 
     Examples
     --------
@@ -32,27 +32,27 @@ class PendingUpdates:
         self._keys: list[bytes] = []
         self._befores: list[Any] = []
         self._values: list[Any] = []
-        self._places: dict[bytes, int] = {}
+        self._positions: dict[bytes, int] = {}
 
     @property
-    def places(self) -> Mapping[bytes, int]:
-        """Where each key is."""
-        places, keys = self._places, self._keys
-        if len(places) < len(keys):
-            fresh = range(len(places), len(keys))
-            places.update(zip(islice(keys, len(places), None), fresh, strict=True))
-        return places
+    def positions(self) -> Mapping[bytes, int]:
+        """The position of each key."""
+        positions, keys = self._positions, self._keys
+        if len(positions) < len(keys):
+            fresh = range(len(positions), len(keys))
+            positions.update(zip(islice(keys, len(positions), None), fresh, strict=True))
+        return positions
 
     def knows(self, keys: Sequence[bytes]) -> bool:
         """Return whether any of `keys` was read."""
-        return bool(self._keys) and not self.places.keys().isdisjoint(keys)
+        return bool(self._keys) and not self.positions.keys().isdisjoint(keys)
 
     def unknown(self, keys: Sequence[bytes]) -> list[bytes]:
         """Return those of `keys` that were not read yet, each once."""
         if not self._keys:
             return list(dict.fromkeys(keys))
-        places = self.places
-        return [key for key in dict.fromkeys(keys) if key not in places]
+        positions = self.positions
+        return [key for key in dict.fromkeys(keys) if key not in positions]
 
     def add(self, keys: Sequence[bytes], befores: Sequence[Any]) -> None:
         """Add keys that were not read yet, and the values they had before the batch."""
@@ -65,15 +65,15 @@ class PendingUpdates:
         if self._keys[-len(keys) :] == keys:
             self._values[-len(keys) :] = values
             return
-        for place, value in zip(map(self.places.__getitem__, keys), values, strict=True):
-            self._values[place] = value
+        for position, value in zip(map(self.positions.__getitem__, keys), values, strict=True):
+            self._values[position] = value
 
     def currents(self, keys: Sequence[bytes]) -> list[Any]:
         """Return the newest values of keys, all of which were read."""
-        places, values, befores = self.places, self._values, self._befores
+        positions, values, befores = self.positions, self._values, self._befores
         return [
-            befores[place] if values[place] is _UNTOUCHED else values[place]
-            for place in map(places.__getitem__, keys)
+            befores[position] if values[position] is _UNTOUCHED else values[position]
+            for position in map(positions.__getitem__, keys)
         ]
 
     def touched(self) -> list[bytes]:

@@ -41,9 +41,10 @@ class CommittedReads(State):
 
     Attributes
     ----------
-    snapshots, removes : bool
-        Whether readers can have one moment of the store, and whether entries may disappear from
-        it.
+    snapshots : bool
+        Whether :meth:`snapshot` is of one moment.
+    removes : bool
+        Whether the store removes entries, so that a reader may miss one it should have found.
     """
 
     control: Control
@@ -155,9 +156,9 @@ def _record(state: CommittedReads) -> ControlRecord | None:
 def _cuts(
     reads: Sequence[tuple[str, CommittedReads]], records: Sequence[ControlRecord | None]
 ) -> Mapping[str, Cut]:
-    """Return the cut of each group.
+    """Return the cut of each group, made from the records of its states.
 
-    A state without a record, in memory or Storm's, has no say in its group.
+    A state without a record, in memory or written by Storm, changes nothing about it.
     """
     begun: dict[str, list[ControlRecord]] = {}
     for (group, _), record in zip(reads, records, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -127,7 +128,7 @@ class JSONSerializer(Serializer):
         )
 
     def loads_opaque(self, data: Sequence[bytes | None]) -> Sequence[OpaqueValue | None]:
-        return _opaque_columns(data) or _loads(data, _parsed_opaque)
+        return _number_columns(data) or _opaque_columns(data) or _loads(data, _parsed_opaque)
 
 
 @dataclass(frozen=True)
@@ -255,6 +256,9 @@ def _loads(data: Sequence[bytes | None], load: Callable[[bytes], Any]) -> list[A
 
 _ABSENT = b"[0,null,null]"
 _LONGEST_LONG = len(str(2**63 - 1))
+_NUMBERS = b"0123456789+-.eEnul,[]\n"
+"""The bytes of which numbers, nulls and arrays of them are made."""
+_OF_NUMBERS = re.compile(rb"\[[^]\[,\"{]+,[^]\[,\"{]+,[^]\[,\"{]+\]")
 _parsed = orjson.loads
 
 
@@ -263,6 +267,36 @@ def _parsed_transactional(item: bytes) -> TransactionalValue:
     if type(txid) is not int:
         raise ValueError("not [txid,value]")
     return TransactionalValue(txid, value)
+
+
+def _number_columns(data: Sequence[bytes | None]) -> OpaqueEntries | None:
+    """Parse entries of numbers and nulls as one array, in half of the time; None for any others.
+
+    Attempts are 0 here: an entry with another one has a fourth field.
+    """
+    first = next(filter(None, data), _ABSENT)
+    if not _OF_NUMBERS.fullmatch(first):  # as most others then
+        return None
+    text = b"\n".join([_ABSENT if item is None else item for item in data])
+    count = len(data)
+    # Each of so many items begins with the one [ in it, ends with the one ], and has no strings.
+    apart = text.count(b"]\n[") == text.count(b"\n") == count - 1
+    whole = text[:1] == b"[" and text[-1:] == b"]" and apart
+    if not whole or not text.count(b"[") == text.count(b"]") == count:
+        return None
+    if text.count(b",") != 2 * count or text.translate(None, _NUMBERS):
+        return None
+    try:
+        # The bools are where items meet; all have three fields where each fourth one is a bool.
+        fields = orjson.loads(text.replace(b"]\n[", b",true,"))
+    except ValueError:
+        return None
+    if len(fields) != 4 * count - 1 or not set(map(type, fields[3::4])) <= {bool}:
+        return None
+    txids = fields[::4]
+    if set(map(type, txids)) != {int}:
+        return None
+    return OpaqueEntries(txids, [0] * count, fields[1::4], fields[2::4])
 
 
 def _opaque_columns(data: Sequence[bytes | None]) -> OpaqueEntries | None:

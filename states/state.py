@@ -1,4 +1,4 @@
-"""A state, what makes one, and how many partitions it asks for."""
+"""What a state is, and the factory that makes it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from trident.states.urls import StateURL
 from trident.states.values import StateType, Token
 
 Batch = int | Token | ControlRecord
-"""What a state is begun with.
+"""What tells a state which attempt of a batch it begins.
 
-An int for use without a topology: the state then keeps its control record itself. A Token of a
-batch that was begun elsewhere: the record is read from the store. A ControlRecord, shipped with
-the task: nothing is read.
+An int, where no topology updates the state: it then writes its control record itself. A Token,
+where the control record is in the store already: the state reads it there. A ControlRecord, which
+tasks are sent with their code: nothing is read.
 """
 
 
@@ -47,16 +47,15 @@ class State(ABC):
         """
 
     def check_single(self) -> None:  # noqa: B027 - only maps over stores can look
-        """Raise StateError where Storm left entries, and no single value to go on from is among
-        them.
+        """Raise StateError where Storm left entries, and its single value is not among them.
 
-        Asked where an aggregate without groups takes over what Storm wrote.
+        Called when an aggregate without groups takes over what Storm wrote.
         """
 
     def check_key(self) -> None:  # noqa: B027 - only maps over stores have keys
-        """Raise StateError where the single value was begun under another key than now.
+        """Raise StateError where the single value is stored under another key than this state's.
 
-        Asked at each start at which an aggregate without groups goes on.
+        Called at each start with an aggregate without groups that has run before.
         """
 
     def close(self) -> None:  # noqa: B027 - most states have nothing to close
@@ -78,12 +77,12 @@ def _read_only() -> StateError:
 
 
 class StateFactory(ABC):
-    """Makes a state, and says of it what a topology asks before it is made.
+    """Makes a state, and tells what a topology has to know of it before it is made.
 
-    Whoever writes a state of their own, a map or not, has to write :meth:`makeState` only. Each
-    other member has a default, which is right for a state of which nothing is known; an attribute
-    of the class, or of the object, replaces it. A factory whose state is hosted by executors must
-    pickle, as each task makes its own state.
+    For a state of your own only :meth:`makeState` has to be written. Each other member has a
+    default, which is right for a state of which nothing is known; an attribute of the class, or of
+    the object, replaces it. A factory whose state is hosted by executors must pickle, because each
+    task makes its own state.
 
     Examples
     --------
@@ -121,14 +120,16 @@ class StateFactory(ABC):
     """
 
     identity: tuple[str, ...] | None = None
-    """Where the state is kept: two states of a topology with one identity are refused.
+    """Where the state is kept: a topology refuses two states with the same identity.
 
-    For a map (store, database, prefix). None is like no other.
+    For a map it is (store, database, prefix). A state whose identity is None is never refused.
     """
 
     map_type: type[IBackingMap] | None = None
-    """The class of the backing map, which tells what the map can do; None where it is known only
-    when it is opened, and for a state without one."""
+    """The class of the backing map, which tells what the map can do.
+
+    None where the class is not known before the map is opened, and for a state without a map.
+    """
 
     max_keys: int = 0
     """How many keys the state keeps before it forgets others; 0 for all."""
@@ -141,8 +142,7 @@ class StateFactory(ABC):
     """
 
     cache_left_out: str | None = None
-    """Why a cache that was asked for is of no use; ``explain()`` says it. None where it is of use,
-    and where none was asked for."""
+    """Why the state has no cache though one was asked for; ``explain()`` says it. Else None."""
 
     @abstractmethod
     def makeState(

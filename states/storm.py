@@ -23,7 +23,7 @@ _AT_ONCE = 10_000
 def give_back(
     state: MapState, txid: int, *, in_flight: Literal["committed", "burn"] | None = None
 ) -> int:
-    """Make of a state what Storm can go on with; from then on no topology may write it.
+    """Rewrite a state so that Storm can go on with it; from then on no topology may write it.
 
     Storm takes the first three elements of ``[txid, curr, prev, attempt]`` for what is committed,
     and refuses a txid above its own. So every entry that Storm would read wrongly is rewritten as
@@ -101,7 +101,7 @@ def give_back(
 def _settled(
     state: StoredMap, found: ControlRecord | None, in_flight: str | None
 ) -> ControlRecord | None:
-    """Return the record under which the state is rewritten: that of a batch after the last."""
+    """Return the record under which the state is rewritten: a further attempt of the last batch."""
     if found is None:
         return None
     (begun, attempt), committed, retried = found.token, found.committed, dict(found.retried)
@@ -150,7 +150,7 @@ def _rewrite(
     kept = [(key, value) for key, value in changed if value is not None or not dead]
     opaque = state.kind is StateType.OPAQUE
     keys = [key for key, _ in kept]
-    # Whoever judges it, by whichever record: both values are the committed one.
+    # Both values are the committed one, so that the entry means the same under any control record.
     entries = [
         OpaqueValue(txid, 0, value, value) if opaque else TransactionalValue(txid, value)
         for _, value in kept
@@ -164,19 +164,19 @@ def _rewrite(
 
 
 class StormControl(Control):
-    """The control record that such a state has not: every entry counts, and no batch begins."""
+    """The control of a state without a record: every entry counts, and no batch may begin."""
 
     _occupied = False
 
     def expect(self) -> None:
-        """Return None: readers judge no entry.
+        """Return None: without a record readers take every entry as it is.
 
         Raises
         ------
         StateError
             When a topology has taken the state over: some entries may be of a batch under way.
         NoStateError
-            When there is no entry, in a store that can tell; looked for until there is one.
+            When the store can look for entries and there are none; asked until there is one.
         """
         found = self.read()
         if found is not None:

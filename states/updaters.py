@@ -16,14 +16,14 @@ class Combiner(Protocol):
     """What a map needs of a combiner aggregator; see ``trident.CombinerAggregator``."""
 
     adds: bool
-    """Whether :meth:`combine` is addition of numbers, so that a store may do it itself."""
+    """Whether :meth:`combine` adds numbers, so that a store may do it instead."""
 
     def combine(self, left: Any, right: Any) -> Any:
         """Return what two partial results make together."""
 
 
 def check_addable(keys: Sequence[bytes], stored: Sequence[Any]) -> None:
-    """Raise where a stored value is none that a combiner which `adds` can add to.
+    """Raise where a stored value is no number, so that a combiner which `adds` can't add to it.
 
     Parameters
     ----------

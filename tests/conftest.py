@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +16,21 @@ from tests.servers.redis import RedisCluster, RedisServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder for temporary files, also of started programs; nothing without a name stays.
+
+    What a process has left that tests killed has a name, by which the next one finds it.
+    """
+    folder = tmp_path_factory.mktemp("temporary")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setattr(tempfile, "tempdir", None)
+        yield folder
+    left = sorted(path.name for path in folder.glob("tmp*"))
+    assert not left, f"{len(left)} temporary files or folders that a test has left: {left[:5]}"
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from trident.batch.adoption import Adopt
 
 OnFailure = Literal["stop", "dead-letter"]
+EngineChoice = Literal["auto", "spark"]
+"""Which engine runs batches with a session: whichever is expected to be faster, or Spark."""
 Trigger = float | Literal["available"] | None
 """How many seconds lie between the starts of two batches, at least; or ``"available"``, which runs
 all that is there and ends. None, and 0 seconds, begin the next batch when one is done."""
@@ -45,6 +47,7 @@ class StartOptions:
     patience: float = 600.0
     adopt: Adopt | None = None
     accept_loss: Mapping[str, int] = field(default_factory=dict)
+    engine: EngineChoice = "auto"
 
     def __post_init__(self) -> None:
         _check_checkpoint(self.checkpoint, self.adopt)
@@ -58,6 +61,8 @@ class StartOptions:
             what = "start: patience is a number of seconds from 0, found"
             raise PlanError(what, repr(self.patience))
         _check_losses(self.accept_loss)
+        if self.engine not in get_args(EngineChoice):
+            raise PlanError("start: unknown engine", str(self.engine), get_args(EngineChoice))
 
 
 def _check_checkpoint(checkpoint: Any, adopt: Any) -> None:

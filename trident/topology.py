@@ -17,7 +17,7 @@ from trident.plan.mermaid import to_mermaid
 from trident.plan.nodes import DRPCNode, Kind, MergeNode, OutputMode, StaticStateNode
 from trident.plan.plan import Plan
 from trident.plan.start_checks import check_start, warn
-from trident.start_options import OnFailure, StartOptions, Trigger
+from trident.start_options import EngineChoice, OnFailure, StartOptions, Trigger
 from trident.states.state import StateLike
 from trident.stream import Stream, TridentState, check_not_updated
 from trident.tuples.fields import Fields
@@ -179,6 +179,7 @@ class TridentTopology:
         patience: float = 600.0,
         adopt: Adopt | None = None,
         accept_loss: Mapping[str, int] = MappingProxyType({}),
+        engine: EngineChoice = "auto",
     ) -> Run:
         """Run the topology.
 
@@ -211,6 +212,11 @@ class TridentTopology:
             ``{"count": 5}`` goes on although the state ``count`` has lost writes of batch 5 that
             were committed, as the error that stopped the run said. It is kept in the log, and has
             no effect on any other batch.
+        engine : str
+            With a session, ``"auto"`` runs each batch of spouts on the engine that is expected to
+            be faster, by its size and by what batches took so far: small ones in this process,
+            large ones on Spark. ``"spark"`` runs all of them there. `explain()` says which groups
+            always do; `BatchProgress.engine` which engine it was.
 
         Returns
         -------
@@ -242,30 +248,34 @@ class TridentTopology:
             patience=patience,
             adopt=adopt,
             accept_loss=accept_loss,
+            engine=engine,
         )
         plan = self.plan()
         check_start(plan, options)
         try:
             from trident.start import start  # what declares a topology needs no engine
 
-            engine = _engine(plan, spark)
+            runs = _engine(plan, spark, options)
             warn(plan, options)
-            self._run = start(plan, engine, options)
+            self._run = start(plan, runs, options)
         except TridentError as error:
             _logger.debug("the topology does not start", exc_info=True)
             raise without_frames(error) from error.__cause__
         return self._run
 
 
-def _engine(plan: Plan, spark: Any) -> Engine[Any]:
+def _engine(plan: Plan, spark: Any, options: StartOptions) -> Engine[Any]:
     """What runs the plan: Spark with a session, else this process."""
     if spark is None:
         from trident.local.local_engine import LocalEngine
 
+        if options.engine == "spark":
+            advice = "Pass a session: start(spark, …); trident.spark.local_session() makes one."
+            raise PlanError('start: engine="spark" was given without a session', "", (), advice)
         return LocalEngine(plan)
     if not hasattr(spark, "createDataFrame"):
         advice = "Write start(spark, checkpoint=…), or start(checkpoint=…) to run without Spark."
         raise OperationTypeError("start: expected a SparkSession, found", repr(spark), (), advice)
     from trident.spark.spark_engine import SparkEngine  # pyspark is optional
 
-    return SparkEngine(plan, spark)
+    return SparkEngine(plan, spark, options.engine)

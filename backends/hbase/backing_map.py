@@ -19,7 +19,7 @@ _EMPTY = b'\0[""]'
 
 _FIRST_VERSION = 2**62
 _SERVERS_TIME = 2**63 - 1
-"""A timestamp for which HBase takes the time at which the write arrives."""
+"""HBase replaces this timestamp by the time at which the write arrives."""
 
 # From 500 to 2000 rows a message all are alike; reads of 10,000 take ten times as long.
 _ROWS = 1000
@@ -53,9 +53,9 @@ class HBaseMap(IBackingMap):
 
     Notes
     -----
-    A cell's timestamp is its version, and of a row's cells the one of the highest timestamp shows,
-    of several with the same one the last written: so a late write changes nothing that shows. A
-    deletion would hide later writes too, so nothing is ever deleted here.
+    A cell's timestamp is its version. Of the cells of a row HBase shows the one with the highest
+    timestamp, and of several with the same timestamp the last that was written. So a late write
+    never shows. A deletion would hide later writes too, so nothing is ever deleted.
     """
 
     def __init__(self, gateway: Gateway, table: str, family: str, qualifier: str) -> None:

@@ -24,7 +24,7 @@ _IDLE = 45.0
 
 @dataclass(frozen=True)
 class Gateway:
-    """Where HBase's Thrift gateway is, and how it is spoken to; picklable.
+    """The address of HBase's Thrift gateway, and which protocol it speaks; picklable.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class Connection:
         self.used = time.monotonic()
 
     def _greet(self, gateway: Gateway) -> None:
-        """Be answered soon once, so that a gateway which only seems to be there is known."""
+        """Wait briefly for a first answer: a gateway may accept connections and stay silent."""
         patience = min(_PATIENCE, gateway.timeout)
         self._socket.settimeout(patience)
         try:
@@ -113,7 +113,7 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Whether the other end has closed it, or said something that nobody asked for."""
+        """Whether the gateway has closed it, or sent something that nobody asked for."""
         waiting = select.poll()
         waiting.register(self._socket, select.POLLIN)
         return bool(waiting.poll(0))

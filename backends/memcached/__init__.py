@@ -30,9 +30,9 @@ class MemcachedStore(Store):
     ----------
     nodes : sequence of str or (str, int)
         The servers, each ``host``, ``host:port``, ``[IPv6]:port`` or a pair of host and port; kept
-        as texts. A key's node follows from the
-        key and the number of nodes. A node that is away is never stood in for by another: the
-        batch fails until it is back. So the list, and its order, belongs to the state.
+        as texts. The key and the number of nodes decide which node has a key. No other node stands
+        in for one that is away: batches fail until it is back. So the list and its order must
+        never change.
     prefix : str or None
         What the stored keys begin with, up to a ``:``; None takes the name of the state. Empty:
         keys are stored bare, as Storm's trident-memcached stores them, and a state that Storm left

@@ -11,7 +11,7 @@ _START = (
     "docker run -d -p {port}:11211 memcached; or correct nodes=."
 )
 _AWAY = "Is that host up, and its port open to this one? Is the server paused or overloaded?"
-_UNKNOWN = "What arrived is unknown; the batch is retried."
+_UNKNOWN = "Which writes arrived is unknown; the batch is retried."
 _ADVICE = {
     b"SERVER_ERROR out of memory": "Give it more memory: memcached -m <megabytes>.",
     b"SERVER_ERROR object too large": "Let it take larger items: memcached -I <size>.",
@@ -52,7 +52,7 @@ def cut(name: str, reason: str) -> StateUnavailableError:
 
 
 def refused(name: str, line: bytes) -> StateUnavailableError:
-    """Return the error of a server that answered with one."""
+    """Return the error of a server that answered with an error."""
     said = line[:100].decode(errors="replace")
     for beginning, advice in _ADVICE.items():
         if line.startswith(beginning):
@@ -61,7 +61,7 @@ def refused(name: str, line: bytes) -> StateUnavailableError:
 
 
 def too_large(name: str, key: bytes, size: int, limit: int) -> SerializationError:
-    """Return the error of a value that the node would refuse, and lose the old one with it."""
+    """Return the error of a value that the node would refuse, and remove the old value too."""
     allowed = (
         f"{name} takes at most {limit} bytes there; raise that with memcached -I <size> on every "
         "node, or keep less under one key."

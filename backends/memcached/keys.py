@@ -31,10 +31,11 @@ def quoted(prefix: str) -> str:
 
 
 class StoredKeys:
-    """How the keys of one state are called in Memcached; no two of any state by the same name.
+    """The names of a state's keys in Memcached; no two keys of any states have the same name.
 
-    A key that Memcached takes is stored as itself after its prefix. Any other one, and one that
-    starts with ``~``, is ``~`` and base64, or where that is too long ``~#`` and its SHA-256.
+    A key that Memcached accepts is stored as it is, after the prefix. Any other, and one that
+    starts with ``~``, is stored as ``~`` and its base64; where that is too long, as ``~#`` and its
+    SHA-256.
 
     Parameters
     ----------

@@ -76,8 +76,8 @@ def _no_node(given: object) -> ValueError:
 class Placement:
     """Which node has which of several keys.
 
-    It depends on nothing but each key and the number of nodes: where a node is away its keys are
-    away, and no other node is asked for them, which might have old values.
+    It depends on nothing but the key and the number of nodes. While a node is away its keys are
+    away too: another node, which might have old values, is never asked for them.
 
     Parameters
     ----------

@@ -134,14 +134,14 @@ class RedisMap(ShardedMap):
 
 
 class BareRedisMap(RedisMap):
-    """The same without a prefix: what is no neighbour's is an entry."""
+    """The same without a prefix: every redis key that belongs to no other state is an entry."""
 
     def _own(self, page: Sequence[bytes]) -> list[bytes]:
         others = self._begun({key: _controls_of(key) for key in page})
         return [key for key in page if key not in others]
 
     def _check_nested(self, key: bytes) -> None:
-        """Accept any neighbour, as its keys are told apart one by one."""
+        """Accept keys of other states: `_own` leaves them out one by one."""
 
 
 def _colons(key: bytes, start: int = 1) -> Iterator[int]:
@@ -153,7 +153,7 @@ def _of_strings(name: bytes) -> bytes:
 
 
 def _controls_of(key: bytes, start: int = 1) -> list[bytes]:
-    """Return the control records of the states that would have `key` for a redis key.
+    """Return the control records of all states to which the redis key `key` could belong.
 
     Their prefixes end at `start` or behind it.
     """

@@ -1,13 +1,11 @@
-"""Connections to Redis servers: pooled per process, lent for one call, never used to repeat one."""
+"""Connections to Redis servers: pooled per process, lent for one call, which is not repeated."""
 
 from __future__ import annotations
 
 import atexit
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,24 +18,6 @@ if TYPE_CHECKING:
 Address = tuple[str, int]
 Command = Sequence[bytes | str | int]
 Make = Callable[[], Command]
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two commands with the same words, which are packed once: that is what takes time.
-
-    Parameters
-    ----------
-    first, second : str
-        The names of the commands.
-    words : sequence of bytes
-        What follows either.
-    """
-
-    first: str
-    second: str
-    words: Sequence[bytes]
-
 
 _AHEAD = 4
 """How many commands a server is sent before it has answered the first."""
@@ -73,11 +53,6 @@ class Wire:
         # The driver hands over to the same, after it has looked at each of thousands of words.
         return b"".join([pack_command(cast(Any, tuple(command))) for command in commands])
 
-    def pack_pair(self, pair: Pair) -> bytes:
-        """Return both commands as they are sent."""
-        second = self.pack((pair.second, *pair.words))
-        return second.replace(_word(pair.second), _word(pair.first), 1) + second
-
     def send(self, packed: bytes) -> None:
         """Send what was packed; whoever does must read as many answers."""
         try:
@@ -112,11 +87,9 @@ class Wire:
 
 
 def converse(
-    wires: Sequence[Wire], commands: Sequence[Iterable[Command | Pair]]
+    wires: Sequence[Wire], commands: Sequence[Iterable[Command]]
 ) -> Sequence[Sequence[Any]]:
     """Send each server its commands, all servers at once, and return their answers in order.
-
-    The answer to a pair is a tuple of two.
 
     Parameters
     ----------
@@ -127,7 +100,7 @@ def converse(
         takes place while servers work.
     """
     answers: list[list[Any]] = [[] for _ in wires]
-    waiting: list[deque[bool]] = [deque() for _ in wires]  # which are pairs
+    waiting = [0] * len(wires)
     sources = [iter(source) for source in commands]
     sending = list(range(len(wires)))
     while sending:
@@ -136,24 +109,14 @@ def converse(
             if command is None:
                 sending.remove(number)
                 continue
-            if isinstance(command, Pair):
-                wire.send(wire.pack_pair(command))
-            else:
-                wire.send(wire.pack(command))
-            waiting[number].append(isinstance(command, Pair))
-            if len(waiting[number]) > _AHEAD:
-                answers[number].append(_answer(wire, waiting[number].popleft()))
-    for wire, answered, unread in zip(wires, answers, waiting, strict=True):
-        answered += [_answer(wire, paired) for paired in unread]
+            wire.send(wire.pack(command))
+            waiting[number] += 1
+            if waiting[number] > _AHEAD:
+                answers[number].append(wire.read())
+                waiting[number] -= 1
+    for wire, answered, number in zip(wires, answers, waiting, strict=True):
+        answered += [wire.read() for _ in range(number)]
     return answers
-
-
-def _answer(wire: Wire, paired: bool) -> Any:
-    return (wire.read(), wire.read()) if paired else wire.read()
-
-
-def _word(text: str) -> bytes:
-    return b"$%d\r\n%b\r\n" % (len(text), text.encode())
 
 
 @contextmanager

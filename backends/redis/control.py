@@ -1,4 +1,4 @@
-"""The commands for control records, and what tells one incarnation of a server from another."""
+"""The commands for control records, and how a server that restarted is told from the one before."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if record then redis.call('SET', KEYS[1], record) end
 
 @dataclass(frozen=True)
 class Waiting:
-    """How many replicas have to have a batch before it is committed.
+    """How many replicas must have a batch before it is committed, and how long that may take.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def replace(control: bytes, new: bytes, expected: bytes | None) -> Command:
 def touch_and_wait(control: bytes, waiting: Waiting) -> tuple[Command, Command]:
     """Return the commands that answer with how many replicas have everything written so far.
 
-    WAIT speaks of its own connection's writes only, so there has to be one: the record, as it is.
+    WAIT counts only what its own connection has written, so the record is written again, as it is.
     """
     return ("EVAL", _TOUCH, 1, control), ("WAIT", waiting.replicas, int(waiting.seconds * 1000))
 
@@ -65,7 +65,7 @@ INFO: tuple[Command, Command] = (("INFO", "server"), ("INFO", "replication"))
 
 
 def incarnation(wire: Wire, answers: Sequence[bytes]) -> str:
-    """Return which run of which server with which history answered to `INFO`.
+    """Return what identifies the server that answered `INFO`: its run, role and replication id.
 
     Raises
     ------

@@ -185,7 +185,7 @@ def explained(
 
 
 def misfit(where: str, key: bytes, found: str, expected: str) -> CorruptStateError:
-    """Return the error of a key that holds what no state puts there.
+    """Return the error of a key whose value is of a type that this state never writes.
 
     Parameters
     ----------

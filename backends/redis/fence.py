@@ -1,4 +1,4 @@
-"""Writes that take place only while the control record is as the batch left it.
+"""Writes that take place only while the control record is the one that the attempt began with.
 
 Each is a transaction: the record is watched, read and compared, and Redis executes what follows
 only if nobody has touched the record since. A script that compares and writes takes Redis half as
@@ -49,9 +49,9 @@ def write_fenced(
     Notes
     -----
     All records are compared before the first write. One that changes later refuses the
-    transactions that follow; what went before them is as any overtaken attempt leaves it. One that
-    was only written again as it was, by `flush`, lets everything be written anew, to the same
-    effect.
+    transactions that follow; those before it leave what any overtaken attempt leaves. A record that
+    `flush` has written again, unchanged, refuses them too: then everything is written once more, to
+    the same effect.
     """
     for _ in range(_STARTS):
         talks = [_Talk(wire, each, fence) for wire, each in zip(wires, writes, strict=True)]

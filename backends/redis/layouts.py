@@ -10,9 +10,9 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from trident.backends.redis.connections import Command, Pair
+from trident.backends.redis.connections import Command
 from trident.states.keys import CONTROL_KEY
 
 CHUNK = 2000
@@ -32,6 +32,9 @@ class Layout(ABC):
         Seconds that an entry lives after it was written last.
     """
 
+    hides: ClassVar[bool] = False
+    """Whether a key of another type than an entry's is read as absent."""
+
     name: bytes
     ttl: int | None = None
 
@@ -49,15 +52,12 @@ class Layout(ABC):
         return self.name + b":" if self.name else b""
 
     @abstractmethod
-    def get(self, keys: Sequence[bytes]) -> Command | Pair:
-        """Return the command that reads entries."""
+    def get(self, keys: Sequence[bytes]) -> Command:
+        """Return the command that answers with a list of values, None for absent ones."""
 
-    @abstractmethod
-    def values(self, answer: Any) -> tuple[list[bytes | None], bool]:
-        """Return the values that `get` was answered, None for absent ones.
-
-        And whether the answer leaves no doubt that what is called absent is.
-        """
+    def count(self, keys: Sequence[bytes]) -> Command:
+        """Return the command that counts which keys are there, of any type; where `hides`."""
+        raise NotImplementedError
 
     @abstractmethod
     def types(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -83,18 +83,17 @@ class Layout(ABC):
 class StringLayout(Layout):
     """Each entry is a string: ``name:key``, or the bare key."""
 
+    hides = True
+
     @property
     def control(self) -> bytes:
         return self.prefix + CONTROL_KEY
 
-    def get(self, keys: Sequence[bytes]) -> Pair:
-        # To MGET a key of another type is absent, and MSET would replace it. All are counted first:
-        # one that expires between the two then raises a doubt, and hides none.
-        return Pair("EXISTS", "MGET", self._redis_keys(keys))
+    def get(self, keys: Sequence[bytes]) -> Command:
+        return ["MGET", *self._redis_keys(keys)]
 
-    def values(self, answer: tuple[int, list[bytes | None]]) -> tuple[list[bytes | None], bool]:
-        present, values = answer
-        return values, present <= len(values) - values.count(None)
+    def count(self, keys: Sequence[bytes]) -> Command:
+        return ["EXISTS", *self._redis_keys(keys)]
 
     def types(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         return dict.fromkeys([self.control, *self._redis_keys(keys)], b"string")
@@ -133,9 +132,6 @@ class HashLayout(Layout):
 
     def get(self, keys: Sequence[bytes]) -> Command:
         return ["HMGET", self.name, *keys]
-
-    def values(self, answer: list[bytes | None]) -> tuple[list[bytes | None], bool]:
-        return answer, True
 
     def types(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         return {self.control: b"string", self.name: b"hash"}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from trident.backends.redis.connection_options import ConnectionOptions
@@ -13,7 +14,6 @@ from trident.backends.redis.connections import (
     Address,
     Command,
     Make,
-    Pair,
     Wire,
     connected,
     converse,
@@ -34,6 +34,8 @@ from trident.states.errors import CorruptStateError, StateUnavailableError
 
 _COMMANDS = 4
 """Commands in one transaction, during which the server answers nobody else."""
+_FEW = 100
+"""Keys of a call that are rather looked at twice than asked for in a second exchange."""
 
 
 class ShardedMap(IBackingMap):
@@ -74,9 +76,27 @@ class ShardedMap(IBackingMap):
 
     def multiGet(self, keys: Sequence[bytes]) -> list[Any]:
         groups = self._split(keys)
-        answers = self._converse({group.shard: self._gets(group) for group in groups})
-        found = {group.shard: self._values(group, answers[group.shard]) for group in groups}
-        return in_order(groups, found, len(keys))
+        hides = self._layouts[0].hides
+        counts = hides and len(keys) <= _FEW
+        # Counted first: an entry that expires between the two then raises a doubt, where it would
+        # make up for a key of another type.
+        answers = self._converse(
+            {
+                group.shard: [*(self._counts(group) if counts else ()), *self._gets(group)]
+                for group in groups
+            }
+        )
+        found, present = {}, 0
+        for group in groups:
+            answered, reads = answers[group.shard], len(group.chunks)
+            found[group.shard] = list(chain.from_iterable(answered[-reads:]))
+            present += sum(answered[:-reads])
+        values = in_order(groups, found, len(keys))
+        certain = not hides or (counts and present <= len(values) - values.count(None))
+        if not certain and None in values:
+            entries = zip(keys, values, strict=True)
+            self._check_absent([key for key, value in entries if value is None])
+        return values
 
     def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         groups = self._split(keys, values)
@@ -138,24 +158,33 @@ class ShardedMap(IBackingMap):
         """Return what a control record is stored as."""
         return record
 
-    def _gets(self, group: ShardKeys) -> list[Callable[[], Command | Pair]]:
+    def _gets(self, group: ShardKeys) -> list[Make]:
         layout = self._layouts[group.shard]
         return [partial(layout.get, *chunk) for chunk in group.chunks]
 
-    def _values(self, group: ShardKeys, answers: Sequence[Any]) -> list[Any]:
-        """Return what reads were answered, after a look at what may be absent in name only."""
-        found: list[Any] = []
-        for (keys,), answer in zip(group.chunks, answers, strict=True):
-            values, certain = self._layouts[group.shard].values(answer)
-            if not certain:
-                absent = [key for key, value in zip(keys, values, strict=True) if value is None]
-                self._check_types({group.shard: absent})
-            found += values
-        return found
+    def _counts(self, group: ShardKeys) -> list[Make]:
+        layout = self._layouts[group.shard]
+        return [partial(layout.count, *chunk) for chunk in group.chunks]
 
     def _puts(self, group: ShardKeys) -> list[Make]:
         layout = self._layouts[group.shard]
         return [partial(layout.put, *chunk) for chunk in group.chunks]
+
+    def _check_absent(self, keys: Sequence[bytes]) -> None:
+        """Raise where one of `keys`, which were read as absent, is there and of another type."""
+        groups = self._split(keys)
+        counts = self._converse({group.shard: self._counts(group) for group in groups})
+        there = {
+            group.shard: [
+                key
+                for (chunk,), count in zip(group.chunks, counts[group.shard], strict=True)
+                if count
+                for key in chunk
+            ]
+            for group in groups
+        }
+        if any(there.values()):
+            self._check_types(there)
 
     def _check_types(self, keys: Mapping[int, Sequence[bytes]]) -> None:
         """Raise where what a use of `keys` touches, by shard, is of another type than it has to be.
@@ -174,9 +203,7 @@ class ShardedMap(IBackingMap):
     def _split(self, keys: Sequence[bytes], *parallel: Sequence[Any]) -> list[ShardKeys]:
         return split(len(self._layouts), keys, *parallel)
 
-    def _converse(
-        self, commands: Mapping[int, Sequence[Callable[[], Command | Pair]]]
-    ) -> dict[int, list[Any]]:
+    def _converse(self, commands: Mapping[int, Sequence[Make]]) -> dict[int, list[Any]]:
         """Send each shard its commands, all servers at once, and return the answers by shard."""
         by_node = self._by_node(commands)
         with self._wired(by_node) as wires:

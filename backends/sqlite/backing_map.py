@@ -174,7 +174,7 @@ class SQLiteMap(IBackingMap):
         found = self._by_process.get(pid)
         if found is None:
             made = Connections(self._path, self._patience, self._prepare, self._usable)
-            # Of two threads that get here at once, one wins; nothing is open yet.
+            # Of two threads that get here at once the first wins; neither has opened anything.
             found = self._by_process.setdefault(pid, made)
         return found
 
@@ -198,7 +198,7 @@ class SQLiteMap(IBackingMap):
             raise CorruptStateError(
                 f"state {self._table.name} in {self._path}",
                 f"it keeps {row[0]} values, and was opened for {self._table.kind.value} ones",
-                "Open it as what it is, or give this state another name.",
+                "Open it as that kind, or give this state another name.",
             )
         return True
 

@@ -24,12 +24,12 @@ _PRAGMAS = (
 
 _here: weakref.WeakSet[Connections] = weakref.WeakSet()
 _inherited: list[Connections] = []
-# SQLite forbids a child even to close what its parent opened: it is kept, and left alone.
+# A child must not use, nor even close, what its parent opened: so it is kept here, untouched.
 os.register_at_fork(after_in_child=lambda: _inherited.extend(_here))
 
 
 class Connections:
-    """What one process has open of one file; made after a fork, never carried through one.
+    """The connections of one process to one file; a forked child makes its own.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Connections:
 
     @contextmanager
     def writer(self) -> Iterator[sqlite3.Connection]:
-        """Lend the one connection that writes; it is in no transaction, and must be in none."""
+        """Lend the one connection that writes, outside a transaction; it must come back so."""
         with self._writing, _explained(self._path):
             if self._writer is None:
                 self._writer = self._open_writer()
@@ -74,7 +74,7 @@ class Connections:
 
     @contextmanager
     def reader(self) -> Iterator[sqlite3.Connection | None]:
-        """Lend a read-only connection, the pinned one inside :meth:`pinned`; None: nothing yet."""
+        """Lend a read-only connection, inside :meth:`pinned` that one; None: no state yet."""
         pinned: sqlite3.Connection | None = getattr(self._pinned, "connection", None)
         if pinned is not None:
             with _explained(self._path):
@@ -119,12 +119,12 @@ class Connections:
             yield connection
 
     def identity(self) -> str:
-        """Return which file is open, after opening anew where another has taken its place."""
+        """Return which file is open; where another one has replaced it, that is opened first."""
         with self.writer():
             current = self._opened == _identity(self._path)
         if not current:
             self.close()
-            # The new file may well get the number of the old one.
+            # The new file may have the inode number of the old one.
             self._replaced += 1
             with self.writer():
                 pass
@@ -137,8 +137,8 @@ class Connections:
                 self._idle.pop()[1].close()
         with self._writing:
             if self._writer is not None:
-                # Only the last connection to leave would do it, and a reader that is last can't.
-                # What can't be folded now is as safe in the log.
+                # SQLite does so only when the last connection closes, and a reader can't. Where
+                # it is not possible now, the data is as safe in the log.
                 with suppress(sqlite3.Error):
                     self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 self._writer.close()

@@ -55,7 +55,7 @@ class Table:
 
     @property
     def quoted(self) -> str:
-        """The name as SQL writes it; a temporary table of the same name is another one."""
+        """The name as SQL writes it; ``main.`` tells it from a temporary table of that name."""
         return 'main."' + self.name.replace('"', '""') + '"'
 
     @property
@@ -176,7 +176,7 @@ def _fits_json(keys: Sequence[str | bytes]) -> bool:
 
 
 def native(column: Sequence[Any], serializer: Serializer) -> Sequence[Any]:
-    """Return `column` as SQLite stores it: what it has no type for as bytes of `serializer`."""
+    """Return `column` as SQLite stores it: as bytes of `serializer` what it has no type for."""
     if set(map(type, column)) == {int} and min(column) in _LONGS and max(column) in _LONGS:
         return column
     others = [value for value in column if not _is_native(value)]

@@ -40,7 +40,7 @@ class OpaqueKind(Kind):
         return [
             None
             if entry is None
-            else entry[2]  # of attempt 0 of a committed batch, as nearly every one is
+            else entry[2]  # written by attempt 0 of a committed batch, as nearly all are
             if not entry[1] and entry[0] <= committed and entry[0] not in retried
             else _resolved(entry, cut)
             for entry in entries

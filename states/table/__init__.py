@@ -1,1 +1,1 @@
-"""What lies between a map state and its store: a way to write for each ability, and layers."""
+"""What lies between a map state and its store: an adapter for what the store can do, and layers."""

@@ -1,7 +1,4 @@
-"""From a store to the table of a state: one adapter for each thing that a store may be able to do.
-
-They differ in what keeps a late write out.
-"""
+"""From a store to the table of a state: one adapter for each way to keep late writes out."""
 
 from __future__ import annotations
 
@@ -17,9 +14,9 @@ _MAX_ATTEMPT = 2**12 - 1
 
 
 class CheckedTable(Table):
-    """The control record is compared right before a write, which leaves a moment between the two.
+    """Looks at the control record right before a write, for a store that has the two methods only.
 
-    All that a store needs are its two methods.
+    A write that is held up between the look and the store is not refused.
 
     Parameters
     ----------
@@ -58,7 +55,7 @@ class CheckedTable(Table):
             raise self._refused()
 
     def _refused(self) -> StaleBatchError | StateUnavailableError:
-        """Return why it is another one: someone newer began, or the store forgot us."""
+        """Return what a changed record means: a later attempt began, or the store lost it."""
         data, own = self._store.getControl(), self._record
         found = None if data is None else ControlRecord.decode(data)
         if found is None or (found.log_id == own.log_id and found.token < own.token):
@@ -97,7 +94,7 @@ class FencedTable(CheckedTable):
 
 
 class ConditionalTable(CheckedTable):
-    """The store writes an entry only where it is as it was read."""
+    """The store writes an entry only if it still is as it was read."""
 
     refuses = True
 
@@ -118,7 +115,7 @@ class ConditionalTable(CheckedTable):
 
 
 class VersionedTable(CheckedTable):
-    """Every write has a version made of its token, and the store shows the highest."""
+    """Every write has a version, made of its token; the store shows the highest version."""
 
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         self._check()

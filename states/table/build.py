@@ -1,4 +1,4 @@
-"""The only place that puts together what lies between a map state and its store."""
+"""Puts together what lies between a map state and its store; nothing else does."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Cache:
         self.misses = 0
 
     def take(self, keys: Sequence[Any]) -> tuple[list[Any], list[int]]:
-        """Take out the entries of `keys`; return them, and at which places there was none."""
+        """Take out the entries of `keys`; return them, and the positions of missing ones."""
         entries = list(map(self._entries.pop, keys, repeat(_MISSING)))
         places = [place for place, entry in enumerate(entries) if entry is _MISSING]
         self.hits += len(keys) - len(places)
@@ -48,18 +48,17 @@ class Cache:
             del kept[key]
 
     def forget(self, keys: Sequence[Any]) -> None:
-        """Have the store asked for `keys` next."""
+        """Drop the entries of `keys`, so that the store is asked for them next."""
         pop = self._entries.pop
         for key in keys:
             pop(key, None)
 
     def begin(self, record: ControlRecord) -> None:
-        """Forget everything where the batch of `record` must not believe it.
+        """Forget everything before a batch that must not rely on it.
 
-        So it is with one that is retried: the server may have lost what its earlier attempt wrote,
-        and an entry kept here would say that the batch was applied already. And with the first one
-        that this process has of a log: the store may have been emptied since, and filled again by
-        others.
+        One that is retried must not: the server may have lost what the earlier attempt wrote, and
+        an entry kept here would say that the batch was applied already. Nor must the first batch
+        that this process has of a log: others may have emptied the store meanwhile, or changed it.
         """
         if record.token.attempt or not record.committed or record.log_id != self._log_id:
             self._entries.clear()

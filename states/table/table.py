@@ -10,11 +10,10 @@ from trident.states.control import ControlRecord
 
 
 class Table(ABC):
-    """The entries of one state, as one attempt of a batch after the other reads and writes them.
+    """The entries of one state, read and written by one attempt of a batch after the other.
 
-    Keys are encoded; of those that are written, none comes twice in a call. The table that a map
-    state sees has value objects for entries, or columns of them; those below it have what the store
-    exchanges.
+    Keys are encoded; a write has no key twice. The entries of the uppermost table are value
+    objects, or columns of them; below the serializer they are bytes.
 
     Attributes
     ----------
@@ -34,7 +33,7 @@ class Table(ABC):
 
     @abstractmethod
     def begin(self, record: ControlRecord) -> None:
-        """Let everything that follows be done by the attempt of `record`."""
+        """Begin the attempt of `record`, which does everything that follows."""
 
     @abstractmethod
     def read(self, keys: Sequence[Any]) -> Sequence[Any]:

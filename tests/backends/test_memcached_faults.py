@@ -357,7 +357,7 @@ def test_a_reply_that_is_cut_fails_the_attempt(
 def test_a_write_whose_answer_is_cut_is_not_repeated(servers: list[MemcachedServer]) -> None:
     with client_of(servers[0]) as client, cutting_proxy(servers[0], 20) as port:
         proxied = MemcachedStore(f"127.0.0.1:{port}", "words").open()
-        with pytest.raises(StateUnavailableError, match="What arrived is unknown"):
+        with pytest.raises(StateUnavailableError, match="Which writes arrived is unknown"):
             proxied.multiPut(KEYS, ONES)
         # It had all arrived, once.
         assert client.stats()[b"cmd_set"] == len(KEYS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +14,7 @@ from tests.servers.process import wait_until
 from tests.servers.promised import Served
 from tests.servers.redis import RedisServer
 from trident.backends.redis.backing_map import RedisMap
+from trident.backends.redis.connections import Command
 from trident.backends.redis.layouts import StringLayout
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory
@@ -48,6 +49,12 @@ def opened(server: Served, options: str) -> MapStateFactory:
     factory = state_from_url(f"{server.url}?{options}")
     assert isinstance(factory, MapStateFactory)
     return factory
+
+
+def laid_out(factory: MapStateFactory, layout: type[StringLayout]) -> RedisMap:
+    """Open the map of a state on one server with another layout."""
+    made: Any = factory.store.open()
+    return RedisMap(made._master, made._options, layout(made._layout.name), made._waiting)
 
 
 def taken_over(factory: MapStateFactory, base: int) -> MapStateFactory:
@@ -193,16 +200,41 @@ class TestOtherTypes:
         self, redis_server: Served, client: Redis, prefix: str
     ) -> None:
         class ExpiringLayout(StringLayout):
-            def values(self, answer: tuple[int, list[bytes | None]]) -> Any:
-                counted, values = answer
-                return super().values((counted + 1, values))
+            def count(self, keys: Sequence[bytes]) -> Command:
+                return super().count([*keys, b"dog"])
 
         client.set(f"{prefix}:dog", "1")
-        opening = opened(redis_server, f"prefix={prefix}").store.open()
-        backing = RedisMap(
-            opening._master, opening._options, ExpiringLayout(prefix.encode()), opening._waiting
-        )
+        backing = laid_out(opened(redis_server, f"prefix={prefix}"), ExpiringLayout)
         assert backing.multiGet([b"dog", b"katze"]) == [b"1", None]
+
+    @pytest.mark.parametrize("keys", [1, 100, 101, 5_000])
+    def test_a_list_is_found_among_entries_that_are_there_and_others_that_are_not(
+        self, redis_server: Served, client: Redis, prefix: str, keys: int
+    ) -> None:
+        backing = opened(redis_server, f"prefix={prefix}").store.open()
+        asked = [b"%d" % number for number in range(keys)]
+        written = asked[: keys // 2]
+        backing.multiPut(written, written)
+        assert backing.multiGet(asked) == written + [None] * (keys - len(written))
+        client.rpush(f"{prefix}:{keys - 1}", "theirs")
+        with pytest.raises(CorruptStateError, match=f"{prefix}:{keys - 1}' .* it is a list"):
+            backing.multiGet(asked)
+
+    def test_of_many_entries_those_that_are_there_are_not_looked_at_again(
+        self, redis_server: Served, prefix: str
+    ) -> None:
+        counted: list[bytes] = []
+
+        class NotingLayout(StringLayout):
+            def count(self, keys: Sequence[bytes]) -> Command:
+                counted.extend(keys)
+                return super().count(keys)
+
+        backing = laid_out(opened(redis_server, f"prefix={prefix}"), NotingLayout)
+        asked = [b"%d" % number for number in range(5_000)]
+        backing.multiPut(asked[1:], asked[1:])
+        assert backing.multiGet(asked) == [None, *asked[1:]]
+        assert counted == [b"0"]
 
 
 class TestControlRecord:

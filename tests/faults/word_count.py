@@ -63,6 +63,8 @@ class WordCount:
         stream = topology.newStream("words", _Words(self.words, self.size))
         stream.groupBy("word").persistentAggregate(self.factory, Count(), "count", name="count")
         checkpoint = self.folder / "checkpoint"
+        if self.spark is not None:
+            options["engine"] = "spark"
         return topology.start(self.spark, checkpoint, trigger="available", **options)
 
     def run(self, **options: Any) -> dict[int, int]:

@@ -37,7 +37,7 @@ def main(master: str, folder: Path) -> None:
     factory = OpaqueMap.factory(Files(str(folder)), name="counts")
     words = topology.newStream("texts", spout).each("text", split, "word string")
     words.groupBy("word").persistentAggregate(factory, Count(), "count").parallelismHint(2)
-    with topology.start(spark, folder / "checkpoint") as run:
+    with topology.start(spark, folder / "checkpoint", engine="spark") as run:
         for batch in BATCHES:
             spout.feed([(text,) for text in batch], 120)
         attempts = [progress.attempts for progress in run.groups["texts"].recentProgress]

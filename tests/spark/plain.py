@@ -41,7 +41,7 @@ def main(folder: Path, pythons: dict[str, str]) -> None:
             sqlite.opaque(place.with_suffix(".db")), Count(), "count"
         )
         try:
-            with topology.start(spark, place, trigger="available") as run:
+            with topology.start(spark, place, trigger="available", engine="spark") as run:
                 run.awaitTermination(100)
         except Exception:
             traceback.print_exc()  # as Python itself would

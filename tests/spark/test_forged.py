@@ -161,7 +161,7 @@ def test_what_spark_quotes_of_a_value_is_neither_run_nor_believed(
         stream.partitionBy("line").partitionPersist(
             in_files(tmp_path / "state"), "line", Parse(), name="numbers"
         )
-    with topology.start(spark) as run:
+    with topology.start(spark, engine="spark") as run:
         failure = failure_of(run, spout, value)
     assert list(bombs.iterdir()) == []
     if place == "native":
@@ -266,7 +266,7 @@ def test_a_field_named_like_a_column_of_the_engine_is_refused(spark: SparkSessio
     topology = TridentTopology()
     topology.newStream("lines", FeederBatchSpout(f"{STATUS} string")).peek(print)
     with pytest.raises(FieldError, match="Names that begin with __trident are taken"):
-        topology.start(spark)
+        topology.start(spark, engine="spark")
 
 
 def test_what_spark_says_of_a_plan_is_no_error_of_a_stage() -> None:

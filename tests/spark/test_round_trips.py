@@ -55,7 +55,7 @@ def test_each_task_reads_once_and_writes_once(spark: SparkSession, tmp_path: Pat
     counts = OpaqueMap.factory(Tallied(str(folder)), name="counts")
     words.persistentAggregate(counts, Count(), "count").parallelismHint(2)
     batch = [(f"w{n}",) for n in range(_MANY)]
-    with topology.start(spark, tmp_path / "checkpoint") as run:
+    with topology.start(spark, tmp_path / "checkpoint", engine="spark") as run:
         feed(run, spout, batch, batch)
         done = tallies(folder)
         assert len(done) == 2 * 2, "two batches of two tasks"

@@ -66,7 +66,7 @@ def test_the_users_settings_are_left_alone(spark: SparkSession, tmp_path: Path) 
     topology.newStream("words", spout).groupBy("word").persistentAggregate(
         MemoryMapState.Factory(), Count(), "count"
     )
-    with topology.start(spark):
+    with topology.start(spark, engine="spark"):
         spout.feed([("a",)], 60)
     assert spark.conf.getAll == before
     assert SparkSession.getActiveSession() is spark
@@ -77,7 +77,7 @@ def test_what_batches_of_spouts_do_not_see_is_said(spark: SparkSession) -> None:
     spark.udf.register("shout", str.upper)
     topology, spout = TridentTopology(), FeederBatchSpout("word string")
     topology.newStream("words", spout).each(native("shout(word)"), "loud string").peek(print)
-    with topology.start(spark) as run:
+    with topology.start(spark, engine="spark") as run:
         with pytest.raises(FeedError):
             spout.feed([("a",)], 60)
         with pytest.raises(SparkFailure, match="temporary views"):
@@ -88,7 +88,7 @@ def test_fields_that_differ_in_case_only_are_refused_by_name(spark: SparkSession
     topology = TridentTopology()
     topology.newStream("texts", FeederBatchSpout("w string")).each("w", Split(), "W").peek(print)
     with pytest.raises(FieldError, match="doesn't tell 'W' from the field 'w'"):
-        topology.start(spark)
+        topology.start(spark, engine="spark")
 
 
 def test_an_operation_that_cannot_be_sent_is_named_at_start(spark: SparkSession) -> None:
@@ -97,7 +97,7 @@ def test_an_operation_that_cannot_be_sent_is_named_at_start(spark: SparkSession)
         lambda word: not lock.locked()
     )
     with pytest.raises(OperationTypeError, match=r"cannot pickle '_thread.lock'.*in prepare"):
-        topology.start(spark)
+        topology.start(spark, engine="spark")
 
 
 def test_spark_connect_is_refused_by_name() -> None:
@@ -115,7 +115,7 @@ def test_a_type_that_spark_needs_and_nobody_tells_is_an_error_at_start(
         MemoryMapState.Factory(), Count(), "count"
     )
     with pytest.raises(FieldError, match=r"type of field 'word'.*Fields\(word=str\)"):
-        topology.start(spark)
+        topology.start(spark, engine="spark")
 
 
 def test_a_type_is_not_needed_inside_a_stage(spark: SparkSession) -> None:
@@ -125,6 +125,6 @@ def test_a_type_is_not_needed_inside_a_stage(spark: SparkSession) -> None:
     stream.each("text", lambda text: [text.split()], "words").each(
         "words", lambda words: words, Fields(word=str)
     ).groupBy("word").persistentAggregate(counts, Count(), "count")
-    with topology.start(spark):
+    with topology.start(spark, engine="spark"):
         spout.feed([("a b a",)], 60)
     assert counts.makeState().multiGet([("a",), ("b",)]) == [2, 1]

@@ -90,7 +90,7 @@ def test_tasks_update_each_key_once(spark: SparkSession, tmp_path: Path, hint: i
     )
     if hint is not None:
         counts.parallelismHint(hint)
-    with topology.start(spark, tmp_path / "checkpoint") as run:
+    with topology.start(spark, tmp_path / "checkpoint", engine="spark") as run:
         feed(run, spout, [(word,) for word in WORDS], [("w3",), ("new",)])
         progress = run.lastProgress
     assert progress is not None
@@ -112,7 +112,7 @@ def test_a_task_updates_a_single_value_by_a_batch_without_tuples(
         states: list[Any] = [longest.makeState(), count.makeState()]
         return [state.get() for state in states]
 
-    with topology.start(spark, tmp_path / "checkpoint") as run:
+    with topology.start(spark, tmp_path / "checkpoint", engine="spark") as run:
         feed(run, spout, [])
         assert values() == ["", 0]
         feed(run, spout, [("moon",)], [])
@@ -129,7 +129,7 @@ def test_own_combiners_and_reducers_end_in_tasks_too(
     grouped = stream.groupBy("key")
     grouped.persistentAggregate(longest, "word", Longest(), "longest").parallelismHint(hint)
     grouped.persistentAggregate(joined, "word", Joined(), "joined").parallelismHint(hint)
-    with topology.start(spark, tmp_path / "checkpoint") as run:
+    with topology.start(spark, tmp_path / "checkpoint", engine="spark") as run:
         feed(run, spout, [(1, "a"), (2, "bb"), (1, "ccc")], [(1, "dd"), (None, "e")])
     assert stored(longest, [1, 2, None]) == {1: "ccc", 2: "bb", None: "e"}
     assert stored(joined, [1, 2, None]) == {1: "acccdd", 2: "bb", None: "e"}
@@ -149,7 +149,7 @@ def test_new_values_of_tasks_go_on_and_queries_see_the_batch_before(
     stream.stateQuery(counts, "word", MapGet(), "known").partitionPersist(
         old, "word, known", Capture(), name="old"
     )
-    with topology.start(spark, tmp_path / "checkpoint") as run:
+    with topology.start(spark, tmp_path / "checkpoint", engine="spark") as run:
         feed(run, spout, [("a",), ("b",), ("a",)], [("a",)])
     assert new.batches == [[("a", 2), ("b", 1)], [("a", 3)]]
     assert old.batches == [[("a", None), ("a", None), ("b", None)], [("a", 2)]]
@@ -181,7 +181,7 @@ def test_the_driver_decides_what_an_error_of_an_update_means(
     topology.newStream("words", spout).partitionBy("word").partitionPersist(
         factory, "word", Stumbling(tmp_path, error), name="words"
     )
-    with topology.start(spark, tmp_path / "checkpoint") as run:
+    with topology.start(spark, tmp_path / "checkpoint", engine="spark") as run:
         if isinstance(error, FailedException):
             feed(run, spout, [("a",)])
             progress = run.lastProgress
@@ -202,7 +202,7 @@ def test_a_store_that_only_a_task_finds_away_costs_no_retry(
     topology.newStream("words", spout).partitionBy("word").partitionPersist(
         factory, "word", Stumbling(tmp_path, away), name="words"
     )
-    with topology.start(spark, tmp_path / "checkpoint", retries=0) as run:
+    with topology.start(spark, tmp_path / "checkpoint", retries=0, engine="spark") as run:
         feed(run, spout, [("a",)])
         assert run.lastProgress is not None
         assert run.lastProgress.attempts == 2
@@ -240,7 +240,7 @@ def test_a_task_that_fails_while_another_finds_its_store_away_costs_no_retry(
         StateSpec(factory, 2), "word", Differing(tmp_path, *errors), name="words"
     )
     words = [str(number) for number in range(20)]
-    with topology.start(spark, tmp_path / "checkpoint", retries=0) as run:
+    with topology.start(spark, tmp_path / "checkpoint", retries=0, engine="spark") as run:
         feed(run, spout, [(word,) for word in words])
     assert len(list(tmp_path.glob("stumbled-*"))) == 2
     assert stored(factory, words) == dict.fromkeys(words, 1)

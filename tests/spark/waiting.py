@@ -36,7 +36,7 @@ def main(folder: Path, engine: str) -> None:
         count("frames", topology.newStream("frames", lines), "value")
     spout = FixedBatchSpout("line string", 1, ("a b",), ("c",), cycle=True)
     count("spouts", topology.newStream("spouts", spout), "line")
-    with topology.start(spark, folder / "checkpoint") as run:
+    with topology.start(spark, folder / "checkpoint", engine="spark") as run:
         run.awaitTermination()
     print("not reached")
 

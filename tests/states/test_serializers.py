@@ -178,6 +178,37 @@ def test_entries_that_parse_only_when_joined_are_refused(
         assert list(JSONSerializer().loads_opaque(cut)) == expected
 
 
+def test_numbers_are_read_together_as_each_by_itself() -> None:
+    found = JSONSerializer().loads_opaque([b"[3,7,4]", None, b"[4,null,-1.5]", b"[5,1e3,null]"])
+    assert list(found) == [
+        OpaqueValue(3, 0, 7, 4),
+        None,
+        OpaqueValue(4, 0, None, -1.5),
+        OpaqueValue(5, 0, 1000.0, None),
+    ]
+    retried = JSONSerializer().loads_opaque([b"[3,7,4]", b"[4,5,6,2]"])
+    assert list(retried) == [OpaqueValue(3, 0, 7, 4), OpaqueValue(4, 2, 5, 6)]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [b"[2,3]", b"[4,5,6,7]"],
+        [b"[2]", b"[3,true,4,5,6]"],
+        [b"[2]", b"[3,false,4,5,6]"],
+        [b"[2", b"3,4]", b"[5,6,7],[8,9,1]"],
+        [b"[2,3,4]]", b"[[5,6,7]"],
+        [b"[2,3,4]\n[5,6,7]", b""],
+        [b'[2,3,"]', b'[",4]'],
+        [b"[2.0,3,4]"],
+        [b"[null,3,4]"],
+    ],
+)
+def test_numbers_that_parse_only_together_are_refused(wrong: list[bytes]) -> None:
+    with pytest.raises(CorruptStateError, match="can't be read"):
+        JSONSerializer().loads_opaque([b"[1,2,3]", *wrong, b"[1,2,3]"])
+
+
 EDGES = [0, -1, 2**63 - 1, -(2**63), 10**18, -(10**17)]
 
 

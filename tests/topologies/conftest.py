@@ -42,6 +42,8 @@ class Engine:
         with warnings.catch_warnings():
             # No test leaves the process, so that memory lasts as long as the checkpoint.
             warnings.filterwarnings("ignore", "state .* is in memory", GuaranteeWarning)
+            if self.spark is not None:
+                options = {"engine": "spark", **options}
             return topology.start(self.spark, self.folder / "checkpoint", **options)
 
     def play(

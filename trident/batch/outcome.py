@@ -20,11 +20,14 @@ class Outcome:
         Keys that a state's cache answered.
     seconds : mapping of str to float
         What took how long, by the engine's own names; added to the runner's steps.
+    engine : str
+        ``"local"`` or ``"spark"``; empty where nothing was run.
 
     Examples
     --------
     >>> Outcome(tuples=3, written=2) + Outcome(written=1)
-    Outcome(tuples=3, read=0, written=3, cache_hits=0, seconds={})
+    Outcome(tuples=3, read=0, written=3, cache_hits=0, seconds={},
+    engine='')
     """
 
     tuples: int = 0
@@ -32,6 +35,7 @@ class Outcome:
     written: int = 0
     cache_hits: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
+    engine: str = ""
 
     def __add__(self, other: Outcome) -> Outcome:
         """Return what two parts of one attempt did together."""
@@ -44,4 +48,5 @@ class Outcome:
                 name: self.seconds.get(name, 0.0) + other.seconds.get(name, 0.0)
                 for name in {**self.seconds, **other.seconds}
             },
+            self.engine or other.engine,
         )

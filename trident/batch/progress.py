@@ -26,6 +26,8 @@ class BatchProgress:
         What the states did.
     seconds : mapping of str to float
         How long each step of the committed attempt took.
+    engine : str
+        Which engine ran it: ``"local"`` or ``"spark"``; empty where nothing had to be run.
     dead_letter : str or None
         Why the batch was given up, where it was; it updated no state.
 
@@ -44,6 +46,7 @@ class BatchProgress:
     keys_written: int = 0
     cache_hits: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
+    engine: str = ""
     dead_letter: str | None = None
 
     def as_dict(self) -> dict[str, Any]:

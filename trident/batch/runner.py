@@ -316,6 +316,7 @@ class BatchRunner:
             keys_written=outcome.written,
             cache_hits=outcome.cache_hits,
             seconds={**watch.seconds, **outcome.seconds},
+            engine=outcome.engine,
             dead_letter=dead_letter,
         )
 

@@ -32,7 +32,7 @@ class TypeCheckKernel(BlockKernel):
     kinds: tuple[tuple[str, str, frozenset[type], int], ...]
 
     def apply(self, block: Block, task: Task) -> Block:
-        """The block, in which values were converted where they had to be; it may be empty."""
+        """The block, in which values were converted where they had to be; it may have no tuples."""
         if not block.length:
             return block
         found = {}

@@ -94,7 +94,7 @@ class LocalGroupEngine:
         seconds = {"compute": computed - started, "write": perf_counter() - computed}
         read, written, hits = counted(self._states.values(), since=before)
         tuples = sum(block.length for block in sources.values())
-        return Outcome(tuples, read, written, hits, seconds)
+        return Outcome(tuples, read, written, hits, seconds, "local")
 
     def close(self) -> None:
         """Clean the operations up, and close emitters and states."""

@@ -15,6 +15,7 @@ from trident.plan.nodes import (
     StateUpdateNode,
     StaticStateNode,
 )
+from trident.plan.placement import only_on_spark
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
 from trident.plan.stages import Stage, is_keyed, stages
 from trident.states.values import StateType
@@ -61,8 +62,17 @@ def state_line(state: StateDeclaration) -> str:
 
 def _group(plan: Plan, group: BatchGroup) -> Iterator[str]:
     yield f'group "{group.id}", clock: {_CLOCKS[group.clock]}'
+    if group.clock == "spout":
+        yield f"  with a session, {_engine(group)}"
     yield f"  a batch without tuples {_when_empty(group)}"
     yield from _stages(plan, group.nodes, in_batch=True)
+
+
+def _engine(group: BatchGroup) -> str:
+    reason = only_on_spark(group)
+    if reason is None:
+        return "small batches run in the driver's process, large ones on Spark"
+    return f"every batch runs on Spark: {reason}"
 
 
 def _when_empty(group: BatchGroup) -> str:

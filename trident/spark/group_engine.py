@@ -115,7 +115,8 @@ class SparkGroupEngine:
         # After a failure Spark still tells of the other tasks.
         self._quiet.off()
         read, written, hits = counted(self._states.values(), since=before)
-        return in_tasks + Outcome(0, read, written, hits, {"spark": perf_counter() - started})
+        seconds = {"spark": perf_counter() - started}
+        return in_tasks + Outcome(0, read, written, hits, seconds, "spark")
 
     def close(self) -> None:
         """Close the states."""

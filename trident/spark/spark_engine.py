@@ -9,7 +9,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from trident.batch.runner import BatchRunner
+from trident.local.group_engine import LocalGroupEngine
 from trident.plan.nodes import StateNode
+from trident.plan.placement import only_on_spark
 from trident.plan.plan import BatchGroup, Plan
 from trident.run import GroupRun
 from trident.spark.checks import check_names, check_pickling, check_types
@@ -17,17 +19,18 @@ from trident.spark.compile import check_steps
 from trident.spark.errors import SparkSessionError
 from trident.spark.group import GroupPlan
 from trident.spark.group_engine import SparkGroupEngine
+from trident.spark.mixed_engine import MixedGroupEngine
 from trident.spark.paths import read_paths
 from trident.spark.settings import set_up
 from trident.spark.stream_union import check_output_mode
 from trident.spark.streaming_run import StreamingRun
 from trident.spark.workers import check_workers
 from trident.start import Engine
-from trident.start_options import Trigger
+from trident.start_options import EngineChoice, Trigger
 from trident.states.state import State
 
 
-class SparkEngine(Engine[SparkGroupEngine]):
+class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
     """Runs every group on Spark: by Structured Streaming, or its spouts in a thread of its own.
 
     Parameters
@@ -36,6 +39,8 @@ class SparkEngine(Engine[SparkGroupEngine]):
         The plan.
     spark : SparkSession
         A classic session; left as it is, except that queries and jobs run on it.
+    choice : str
+        Whether small batches of spouts are run in this process: ``"auto"``, or ``"spark"``.
 
     Raises
     ------
@@ -49,21 +54,28 @@ class SparkEngine(Engine[SparkGroupEngine]):
         For a field whose type Spark needs to know.
     """
 
-    def __init__(self, plan: Plan, spark: SparkSession) -> None:
+    def __init__(self, plan: Plan, spark: SparkSession, choice: EngineChoice) -> None:
         _check_session(spark)
         check_workers(spark)
         shuffles = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
         partitions = min(shuffles, spark.sparkContext.defaultParallelism)
         self._spark = spark
+        self._choice = choice
         self._prepared = {
             group.id: _prepared(plan, group, spark, partitions) for group in plan.groups
         }
 
-    def open(self, group: BatchGroup, states: Mapping[StateNode, State]) -> SparkGroupEngine:
-        prepared, session = self._prepared[group.id], self._spark
-        if group.clock == "spout":
-            session = own_session(session, prepared.partitions)
-        return SparkGroupEngine(prepared, session, states)
+    def open(
+        self, group: BatchGroup, states: Mapping[StateNode, State]
+    ) -> SparkGroupEngine | MixedGroupEngine:
+        prepared = self._prepared[group.id]
+        if group.clock == "dataframe":
+            return SparkGroupEngine(prepared, self._spark, states)
+        session = own_session(self._spark, prepared.partitions)
+        engine = SparkGroupEngine(prepared, session, states)
+        if self._choice == "spark" or only_on_spark(group):
+            return engine
+        return MixedGroupEngine(LocalGroupEngine(group, states), engine)
 
     def reads(self, group: BatchGroup) -> Mapping[str, str]:
         return read_paths(group)
@@ -71,13 +83,14 @@ class SparkEngine(Engine[SparkGroupEngine]):
     def clock(
         self,
         group: BatchGroup,
-        opened: SparkGroupEngine,
+        opened: SparkGroupEngine | MixedGroupEngine,
         runner: BatchRunner,
         folder: Path | None,
         trigger: Trigger,
     ) -> GroupRun:
         if folder is None:
             return super().clock(group, opened, runner, folder, trigger)
+        assert isinstance(opened, SparkGroupEngine)
         return StreamingRun(self._prepared[group.id], opened, runner, folder, trigger)
 
 

@@ -1,0 +1,139 @@
+"""With a session, small batches run in the driver's process and large ones on Spark."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.topologies.conftest import Engine, contents, feed
+from trident import (
+    Count,
+    FeederBatchSpout,
+    FilterNull,
+    MapGet,
+    MemoryMapState,
+    Split,
+    StateUpdater,
+    Sum,
+    TridentTopology,
+)
+from trident.backends import sqlite
+from trident.errors import PlanError
+from trident.spark.mixed_engine import Expected
+from trident.states.state import State, StateFactory
+
+pytestmark = pytest.mark.spark
+
+
+def drawn(monkeypatch: pytest.MonkeyPatch, *locally: bool) -> None:
+    """Have these batches run locally or not, one after the other, and then any."""
+    draws = list(locally)
+    monkeypatch.setattr(
+        Expected, "local_is_faster", lambda self, tuples: draws.pop(0) if draws else True
+    )
+
+
+class Counting:
+    """Counts words, reads the counts as of the batch before, and sums the new ones."""
+
+    def __init__(self, folder: Path, cache_size: int = 0) -> None:
+        self.spout = FeederBatchSpout("line string")
+        self.topology = TridentTopology()
+        self.counts = sqlite.opaque(folder / "counts.db", cache_size=cache_size).named("counts")
+        self.sums = MemoryMapState.Factory(str(folder))
+        words = self.topology.newStream("lines", self.spout).each("line", Split(), "word")
+        counted = words.groupBy("word").persistentAggregate(
+            self.counts, Count(), "count", name="counts"
+        )
+        before = words.stateQuery(counted, "word", MapGet(), "known")
+        before.each("known", FilterNull()).groupBy("word").persistentAggregate(
+            self.sums, "known", Sum(), "sum", name="sums"
+        )
+
+
+LINES = ["a b a", "a", "b c", "a c c", "\u00fc \u00fc", "a"]
+COUNTS = {("a",): 5, ("b",): 2, ("c",): 3, ("\u00fc",): 2}
+KNOWN = {("a",): 2 + 3 + 4, ("b",): 1, ("c",): 1 + 1}
+
+
+def test_a_small_batch_runs_in_the_driver_and_a_large_one_on_spark(
+    spark: Any, tmp_path: Path
+) -> None:
+    counting = Counting(tmp_path)
+    with Engine(spark, tmp_path).start(counting.topology, engine="auto") as run:
+        engines = []
+        for batch in ([["a b"]], [["a"]] * 500_000, [["b"]]):
+            feed(run, counting.spout, batch)
+            assert run.lastProgress is not None
+            engines.append(run.lastProgress.engine)
+    assert engines == ["local", "spark", "local"]
+    assert contents(counting.counts) == {("a",): 500_001, ("b",): 2}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("cache_size", [0, 100])
+def test_the_states_are_the_same_whatever_engine_runs_which_batch(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, cache_size: int
+) -> None:
+    draw = random.Random(seed)
+    drawn(monkeypatch, *(draw.random() < 0.5 for _ in LINES))
+    counting = Counting(tmp_path, cache_size)
+    with Engine(spark, tmp_path).start(counting.topology, engine="auto") as run:
+        feed(run, counting.spout, *([[line]] for line in LINES))
+        assert contents(counting.sums) == KNOWN
+    assert contents(counting.counts) == COUNTS
+
+
+def test_spark_is_forced_by_one_argument(spark: Any, tmp_path: Path) -> None:
+    counting = Counting(tmp_path)
+    with Engine(spark, tmp_path).start(counting.topology, engine="spark") as run:
+        feed(run, counting.spout, [["a"]])
+        assert run.lastProgress is not None
+        assert run.lastProgress.engine == "spark"
+
+
+class Own(State):
+    """A state that is no map."""
+
+    def beginCommit(self, txid: Any) -> None:
+        return None
+
+    def commit(self, txid: Any) -> None:
+        return None
+
+
+class Nothing(StateUpdater[Own]):
+    def updateState(self, state: Own, tuples: Any, collector: Any) -> None:
+        return None
+
+
+class OwnFactory(StateFactory):
+    def makeState(self, *arguments: Any) -> Own:
+        return Own()
+
+
+@pytest.mark.filterwarnings("ignore::trident.errors.GuaranteeWarning")
+def test_a_state_of_the_users_own_on_the_executors_is_updated_there(
+    spark: Any, tmp_path: Path
+) -> None:
+    spout, topology = FeederBatchSpout("word string"), TridentTopology()
+    topology.newStream("words", spout).partitionPersist(OwnFactory(), "word", Nothing())
+    assert 'every batch runs on Spark: state "state" is no map' in topology.explain()
+    with Engine(spark, tmp_path).start(topology, engine="auto") as run:
+        feed(run, spout, [["a"]])
+        assert run.lastProgress is not None
+        assert run.lastProgress.engine == "spark"
+
+
+def test_an_engine_that_there_is_not_is_an_error(spark: Any, tmp_path: Path) -> None:
+    counting = Counting(tmp_path)
+    with pytest.raises(PlanError, match="unknown engine 'sparc'; there are: auto, spark"):
+        counting.topology.start(spark, tmp_path / "checkpoint", engine="sparc")  # type: ignore[arg-type]
+
+
+def test_spark_without_a_session_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match='engine="spark" was given without a session'):
+        Counting(tmp_path).topology.start(checkpoint=tmp_path / "checkpoint", engine="spark")
