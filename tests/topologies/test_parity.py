@@ -100,7 +100,7 @@ def test_the_local_engine_does_what_the_model_does() -> None:
 @pytest.fixture
 def few_rows(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have Spark take a few rows for many: for several partitions, and record batches in each."""
-    monkeypatch.setattr("trident.spark.engine.SMALL", 3)
+    monkeypatch.setattr("trident.spark.group_engine.SMALL", 3)
     name = "spark.sql.execution.arrow.maxRecordsPerBatch"
     before = spark.conf.get(name)
     spark.conf.set(name, "2")
