@@ -95,7 +95,8 @@ def say_how_to_go_on(text: Text, folder: Path) -> None:
 
 def refuse(problem: str) -> int:
     """Say what is wrong in one paragraph; return the exit code."""
-    lines = (textwrap.fill(line, 100, break_long_words=False) for line in problem.splitlines())
+    wrapper = textwrap.TextWrapper(100, break_long_words=False, break_on_hyphens=False)
+    lines = map(wrapper.fill, problem.splitlines())
     print("\n" + "\n".join(lines), file=sys.stderr)
     return 1
 

@@ -167,7 +167,9 @@ class Control:
     Notes
     -----
     Used wherever the map is: on the driver for batches, in tasks and serving processes for reading.
-    A call that reads takes one round trip, one that changes the record two; none is repeated.
+    A call that reads takes one round trip, one that changes the record two; none is repeated. A
+    batch that begins after this control has announced the one before takes one: only what was
+    announced can be there, and the server is compared with the one that confirmed that batch.
     """
 
     def __init__(self, backing: IBackingMap, name: str = "state") -> None:
@@ -175,6 +177,7 @@ class Control:
         self._backing = backing
         self._seen: tuple[bytes, ControlRecord] | None = None
         self._incarnation: str | None = None
+        self._left: ControlRecord | None = None
 
     @property
     def where(self) -> str:
@@ -329,6 +332,11 @@ class Control:
         StateUnavailableError
             When the record changed after it was read.
         """
+        left, self._left = self._left, None
+        if left is not None and left.log_id == record.log_id and left.token < record.token:
+            left_as_it_is = self._backing.putControl(record.encode(), left.encode())
+            if left_as_it_is:
+                return
         incarnation = self._backing.incarnation()
         stored, found = self._read()
         if found is not None and found.log_id == record.log_id and found.token == record.token:
@@ -407,7 +415,9 @@ class Control:
         LostStateError, LostWritesError
             When the store holds less than `record`: writes of the committed batch are lost.
         """
-        if self._backing.putControl(record.announced().encode(), record.encode()):
+        announced = record.announced()
+        if self._backing.putControl(announced.encode(), record.encode()):
+            self._left = announced
             return True
         found = self.read()
         if found is None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests.servers.hbase import HBaseServer
 from tests.servers.memcached import MemcachedServers
@@ -16,6 +17,11 @@ from tests.servers.redis import RedisCluster, RedisServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# A slow machine makes no test fail.
+settings.register_profile("tests", deadline=None)
+settings.load_profile("tests")
 
 
 @pytest.fixture(scope="session", autouse=True)

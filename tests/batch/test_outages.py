@@ -8,7 +8,7 @@ import os
 import pickle
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from resource import RLIMIT_FSIZE, getrlimit, setrlimit
@@ -22,6 +22,7 @@ from trident.batch.errors import BatchFailedError, BatchInterruptedError, Outage
 from trident.batch.failure_policy import FailurePolicy
 from trident.batch.outage import Outage
 from trident.batch.watchpoints import POINTS, watching
+from trident.log import file_log
 from trident.log.errors import LogUnavailableError, TakenOverError
 from trident.log.file_log import FileLog
 from trident.log.log import Log, MemoryLog
@@ -299,17 +300,28 @@ def for_folders(descriptor: int) -> bool:
 
 
 @contextmanager
-def failing_sync(clock: Clock, which: Callable[[int], bool], seconds: float) -> Iterator[None]:
-    """Have the disk refuse to sync files or folders for so long."""
-    fsync, back = os.fsync, clock.now + seconds
+def failing_sync(
+    clock: Clock,
+    which: Callable[[int], bool],
+    seconds: float,
+    calls: Sequence[str] = ("fsync", "fdatasync"),
+) -> Iterator[None]:
+    """Have the disk refuse to sync files or folders, or to write, for so long."""
+    back = clock.now + seconds
 
-    def full(descriptor: int) -> None:
-        if which(descriptor) and clock.now < back:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        fsync(descriptor)
+    def refusing(call: Callable[..., Any]) -> Callable[..., Any]:
+        def full(descriptor: int, *args: Any) -> Any:
+            if which(descriptor) and clock.now < back:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return call(descriptor, *args)
+
+        return full
 
     with pytest.MonkeyPatch.context() as disk:
-        disk.setattr(os, "fsync", full)
+        for name in calls:
+            disk.setattr(os, name, refusing(getattr(os, name)))
+        if which is for_folders:  # which are synced when there is another file in them
+            disk.setattr(file_log, "_LARGEST", 1)
         yield
 
 
@@ -360,7 +372,7 @@ def test_a_batch_whose_commit_fits_only_in_part_waits_for_room(
         setrlimit(RLIMIT_FSIZE, (soft, hard))
     assert clock.now >= 300
     assert counts(state, "a") == [1]
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize("which", [for_files, for_folders])
@@ -377,18 +389,26 @@ def test_the_next_attempt_waits_for_the_disk(
     assert counts(state, "a") == [1]
 
 
-@pytest.mark.parametrize(("which", "committed"), [(for_files, 0), (for_folders, 1)])
+@pytest.mark.parametrize(
+    ("which", "calls", "committed"),
+    [
+        (for_files, ["write"], 0),
+        (for_files, ["fsync", "fdatasync"], 1),
+        (for_folders, ["fsync"], 1),
+    ],
+)
 def test_a_disk_that_stays_full_ends_the_run_and_what_the_log_then_holds_decides(
     state: OpaqueMap,
     engine: CountingEngine,
     clock: Clock,
     tmp_path: Path,
     which: Callable[[int], bool],
+    calls: Sequence[str],
     committed: int,
 ) -> None:
     runner = open_runner(FileLog(tmp_path), state, patience=60.0, stopping=clock, backoff=0.1)
     with (
-        failing_sync(clock, which, 1000.0),
+        failing_sync(clock, which, 1000.0, calls),
         pytest.raises(OutageError, match=f"waited 60.0 s.*the log {tmp_path}.*No space left"),
     ):
         runner.run(Words(engine, "a"))

@@ -21,6 +21,7 @@ from trident.operations.interfaces import (
     Filter,
     QueryFunction,
     ReducerAggregator,
+    StateUpdater,
     TridentCollector,
     TridentOperationContext,
 )
@@ -28,6 +29,7 @@ from trident.plan.nodes import SourceNode
 from trident.spouts.feeder import FeederBatchSpout
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.memory import MemoryMapState
+from trident.states.state import State, StateFactory
 from trident.topology import TridentTopology
 from trident.tuples import TridentTuple
 from trident.tuples.fields import Fields
@@ -191,6 +193,59 @@ def test_a_query_that_retrieves_another_number_of_results_is_an_error() -> None:
     ):
         run.awaitTermination(30)
     assert isinstance(caught.value.cause, EmittedValueError)
+
+
+class Seen(State):
+    """Counts at once, and has nothing to tell a batch's own tuples by."""
+
+    count = 0
+
+    def beginCommit(self, batch: object) -> None:
+        pass
+
+    def commit(self, batch: object) -> None:
+        pass
+
+
+class AddTuples(StateUpdater[Seen]):
+    def updateState(
+        self, state: Seen, tuples: Sequence[TridentTuple], collector: TridentCollector
+    ) -> None:
+        state.count += len(tuples)
+
+
+class SeenBefore(QueryFunction[Seen, int]):
+    """Writes down what it finds."""
+
+    def __init__(self) -> None:
+        self.found: list[int] = []
+
+    def batchRetrieve(self, state: Seen, tuples: Sequence[TridentTuple]) -> Sequence[int]:
+        self.found += [state.count] * len(tuples)
+        return self.found[-len(tuples) :]
+
+    def execute(self, tuple: TridentTuple, result: int, collector: TridentCollector) -> None:
+        collector.emit([result])
+
+
+class SeenFactory(StateFactory):
+    hosted = "driver"
+
+    def makeState(self, *_: Any) -> Seen:
+        return Seen()
+
+
+@pytest.mark.filterwarnings("ignore::trident.errors.GuaranteeWarning")
+def test_a_state_is_asked_before_its_batch_updates_it() -> None:
+    query = SeenBefore()
+    topology = TridentTopology()
+    spout = FixedBatchSpout("word string", 2, *[(word,) for word in "abcd"])
+    words = topology.newStream("words", spout)
+    seen = words.partitionPersist(SeenFactory(), "word", AddTuples(), name="seen")
+    words.stateQuery(seen, "word", query, "count long")
+    with topology.start(trigger="available") as run:
+        assert run.awaitTermination(30)
+    assert query.found == [0, 0, 2, 2]
 
 
 class Calls(MapGet):

@@ -89,16 +89,20 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Followed:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=ignored)
     environment = folder / "environment"
-    run(sys.executable, "-m", "venv", environment, cwd=folder)
-    # Before 3.12 a new environment has an old one, which would build without isolation.
-    run(environment / "bin" / "pip", "uninstall", "--quiet", "--yes", "setuptools", cwd=folder)
+    run(sys.executable, "-m", "venv", "--without-pip", environment, cwd=folder)
+    python = environment / "bin" / "python"
     (packages,) = environment.glob("lib/python*/site-packages")
     # What an index would be asked for is there already; trident-spark and the sample are not: the
     # files by which they are installed there for editing are not read in a folder named so.
     (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
-    command = environment / "bin" / "pytest"
-    command.write_text(f'#!/bin/sh\nexec "{environment}/bin/python" -m pytest "$@"\n')
-    command.chmod(0o755)
+    # A pip of its own would take longer to install than all else here.
+    for name, line in {
+        "pip": f'"{sys.executable}" -m pip --python "{python}"',
+        "pytest": f'"{python}" -m pytest',
+    }.items():
+        command = environment / "bin" / name
+        command.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
+        command.chmod(0o755)
     offline = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}  # the 0 is pip's "no isolation"
     sample = folder / "examples" / "shelf-state"
     path = f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}"

@@ -10,58 +10,60 @@ from tests.protocol.model import Setup, Trace
 COUNTEREXAMPLES: dict[str, Trace] = {
     "exclusive": Trace(
         Setup("fenced"),
-        0,
-        "start D1*14 T4*5 T3*5 T2*5 D1*18 read fail:T6 D1*12 T11*5 T10*7 start D12*2 D1*6 D12",
+        41,
+        "start D1*22 read again:T2 start D7*3",
     ),
     "own_entry": Trace(
         Setup("fenced"),
         0,
-        "start D1*14 T4*5 T3*5 T2*5 D1*16",
+        "start D1*19 T3*2 T4*5 T3*3 T2*5 D1*15 kill:T7",
     ),
     "begin_first": Trace(
         Setup("fenced"),
-        1,
-        "start D1*10",
+        0,
+        "start D1*14",
+    ),
+    "claim_first": Trace(
+        Setup("fenced"),
+        69,
+        "start*2 D2*18 read T5*7 T3 read T3*4 read T4*5 read D2*15 T11*2 T10*5 T11*3 D2*2 start "
+        "D12*3 D2*5 D12*2",
     ),
     "listing": Trace(
         Setup("fenced"),
         0,
-        "start D1*14 T4*5 T3*5 T2*5 D1*18 read fail:T6 D1*12 start D12*2",
-    ),
-    "look_up": Trace(
-        Setup("fenced"),
-        72,
-        "start D1*14 T4*5 T3*5 T2*5 D1*8 fail:D1 D1*8 kill:T5 D1*12 fail:T7 D1*17 fail:D1 D1*2",
+        "start D1*19 T3*2 T4*5 T3*3 T2*5 D1*15 read fail:T6 D1*13 start D12*5",
     ),
     "place": Trace(
         Setup("fenced"),
-        2,
-        "start D1*14 start D3*14 read start T5*7 T4*5 D3*18 T9 T10*5 T8*5 T9*4 D3*6",
+        26,
+        "start D1*19 T2*5 D1*15 read*2 start*2 D9*19 T10*5 D9 start D9*6 read D9*8 T13*5 T14*5 "
+        "D9*6",
     ),
     "new_attempt": Trace(
         Setup("fenced"),
         0,
-        "start D1*10",
+        "start D1*14",
     ),
     "retried_kept": Trace(
         Setup("fenced"),
-        1,
-        "start D1*3",
+        2,
+        "start*2 D2*19 T3*5 D2*6",
     ),
     "dead_letter": Trace(
         Setup("fenced"),
-        58,
-        "start D1*14 start D3*14 T6*3 T4*5 T5*2 T6*4 T5*3 D3*12 fail:D3 D3*11 T7*4 fail:D3 D3*6",
+        4,
+        "start D1*19 fail:T3 D1*13 fail:T4 T6*4 D1*6",
     ),
     "planned": Trace(
         Setup("fenced", kind="transactional"),
         0,
-        "start D1*14 T3*3",
+        "start D1*19 T3*3",
     ),
     "begin_compared": Trace(
         Setup("fenced"),
         2,
-        "start read start D3*5",
+        "start D1*8",
     ),
     "begin_every_state": Trace(
         Setup("fenced"),
@@ -71,107 +73,109 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     "log_id": Trace(
         Setup("fenced", harm="forget"),
         0,
-        "start D1*14 T2*4 forget",
+        "start D1*19 T2*4 forget",
     ),
     "lost": Trace(
         Setup("fenced", harm="lose"),
         0,
-        "start D1*14 T4*5 T3*5 T2*5 D1*6 lose:1",
+        "start D1*19 T4*5 T3*5 T2*5 D1*6 lose:1",
     ),
     "rewound": Trace(
         Setup("fenced", harm="restore"),
-        53,
-        "start D1*14 read again:T3 T6*5 T4*5 T2*5 D1*11 read backup read D1*7 T10*4 T11*5 "
-        "T9*5 T12*4 T10 T12*3 D1*6 restore",
+        245,
+        "start D1*19 read*2 fail:T3 D1*8 fail:D1 D1*12 T8*5 again:T9 again:T7 T9*7 T11*5 D1*4 "
+        "read*3 D1*6 backup read D1*8 T16*5 T17*5 T18*5 T19*5 D1*6 restore",
     ),
     "ready": Trace(
         Setup("fenced", harm="failover"),
-        8,
-        "start D1*14 T5*4 T2*4 failover:1:1 T5 T4*5 T2 T3*5 D1*6",
+        13,
+        "start*2 D2*19 T5*5 T4*5 failover:1:1 T3*5 D2*6",
     ),
     "mark": Trace(
         Setup("fenced", harm="rewind"),
-        1560,
-        "start D1*14 rewind:1:2 T2*5 D1*12 fail:T4 D1*20 again:T5 D1*9 start*2 D9*3 read "
-        "D9*15 T12*5 D9*6 rewind:1:2 D9*6 D10*8",
+        12,
+        "start D1*19 start fail:T2 D1*13 read start D9*7 read D9*12 T11*5 T13*5 T12*7 D9*15 "
+        "T16*5 T15*5 T14*5 D9*6",
     ),
     "lost_writes": Trace(
         Setup("fenced", harm="rewind"),
-        19,
-        "start D1*14 T2*7 rewind:0:9 read T3*7 D1*13 T7*5 T5*5 T8*2 T6*5 T8*5 D1*6 rewind:1:4",
+        72,
+        "start D1*19 fail:T3 D1*8 fail:D1 D1*12 fail:T5 D1*12 read D1*18 T8*5 D1 rewind:0:1 "
+        "D1*13 T9*5 T11*5 T10*5 D1*12 rewind:0:4",
     ),
     "other_copy": Trace(
         Setup("fenced", harm="copy"),
-        18,
-        "start D1*14 fail:T4 copy D1*8 turn",
+        11,
+        "start D1*19 start*3 D8*2 copy D8*12 turn",
     ),
     "announce_own": Trace(
         Setup("fenced"),
-        0,
-        "start D1*14 T4*5 T3*5 T2*5 D1*18 read fail:T6 D1*12 T11*5 T10*7 start D1*18 fail:T13 "
-        "D1*12 T16*5 T17*5 T15*5 D1*7",
+        104,
+        "start D1*19 read*2 start*2 D8*19 T10*5 T9*5 D8*7",
     ),
     "announce_at_start": Trace(
         Setup("fenced"),
-        292,
-        "start D1*16 T2*5 D1*18 T3*7 T4*5 D1*18 T5*5 D1*16 read D1*2 T8*2 read*2 T8*3 T9*5 "
-        "T7*5 D1*6 start*4 D15*5 start read R17*11",
+        185,
+        "start D1*20 fail:D1 D1*12 T4*5 T5*5 start D1*3 start D1*3 read D7*8 read R9*11",
     ),
     "fence": Trace(
         Setup("fenced"),
-        2,
-        "start D1*14 start D3*14 T5*3",
+        10,
+        "start*2 D2*19 fail:D2 D2*12 again:T7 T9*3",
     ),
     "equality": Trace(
         Setup("fenced", harm="wipe"),
-        1,
-        "start D1*14 start D4*6 again:T3 D4*8 wipe read T7*4",
+        2,
+        "start D1*11 start D2*19 read*2 start wipe start D8*15 start D8*4 read start D13*19 "
+        "wipe T16*4",
     ),
     "fence_log_id": Trace(
         Setup("fenced", harm="wipe"),
-        1744,
-        "start D1*14 start*2 D5*14 wipe start D9*14 wipe start D13*14 T12*3 T15*5 T12 T14*7 D13*6",
+        1474,
+        "start D1*8 start D1*11 read wipe start*2 D8*2 read D8*20 start wipe start D13*2 "
+        "again:T10 D13*17 T15*5 D13*15 T16*5 T18*5 T17*5 T14*6 T19*5 D13*6",
     ),
     "entry": Trace(
         Setup("entry"),
-        2,
-        "start D1*14 T2*2",
+        7,
+        "start read start*2 D4*19 fail:T5 T6*2 D4*5",
     ),
     "recompute": Trace(
         Setup("entry"),
-        279,
-        "start*2 D2*4 start D2*8 read D3*6 D2 D3*2 start D5*14 T7*4 D2 T6*2 T8*3 T6*2 D5*6",
+        588,
+        "start D1*19 again:T5 fail:T2 read D1*13 T10*4 T9*4 T8*2 T3*3 T8*4 D1*6",
     ),
     "highest": Trace(
         Setup("versioned"),
-        2,
-        "start D1*14 T2*2",
+        7,
+        "start read start*2 D4*19 fail:T5 T6*2 D4*5",
     ),
     "checked": Trace(
         Setup("none"),
-        2,
-        "start D1*14 T2*2",
+        7,
+        "start read start*2 D4*19 fail:T5 T6*2 D4*5",
     ),
     "attempts": Trace(
         Setup("fenced"),
-        1,
-        "start D1*14 T2*6",
+        0,
+        "start D1*19 T2*4",
     ),
     "overtaken": Trace(
         Setup("entry"),
-        2,
-        "start D1*14 start D3*14 T5*6 T4*4 D3*18",
+        5,
+        "start D1*19 read*2 start fail:D1 D1*12 again:T8 read fail:D1 D1*12 T14*4 read T13*4 "
+        "T15*4 D1*15 T18*6 T17*4 D1*6",
     ),
     "committed_prev": Trace(
         Setup("fenced"),
-        2,
-        "start D1*14 start D3*14 read start T5*7 T4*5 D3*18 start D11*14 read start again:T13 "
-        "T16*4 T13*4",
+        0,
+        "start D1*19 T3*2 T4*5 T3*3 T2*5 D1*15 read fail:T6 D1*13 T11*5 T10*7 start D12*2 D1*15 "
+        "D12*2 fail:T13 D12 T14*4 D1*13 T16*4",
     ),
     "applied": Trace(
         Setup("fenced", kind="transactional"),
         0,
-        "start D1*17 T3*3",
+        "start D1*21 T3*3",
     ),
     "once": Trace(
         Setup("fenced"),
@@ -186,7 +190,7 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     "tombstones": Trace(
         Setup("entry"),
         0,
-        "start D1*14 T4*4 T2*4 T3*4 D1*18 read R9*8",
+        "start D1*19 T4*4 T2*4 T3*4 D1*15 read R9*8",
     ),
     "cache_validity": Trace(
         Setup("fenced", cached=True),
@@ -195,35 +199,35 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     ),
     "write_then_cache": Trace(
         Setup("fenced", hosted="driver", cached=True),
-        44069,
-        "start D1*14 T2*7 T3*5 T4*5 D1*9 read D1*9 fail:D1 D1*11 fail:T8 T10*4 D1*12 T11*5 "
-        "D1*8 T10 D1*10 T15*4",
+        22596,
+        "start*3 D3*2 read D3*17 again:T6 T5*4 fail:D3 D3*12 T9*5 T8*7 D3*4 T5 D3*11 T12*5 "
+        "T10*5 T11*5 D3*6",
     ),
     "cache_of_earlier_batches": Trace(
         Setup("fenced", kind="transactional", hosted="driver", cached=True, harm="failover"),
-        5,
-        "start D1*17 T2*3 failover:0:1 T4*2 read T3*3 read start T4 fail:D1 D1*11 T9*2 T8*2 "
-        "T10*2 D1*6",
+        6,
+        "start*2 D2*21 T3*4 D2*17 T4*6 T5*4 failover:1:2 D2*16 read again:T7 T9*2 T6*2 D2*6",
     ),
     "one_cut": Trace(
         Setup("fenced"),
-        52,
-        "start*2 D2*14 T3 T4*7 T3*6 D2*12 start*2 D5*8 read D5*6 again:T10 read D6*8 read "
-        "again:T12 D6*10 T16*6 read T16 T17*5 D6*9 read R19*11",
+        37,
+        "start D1*16 read D1*6 T3*5 T4*7 read D1*15 read*2 again:T7 kill:T11 D1*16 T13*7 read "
+        "T12*5 read D1*8 R15*11",
     ),
     "control_first": Trace(
         Setup("fenced"),
-        16,
-        "start D1*7 start D2*14 D1 start D6*14 read R9*2",
+        5,
+        "start D1*19 read R5*2",
     ),
     "restart": Trace(
         Setup("versioned"),
-        7,
-        "start read start*2 D4*10 read D4*4 read R10*2",
+        15,
+        "start*2 D2*19 fail:D2 D2*12 T8*4 start T7*6 T9*4 D2*15 T12*6 T13 T11*4 T13*3 start "
+        "D2*15 D14*11 fail:D14 D14*12 read R22*2",
     ),
     "recheck": Trace(
         Setup("fenced"),
-        165,
-        "start*3 D3*18 T4*5 D3*10 read D3*8 T6 T7*7 T6*4 D3 read*2 D3*17 read*4 R14*8",
+        463,
+        "start D1*11 fail:D1 D1*12 start D4*19 T6*5 T7*5 T5*5 T8*7 D4*15 T9*5 D4*15 read R12*8",
     ),
 }

@@ -64,13 +64,52 @@ def test_a_begin_that_is_lost_before_ready_fails_the_attempt() -> None:
     assert control.read() is None
 
 
-def test_a_fail_over_that_kept_everything_after_ready_is_harmless() -> None:
+def test_a_fail_over_that_kept_everything_after_ready_costs_the_next_batch_an_attempt() -> None:
     server = Server()
     control = confirmed(server)
     server.fail_over()
     assert control.announce(record(1).confirmed())
     control.begin(record(2))
-    assert control.announce(control.ready(record(2)))
+    with pytest.raises(StateUnavailableError, match="the store restarted or lost writes"):
+        control.ready(record(2))
+    control.begin(record(2, 1))
+    assert control.announce(control.ready(record(2, 1)))
+
+
+def test_a_batch_that_begins_where_this_run_left_the_state_takes_one_call() -> None:
+    calls: list[str] = []
+
+    class Counted(FencedMap):
+        def getControl(self) -> bytes | None:
+            calls.append("get")
+            return super().getControl()
+
+        def putControl(self, new: bytes, expected: bytes | None) -> bool:
+            done = super().putControl(new, expected)
+            calls[:] = ["put"]
+            return done
+
+        def incarnation(self) -> str:
+            calls.append("incarnation")
+            return super().incarnation()
+
+    control = Control(Counted(Server()), "counts")
+    control.begin(record(1))
+    assert control.announce(control.ready(record(1)))
+    calls.clear()
+    control.begin(record(2))
+    assert calls == ["put"]
+
+
+def test_a_state_that_is_not_as_this_run_left_it_is_judged_before_it_is_begun() -> None:
+    server = Forgetful()
+    control = confirmed(server)
+    assert control.announce(record(1).confirmed())
+    server.fail_over(lost=1)
+    found: list[ControlRecord | None] = []
+    control.begin(record(2), found.append)
+    assert found == [record(1).confirmed()]
+    assert control.announce(control.ready(record(2)))  # by the server that is there now
 
 
 def test_a_fail_over_that_lost_the_last_write_after_ready_stops_the_run() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis.strategies import none, tuples
+from hypothesis.strategies import none
 
 from tests.plan.node_classes import names, node_classes
 from tests.topologies.conftest import Engine, feed
 from tests.topologies.dealt import DEALS, Deal, dealt
-from tests.topologies.generated import BATCHES, SOURCE, Row, Rows, Step, World, chains
-from trident import Count, Fields, Split
+from tests.topologies.generated import SOURCE, Row, Rows, Step, World, number, topologies
+from trident import Count, Split
 from trident.plan.nodes import NativeNode, Node
 from trident.spouts.feeder import FeederBatchSpout
 from trident.topology import TridentTopology
@@ -42,10 +42,10 @@ def play(
     with TemporaryDirectory() as name:
         engine = Engine(spark, Path(name))
         world = World(TridentTopology(), Path(name))
-        fields = ", ".join(f"{field} {kind}" for field, kind in SOURCE)
-        feeder = FeederBatchSpout(fields)
-        made = Fields.of(fields)
-        spout = feeder if deal is None else dealt(deal, Path(name), made, batches)
+        declared = ", ".join(f"{field} {kind}" for field, kind in SOURCE)
+        feeder = FeederBatchSpout(declared)
+        fields = feeder.getOutputFields()
+        spout = feeder if deal is None else dealt(deal, Path(name), fields, batches)
         source = world.topology.newStream("source", spout)
         asked = world.topology.newDRPCStream("count").each("args", Split(), "word")
         asked.groupBy("word").aggregate(Count(), "n")
@@ -66,13 +66,19 @@ def play(
         assert sorted(eval(answer)) == [["a", 2], ["b", 1]]
         for steps, found in zip(streams, captured, strict=True):
             expected = []
-            for rows in batches:
+            for emitted in batches:
+                rows = [source_row(row) for row in emitted]
                 for step in steps:
                     rows = step.expect(world, rows)
                 expected.append(bag(rows))
             assert [bag(rows) for rows in found.batches] == [rows for rows in expected if rows]
         for state, factory in world.states.items():
             _compare(factory.makeState(), world.model[state])
+
+
+def source_row(row: Row) -> Row:
+    """A tuple as it leaves the source: a whole number is a double where that is declared."""
+    return tuple(number(kind, value) for (_, kind), value in zip(SOURCE, row, strict=True))
 
 
 def _fields_after(steps: Sequence[Step]) -> tuple[str, ...]:
@@ -95,30 +101,40 @@ def assert_every_node_was_there() -> None:
 def test_the_local_engine_does_what_the_model_does() -> None:
     _SEEN.clear()
 
-    @settings(_SETTINGS, max_examples=250)
-    @given(chains(), BATCHES, none() | DEALS)
-    def check(steps: list[Step], batches: list[Rows], deal: Deal | None) -> None:
-        play(None, [steps], batches, deal)
+    @settings(_SETTINGS, max_examples=200)
+    @given(topologies(streams=2), none() | DEALS)
+    def check(drawn: tuple[list[list[Step]], list[Rows]], deal: Deal | None) -> None:
+        play(None, *drawn, deal)
 
     check()
     assert_every_node_was_there()
 
 
+@pytest.fixture
+def few_rows(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have Spark take a few rows for many: for several partitions, and record batches in each."""
+    monkeypatch.setattr("trident.spark.group_engine.SMALL", 3)
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "2")
+    yield
+    spark.conf.set(name, before)
+
+
 @pytest.mark.spark
+@pytest.mark.usefixtures("few_rows")
 def test_spark_does_what_the_model_does(spark: Any) -> None:
     """As many topologies as it comes to in some time."""
     _SEEN.clear()
     until = monotonic() + SPARK_SECONDS
 
     @settings(_SETTINGS, max_examples=500, phases=[Phase.generate])  # no time to shrink
-    @given(tuples(chains("f"), chains("g"), chains("h")), BATCHES, none() | DEALS)
-    def check(
-        drawn: tuple[list[Step], ...], batches: list[Rows], deal: Deal | None
-    ) -> None:
+    @given(topologies(streams=3), none() | DEALS)
+    def check(drawn: tuple[list[list[Step]], list[Rows]], deal: Deal | None) -> None:
         nonlocal until
         if monotonic() < until:
             try:
-                play(spark, drawn, batches, deal)
+                play(spark, *drawn, deal)
             except BaseException:
                 until = inf  # what has failed is run once more, to be shown
                 raise

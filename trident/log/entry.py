@@ -108,6 +108,26 @@ class LogEntry:
         return b"%s\n%08x\n" % (line, zlib.crc32(line))
 
     @staticmethod
+    def last(data: bytes, path: str) -> LogEntry | None:
+        """Return the last of the entries that `data`, read from `path`, encodes one by one.
+
+        The end may be torn: cut off, or with zeros where a loss of power came before the data. An
+        entry that is torn was never confirmed, so it doesn't count; None where no other is there.
+
+        Raises
+        ------
+        CorruptLogError
+            When an entry is damaged otherwise, or of a format that this version doesn't read.
+        """
+        *lines, _ = data.split(b"\n")
+        entries = [b"%s\n%s\n" % pair for pair in zip(lines[::2], lines[1::2], strict=False)]
+        if entries and b"\0" in entries[-1]:
+            entries.pop()
+        for entry in entries[:-1]:
+            _checked(entry, path)
+        return LogEntry.decode(entries[-1], path) if entries else None
+
+    @staticmethod
     def decode(data: bytes, path: str) -> LogEntry:
         """Return the entry that `data`, read from `path`, encodes.
 
@@ -116,11 +136,8 @@ class LogEntry:
         CorruptLogError
             When it is truncated, damaged, or of a format that this version doesn't read.
         """
-        line, _, checksum = data.partition(b"\n")
-        if checksum != b"%08x\n" % zlib.crc32(line):
-            raise CorruptLogError(path, f"truncated or damaged, {len(data)} bytes")
         try:
-            body = json.loads(line)
+            body = json.loads(_checked(data, path))
             found = body.pop("format")
             if found != FORMAT:
                 raise CorruptLogError(path, f"format {found}, this version reads {FORMAT}")
@@ -139,6 +156,13 @@ class LogEntry:
             return LogEntry(**body)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CorruptLogError(path, f"not an entry ({error})") from error
+
+
+def _checked(data: bytes, path: str) -> bytes:
+    line, _, checksum = data.partition(b"\n")
+    if checksum != b"%08x\n" % zlib.crc32(line):
+        raise CorruptLogError(path, f"truncated or damaged, {len(data)} bytes")
+    return line
 
 
 def check_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:

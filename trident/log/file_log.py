@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from trident.log.entry import LogEntry
-from trident.log.errors import CorruptLogError, LogConflictError, LogUnavailableError
+from trident.log.errors import LogConflictError, LogUnavailableError
 from trident.log.folders import make_folder, sync_folder
 from trident.log.log import Log
 
-_KEPT = 8
-_ENTRY = re.compile(r"(\d{20})\.json")
+_LARGEST = 2**18
+_FILE = re.compile(r"(\d{20})\.json")
+
+
+@dataclass(slots=True)
+class _OwnFile:
+    """The file that a log appends to, which it has made itself."""
+
+    number: int
+    path: Path
+    size: int
 
 
 class FileLog(Log):
-    """One file an entry, created by ``link()``, which never replaces.
+    """Files of entries, each of which is written by who has created it, and by nobody else.
 
     Parameters
     ----------
@@ -28,11 +37,21 @@ class FileLog(Log):
 
     Notes
     -----
-    An entry is written aside and synced, linked to its number, and the folder is synced. The
-    number may be free because a later writer has purged it; so the entry counts only if a listing
-    afterwards shows no higher one, else it is removed again. Old entries are purged; the newest,
-    which holds everything, never is. If the very same entry is there already, an append of ours has
-    failed before the folder was synced: it is put there once more.
+    The newest entry is the last one of the highest file that has any. Who goes on from an entry of
+    another writer
+
+    1. creates a file of the next number, exclusively, with nothing in it;
+    2. reads the newest entry again, which has to be the one that is gone on from;
+    3. appends to the file, and syncs it and the folder.
+
+    After that an entry costs one append and one sync. Either way it counts only where a listing
+    afterwards shows no higher file. So of two writers one always stops: either that listing comes
+    after the other's first step, and shows its file, or the entry is there before the other's
+    second step, which finds it.
+
+    A file that is large enough is followed by the next, and so is one in which an append has
+    failed: what that left may be there, or in part, or only as long as the system remembers it.
+    Only the end of a file can be torn. Lower files are removed, as each entry holds everything.
 
     Examples
     --------
@@ -48,64 +67,95 @@ class FileLog(Log):
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         super().__init__(os.fspath(folder))
         self.folder = Path(folder)
-        self._aside = self.folder / f".{secrets.token_hex(6)}.tmp"
+        self._own: _OwnFile | None = None
+        self._known: LogEntry | None = None
 
     def newest(self) -> LogEntry | None:
         with self._disk():
-            while self.folder.is_dir() and (numbers := _numbers(os.listdir(self.folder))):
-                number = max(numbers)
-                path = self._path(number)
-                try:
-                    data = path.read_bytes()
-                except FileNotFoundError:  # purged or taken back since the listing
-                    continue
-                entry = LogEntry.decode(data, str(path))
-                if entry.number != number:
-                    raise CorruptLogError(str(path), f"it says that it is entry {entry.number}")
-                return entry
-        return None
+            self._known = self._read()
+            return self._known
 
     def append(self, entry: LogEntry) -> None:
+        own, self._own = self._own, None  # where this fails, nothing follows in the same file
+        known = self._known
         with self._disk():
-            make_folder(self.folder)
-            data, path = entry.encode(), self._path(entry.number)
-            self._write_aside(data)
-            try:
-                self._put(path, data)
-            except (FileExistsError, FileNotFoundError):  # a later writer has taken or swept it
-                self._aside.unlink(missing_ok=True)
-                raise LogConflictError(self.place, entry.number) from None
-            sync_folder(self.folder)
-            names = os.listdir(self.folder)
-            numbers = _numbers(names)
-            if max(numbers) > entry.number:
-                path.unlink(missing_ok=True)  # the later writer may have purged it
-                self._aside.unlink(missing_ok=True)
-                raise LogConflictError(self.place, entry.number)
-        old = [self._path(number) for number in numbers if number <= entry.number - _KEPT]
-        aside = [self.folder / name for name in names if name.endswith(".tmp")]
-        for useless in old + aside:  # written aside by this run, or by one that died
-            with suppress(OSError):  # the next append tries it again
-                useless.unlink()
+            follows = known is not None and known.number + 1 == entry.number
+            if own is not None and follows and own.size < _LARGEST:
+                self._own = self._append_to(own, entry)
+            else:
+                self._own = self._append_to_new(entry)
+        self._known = entry
 
-    def _write_aside(self, data: bytes) -> None:
-        # What an append left that failed may be linked: writing into it would change the entry.
-        self._aside.unlink(missing_ok=True)
-        with open(self._aside, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-
-    def _put(self, path: Path, data: bytes) -> None:
-        """Give the file aside its name; FileExistsError where another entry has it."""
+    def _append_to(self, own: _OwnFile, entry: LogEntry) -> _OwnFile:
+        data = entry.encode()
         try:
-            os.link(self._aside, path)
+            descriptor = os.open(own.path, os.O_WRONLY | os.O_APPEND)
+        except FileNotFoundError:  # a later writer has removed it
+            raise LogConflictError(self.place, entry.number) from None
+        try:
+            _write(descriptor, data)
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+        if _numbers(os.listdir(self.folder))[-1:] != [own.number]:
+            raise LogConflictError(self.place, entry.number)
+        own.size += len(data)
+        return own
+
+    def _append_to_new(self, entry: LogEntry) -> _OwnFile:
+        make_folder(self.folder)
+        number = max([0, *_numbers(os.listdir(self.folder))]) + 1
+        path, data = self._path(number), entry.encode()
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:
-            if path.read_bytes() != data:
-                raise
-            # Ours, and its sync failed. To sync again would prove nothing: the system may have
-            # forgotten by now what it could not write. So the folder is changed anew.
-            os.replace(self._aside, path)
+            raise LogConflictError(self.place, entry.number) from None
+        try:
+            if not self._may_follow(entry):
+                path.unlink(missing_ok=True)
+                raise LogConflictError(self.place, entry.number)
+            _write(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        sync_folder(self.folder)
+        names = os.listdir(self.folder)
+        if _numbers(names)[-1:] != [number]:
+            raise LogConflictError(self.place, entry.number)
+        self._remove_below(number, names)
+        return _OwnFile(number, path, len(data))
+
+    def _may_follow(self, entry: LogEntry) -> bool:
+        """Whether the newest is what `entry` was made from, or already `entry` itself."""
+        newest = self._read()
+        if newest is None:
+            return entry.number == 1
+        if newest == entry:  # an append that failed had put it there
+            return True
+        return newest.number + 1 == entry.number and self._known in (None, newest)
+
+    def _read(self) -> LogEntry | None:
+        numbers: list[int] | None = None
+        while numbers is None and self.folder.is_dir():
+            numbers = _numbers(os.listdir(self.folder))
+            while numbers:
+                path = self._path(numbers.pop())
+                try:
+                    data = path.read_bytes()
+                except FileNotFoundError:  # removed since the listing: there is a higher one
+                    numbers = None
+                    break
+                entry = LogEntry.last(data, str(path))
+                if entry is not None:
+                    return entry
+        return None
+
+    def _remove_below(self, number: int, names: list[str]) -> None:
+        useless = [self._path(lower) for lower in _numbers(names) if lower < number]
+        useless += [self.folder / name for name in names if name.endswith(".tmp")]  # version 0.1's
+        for path in useless:
+            with suppress(OSError):  # the next file tries it again
+                path.unlink()
 
     @contextmanager
     def _disk(self) -> Iterator[None]:
@@ -118,5 +168,12 @@ class FileLog(Log):
         return self.folder / f"{number:020d}.json"
 
 
+def _write(descriptor: int, data: bytes) -> None:
+    written = os.write(descriptor, data)
+    if written < len(data):
+        raise OSError(f"only {written} of {len(data)} bytes were written")
+
+
 def _numbers(names: list[str]) -> list[int]:
-    return [int(match[1]) for name in names if (match := _ENTRY.fullmatch(name))]
+    """The numbers of the files among `names`, the highest last."""
+    return sorted(int(match[1]) for name in names if (match := _FILE.fullmatch(name)))

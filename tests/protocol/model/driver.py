@@ -32,6 +32,10 @@ class Driver:
         self.log = world.log
         self.caches: dict[int, dict[str, Stored]] = {0: {}, 1: {}}
         self.entry: Entry
+        self.read: Entry | None = None
+        self.file: int | None = None
+        self.left: dict[int, Record] = {}
+        self.incarnations: dict[int, int] = {}
         self.failures = 0
         self.position = 0
 
@@ -51,7 +55,7 @@ class Driver:
 
     def _open(self) -> Steps:
         yield None
-        newest = self.log.newest()
+        newest = self.read = self.log.newest()
         if newest is None:
             first = Entry(1, self.name, (1, 0), 0, (), (None, None), None, ())
             yield from self._append(first)
@@ -82,26 +86,59 @@ class Driver:
                 store.put_control(news, stored, True)
 
     def _append(self, entry: Entry) -> Steps:
-        """Append after an entry of our own, or as a newcomer after the newest."""
+        """Append, once more where that failed, whether the entry is there by now or not."""
         entry = entry._replace(writer=self.name)
+        while True:
+            try:
+                if self.file is None:
+                    yield from self._append_to_new(entry)
+                else:
+                    yield from self._append_to_own(entry, self.file)
+                return
+            except Unavailable:
+                self.file = None
+
+    def _append_to_own(self, entry: Entry, number: int) -> Steps:
         yield None
         newest = self.log.newest()
         if newest and not self.rules.own_entry:
             entry = entry._replace(number=newest.number + 1)
-        if entry.number in self.log.entries and self.rules.exclusive:
-            raise Stopped
-        self.log.entries[entry.number] = entry
-        if entry is self.log.newest():
-            self.world.committed(self.log, entry)
+            number = max(self.log.files)
+        self.log.files.get(number, []).append(entry)
+        yield from self._counts(entry, number)
+
+    def _append_to_new(self, entry: Entry) -> Steps:
+        """Claim the next file, look whether the log is as it was read, write into the file."""
+        log, rules = self.log, self.rules
         yield None
-        if self.rules.listing and max(self.log.entries) > entry.number:
-            self.log.entries.pop(entry.number, None)
+        number = max(log.files, default=0) + 1
+        if not rules.claim_first and not self._is_as_read(entry):
             raise Stopped
-        self.entry = entry
-        if self.log.newest() is not entry:
-            self.world.committed(self.log, entry)
         yield None
-        self.log.purge()
+        if number in log.files and rules.exclusive:
+            raise Stopped
+        claimed = log.files[number] = []
+        if rules.claim_first:
+            yield None
+            if not self._is_as_read(entry):
+                log.files.pop(number, None)
+                raise Stopped
+        yield None
+        claimed.append(entry)
+        yield from self._counts(entry, number)
+        self.file = number
+        yield None
+        log.purge(number)
+
+    def _is_as_read(self, entry: Entry) -> bool:
+        return not self.rules.own_entry or self.log.newest() in (self.read, entry)
+
+    def _counts(self, entry: Entry, number: int) -> Steps:
+        yield None
+        if self.rules.listing and max(self.log.files) > number:
+            raise Stopped
+        self.entry = self.read = entry
+        self.world.committed(self.log, entry)
 
     def _batch(self, token: Token) -> Steps:
         txid = self.position + 1
@@ -116,22 +153,20 @@ class Driver:
             self.failures = 0
         except (Unavailable, Stale):
             self.failures += 1
-            yield from self._look_up(txid)
+            yield from self._again(txid)
 
     def _took(self, txid: int) -> None:
         """The source notes, in its own log, that it needn't ask for this batch again."""
         self.position = txid
         self.world.source_done = max(self.world.source_done, txid)
 
-    def _look_up(self, txid: int) -> Steps:
+    def _again(self, txid: int) -> Steps:
         yield None
         newest = self.log.newest()
         if newest is None or (newest.writer != self.name and self.rules.own_entry):
             raise Stopped
-        if self.rules.look_up and newest.writer == self.name:
-            self.entry = newest
-            if newest.committed >= txid:
-                return
+        if self.entry.committed >= txid:
+            return
         if self.rules.new_attempt:
             begun, attempt = self.entry.begun
             again = self.entry._replace(number=newest.number + 1, begun=(begun, attempt + 1))
@@ -159,9 +194,7 @@ class Driver:
             return
         states = (0, 1) if rules.begin_every_state else touched
         record = Record(self.log.log_id, token, self.entry.committed, self.entry.retried)
-        incarnations = {}
         for state in states:
-            incarnations[state] = world.stores[state].incarnation
             yield from self._begin(state, record)
         if not given_up:
             yield from self._run(record, emission)
@@ -172,7 +205,7 @@ class Driver:
             if not store.put_control(ready, record, True):
                 raise Unavailable
             yield None
-            if rules.ready and store.incarnation != incarnations[state]:
+            if rules.ready and store.incarnation != self.incarnations[state]:
                 raise Unavailable
             store.settle()
         yield from self._commit(token, None if given_up else emission, states)
@@ -182,6 +215,14 @@ class Driver:
 
     def _begin(self, state: int, record: Record) -> Steps:
         store = self.world.stores[state]
+        left = self.left.pop(state, None)
+        if left is not None:  # what this driver left needs no look, nor a judgement
+            yield None
+            if store.put_control(record, left, True):
+                yield None
+                return
+        yield None
+        self.incarnations[state] = store.incarnation
         yield None
         stored = store.control
         try:
@@ -265,6 +306,7 @@ class Driver:
                     stored = store.control
                     if stored is None or stored.token <= record.token:
                         raise Halted("lost writes")
+                self.left[state] = announced
         except Unavailable:
             return
         self.world.promise(self.log, record.token[0])

@@ -21,15 +21,15 @@ class Rules:
 
     # The log.
     exclusive: bool = True
-    """An entry of the log is created exclusively, never replaced."""
+    """A file of the log is created exclusively, never replaced."""
     own_entry: bool = True
-    """A writer appends only directly after an entry of its own."""
+    """A writer appends only directly after an entry of its own, in a file of its own."""
     begin_first: bool = True
     """A newcomer first appends a begin of its own, with an attempt of its own."""
+    claim_first: bool = True
+    """A newcomer makes its file before it reads for the last time what it goes on from."""
     listing: bool = True
-    """An append counts only if a listing after it shows no higher number."""
-    look_up: bool = True
-    """A commit whose outcome is unknown is looked up before anything is retried."""
+    """An append counts only if a listing after it shows no higher file."""
     place: bool = True
     """A batch that the log has committed is skipped when its source asks for it again."""
     new_attempt: bool = True

@@ -72,23 +72,28 @@ class Entry(NamedTuple):
 
 
 class Log:
-    """Entries by number, of which only the newest two are kept."""
+    """Files of entries by number; a file's entries are in the order in which they were appended."""
 
     def __init__(self, log_id: int) -> None:
         self.log_id = log_id
-        self.entries: dict[int, Entry] = {}
+        self.files: dict[int, list[Entry]] = {}
 
     def copy(self) -> Log:
         copied = Log(self.log_id)
-        copied.entries = dict(self.entries)
+        copied.files = {number: list(entries) for number, entries in self.files.items()}
         return copied
 
     def newest(self) -> Entry | None:
-        return self.entries[max(self.entries)] if self.entries else None
+        """The last entry of the highest file that has any."""
+        for number in sorted(self.files, reverse=True):
+            if self.files[number]:
+                return self.files[number][-1]
+        return None
 
-    def purge(self) -> None:
-        for number in sorted(self.entries)[:-2]:
-            del self.entries[number]
+    def purge(self, number: int) -> None:
+        """Remove the files before `number`."""
+        for older in [each for each in self.files if each < number]:
+            del self.files[older]
 
 
 class Store:

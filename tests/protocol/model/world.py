@@ -139,7 +139,7 @@ class World:
         return state
 
     def committed(self, log: Log, entry: Entry) -> None:
-        """An entry has become the log's newest, or its writer takes it for that."""
+        """An entry counts for its writer, who goes on from it."""
         if log is not self.log:
             return
         known, history = self.acknowledged, entry.history
@@ -307,7 +307,7 @@ class World:
                 self.harmed = True
                 self._promise_less()
                 self._end_all("reader")  # whose answers came from the server before
-        elif harm == "copy" and self.log.entries:
+        elif harm == "copy" and self.log.files:
             self._other = self._checkpoint()
         elif harm == "restore" and self._backup:
             self.harmed = True
