@@ -70,6 +70,12 @@ if TYPE_CHECKING:
         ITridentDataSource,
         ITridentSpout,
     )
+    from trident.spouts.kafka import (
+        DeadLetterTopic,
+        FirstPollOffsetStrategy,
+        KafkaRecord,
+        KafkaSpout,
+    )
     from trident.spouts.partitioned import (
         IOpaquePartitionedTridentSpout,
         IPartitionedTridentSpout,
@@ -118,6 +124,7 @@ _HOMES = {
         "BatchCoordinator CommitterEmitter Emitter IBatchSpout ICommitterTridentSpout "
         "ITridentDataSource ITridentSpout"
     ),
+    "spouts.kafka": "DeadLetterTopic FirstPollOffsetStrategy KafkaRecord KafkaSpout",
     "spouts.partitioned": (
         "IOpaquePartitionedTridentSpout IPartitionedTridentSpout ISpoutPartition"
     ),
@@ -147,6 +154,7 @@ __all__ = [
     "CommitterEmitter",
     "Consumer",
     "Count",
+    "DeadLetterTopic",
     "Debug",
     "Emitter",
     "Equals",
@@ -155,6 +163,7 @@ __all__ = [
     "Fields",
     "Filter",
     "FilterNull",
+    "FirstPollOffsetStrategy",
     "FixedBatchSpout",
     "FlatMapFunction",
     "Function",
@@ -169,6 +178,8 @@ __all__ = [
     "ITridentDataSource",
     "ITridentSpout",
     "ITupleCollection",
+    "KafkaRecord",
+    "KafkaSpout",
     "LRUMemoryMapState",
     "MapFunction",
     "MapGet",
