@@ -73,7 +73,7 @@ class Broker:
         values = list(values)
         keys = [None] * len(values) if keys is None else list(keys)
         times = [0] * len(values) if timestamps is None else list(timestamps)
-        producer = Producer({**self.settings, "linger.ms": 1, "acks": "all"})
+        producer = Producer({**self.settings, "linger.ms": 1, "queue.buffering.max.messages": 0})
         failed: list[Any] = []
         for key, value, time in zip(keys, values, times, strict=True):
             producer.produce(

@@ -27,6 +27,8 @@ _DEFAULTS: Mapping[str, Any] = {
     "isolation.level": "read_committed",
     # The end of a partition behind a transaction's marker shows only when such a wait is over.
     "fetch.wait.max.ms": 50,
+    # A queue that was full is filled again at once, not after a second.
+    "fetch.queue.backoff.ms": 20,
     "reconnect.backoff.max.ms": 1000,
 }
 
