@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -85,11 +86,11 @@ def test_redis_counts_and_another_process_finds_it(redis_server: Served, tmp_pat
 
 def test_what_is_in_kafka_is_counted_once(kafka_server: Served, tmp_path: Path) -> None:
     place, ours = kafka_server.url.removeprefix("kafka://"), f"readme-{uuid4().hex}"
-    writing, counting = (
-        block.replace("localhost:9092", place).replace('"lines"', f'"{ours}"')
-        for block in blocks("python")[3:]
-    )
-    assert run(writing, tmp_path) == ""
+    [counting] = blocks("python")[3:]
+    counting = counting.replace("localhost:9092", place).replace('"lines"', f'"{ours}"')
+    [writing] = [line for line in "".join(blocks("sh")).splitlines() if line.endswith("lines")]
+    _, *command = shlex.split(f"{writing.removesuffix('lines')}{ours} --servers {place}")
+    subprocess.run([sys.executable, *command], cwd=ROOT, check=True, timeout=60)
     (told,) = re.findall(r"# (\[.+\])", counting)
     for _ in range(2):
         assert run(counting, tmp_path) == f"{told}\n"
