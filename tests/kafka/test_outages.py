@@ -12,9 +12,10 @@ from tests.kafka.broker import Broker
 from tests.kafka.counting import Counting
 from tests.servers.kafka import KafkaServer
 from tests.servers.process import wait_until
-from trident import KafkaSpout
+from trident import FixedBatchSpout, KafkaSpout, KafkaStateUpdater, TridentTopology
+from trident.backends import kafka
 from trident.spouts.kafka.coordinator import KafkaCoordinator
-from trident.testing import fail_at
+from trident.testing import fail_at, hold_at
 
 BOTH = pytest.mark.parametrize("made", [KafkaSpout.opaque, KafkaSpout.transactional])
 
@@ -86,3 +87,29 @@ def test_a_batch_whose_first_attempt_was_before_the_kill_is_counted_once(
         own_server.start()
         broker.produce(topic, ["b"])
         wait_until(lambda: counting.asked(run) == {"a": 1, "b": 2}, 60)
+
+
+@pytest.mark.parametrize("point", ["before begin", "before write", "before ready"])
+def test_a_sink_whose_broker_is_killed_within_a_batch_has_each_record_once(
+    point: str, own_server: KafkaServer, tmp_path: Path
+) -> None:
+    broker = Broker(own_server.url)
+    topic = broker.topic()
+    sink = kafka.sink(broker.servers, topic, prefix="words", timeout=2)
+    topology = TridentTopology()
+    words = FixedBatchSpout("word string", 1, ["a"], ["b"], ["c"])
+    topology.newStream("words", words).partitionPersist(
+        sink, "word", KafkaStateUpdater("word"), name="words"
+    )
+    with hold_at(point, txid=2) as hold, topology.start(
+        checkpoint=tmp_path / "run", trigger="available", patience=120
+    ) as run:
+        hold.wait_reached()
+        own_server.kill()
+        hold.release()
+        own_server.start()
+        assert run.awaitTermination(120)
+    reader = sink.records()
+    records, _ = reader.read()
+    reader.close()
+    assert [record.value for record in records] == [b"a", b"b", b"c"]
