@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         TridentCollector,
         TridentOperationContext,
     )
+    from trident.operations.sending import KafkaStateUpdater
     from trident.run import Run
     from trident.spouts.collector import SpoutCollector
     from trident.spouts.feeder import FeederBatchSpout
@@ -116,6 +117,7 @@ _HOMES = {
         "Operation PlainFunction QueryFunction ReducerAggregator StateUpdater TridentCollector "
         "TridentOperationContext"
     ),
+    "operations.sending": "KafkaStateUpdater",
     "run": "Run",
     "spouts.feeder": "FeederBatchSpout",
     "spouts.fixed": "FixedBatchSpout",
@@ -180,6 +182,7 @@ __all__ = [
     "ITupleCollection",
     "KafkaRecord",
     "KafkaSpout",
+    "KafkaStateUpdater",
     "LRUMemoryMapState",
     "MapFunction",
     "MapGet",
