@@ -327,6 +327,23 @@ def test_a_transactional_batch_is_emitted_again_to_its_last_offset_and_no_furthe
     assert again == [b"a", b"b", b"c"]
 
 
+def test_a_transactional_batch_does_not_wait_for_a_topic_it_has_nothing_of(
+    broker: Broker, counting: Counting
+) -> None:
+    topic = broker.topic()
+    gone = broker.topic(name=f"{topic}-gone")
+    spout = KafkaSpout.transactional(broker.servers, re.compile(f"{topic}.*"))
+    for each in (topic, gone):
+        broker.produce(each, ["a"])
+    counting.run(spout)
+    broker.produce(topic, ["b"])
+    with fail_at("after write", txid=2, times=9), pytest.raises(BatchFailedError):
+        counting.run(spout, retries=0)
+    broker.delete(gone)
+    _until(lambda: not broker.exists(gone))
+    assert counting.run(spout) == {"a": 2, "b": 1}
+
+
 def _planned(counting: Counting) -> Any:
     entries = sorted((counting.folder / "checkpoint").rglob("*.json"))
     planned = json.loads(entries[-1].read_bytes().splitlines()[0])["planned"]["values"]
