@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 from trident.backends.kafka.driver import DriversLog, admin_module, driver, unavailable
 from trident.backends.kafka.topic_reader import TopicReader
 from trident.states.backing_map import IBackingMap
-from trident.states.errors import StaleBatchError, StateError
+from trident.states.errors import StaleBatchError, StateError, StateUnavailableError
 from trident.states.values import Token
 
 _READ_AT_ONCE = 10_000
@@ -56,6 +56,7 @@ class ControlTopic(IBackingMap):
         self._settings = settings
         self._timeout = timeout
         self._reader = TopicReader(settings, where, timeout)
+        self._client: Any = None
         self._producer: Any = None
         self._position = 0
         self._record: bytes | None = None
@@ -100,15 +101,18 @@ class ControlTopic(IBackingMap):
         raise StateError(f"{self.where} is a sink: it keeps no entries")
 
     def close(self) -> None:
-        self._producer = None
+        self._producer = self._client = None
         self._reader.close()
 
     def _catch_up(self) -> None:
         """Read what was written since the last look."""
+        if not self._position and not self._exists():
+            return
         end = self._reader.end(self._topic, 0)
-        if end is None or end < self._position:  # gone, or made anew
-            self._position, self._record = 0, None
-        while end is not None and self._position < end:
+        if end < self._position:
+            problem = f"{self._topic} ends at offset {end}, and was read to {self._position}"
+            raise StateUnavailableError(self.where, problem, "Restore the topic.")
+        while self._position < end:
             messages, self._position = self._reader.read(
                 self._topic, 0, self._position, _READ_AT_ONCE
             )
@@ -119,7 +123,7 @@ class ControlTopic(IBackingMap):
         """Take the state: fence whoever has it, then see what that left."""
         if self._producer is not None:
             return
-        if self._reader.end(self._topic, 0) is None:
+        if not self._exists():
             self._make_topic()
         producer = driver().Producer(
             {
@@ -171,13 +175,34 @@ class ControlTopic(IBackingMap):
                 raise StateError(f"{self.where}: a record is too large. {advice}") from error
             raise unavailable(self.where, error) from error
 
+    def _exists(self) -> bool:
+        """Ask the cluster whether the control topic is there."""
+        kafka = driver()
+        asked = self._admin().describe_topics(
+            kafka.TopicCollection([self._topic]), request_timeout=self._timeout
+        )
+        try:
+            asked[self._topic].result()
+        except kafka.KafkaException as error:
+            if error.args[0].code() == kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return False
+            raise unavailable(self.where, error) from error
+        return True
+
     def _make_topic(self) -> None:
         kafka = driver()
-        admin = admin_module()
-        client = admin.AdminClient({**self._settings, "logger": DriversLog()})
-        made = admin.NewTopic(self._topic, 1, config={"cleanup.policy": "compact"})
+        made = admin_module().NewTopic(self._topic, 1, config={"cleanup.policy": "compact"})
         try:
-            client.create_topics([made], request_timeout=self._timeout)[self._topic].result()
+            self._admin().create_topics([made], request_timeout=self._timeout)[
+                self._topic
+            ].result()
         except kafka.KafkaException as error:
             if error.args[0].code() != kafka.KafkaError.TOPIC_ALREADY_EXISTS:
                 raise unavailable(self.where, error) from error
+
+    def _admin(self) -> Any:
+        if self._client is None:
+            settings = {**self._settings, "logger": DriversLog()}
+            self._client = admin_module().AdminClient(settings)
+        self._client.poll(0)  # hands on what it has logged
+        return self._client

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 
 from trident.backends.kafka.driver import DriversLog, driver, unavailable
@@ -30,18 +30,29 @@ class TopicReader:
         self._consumer: Any = None
         self._placed: tuple[str, int, int] | None = None
 
-    def end(self, topic: str, partition: int) -> int | None:
-        """Return the last stable offset; None where there is no such topic."""
+    def end(self, topic: str, partition: int) -> int:
+        """Return the last stable offset of a topic that is there.
+
+        Raises
+        ------
+        StateUnavailableError
+            Where nobody can tell it in time.
+        """
         kafka = driver()
         at = kafka.TopicPartition(topic, partition)
-        try:
-            _, end = self._client().get_watermark_offsets(at, timeout=self._timeout)
-        except kafka.KafkaException as error:
-            missing = kafka.KafkaError.UNKNOWN_TOPIC_OR_PART, kafka.KafkaError._UNKNOWN_PARTITION
-            if error.args[0].code() in missing:
-                return None
-            raise unavailable(self._where, error) from error
-        return int(end)
+        # A topic that was just made, or whose broker just began, is not known everywhere.
+        unknown = kafka.KafkaError.UNKNOWN_TOPIC_OR_PART, kafka.KafkaError._UNKNOWN_PARTITION
+        deadline = monotonic() + self._timeout
+        while True:
+            left = max(0.1, deadline - monotonic())
+            try:
+                _, end = self._client().get_watermark_offsets(at, timeout=left)
+            except kafka.KafkaException as error:
+                if error.args[0].code() not in unknown or monotonic() > deadline:
+                    raise unavailable(f"{self._where}, {topic}-{partition}", error) from error
+                sleep(0.02)
+            else:
+                return int(end)
 
     def read(self, topic: str, partition: int, start: int, limit: int) -> tuple[list[Any], int]:
         """Return up to `limit` messages from `start` on, and where to go on behind them.
@@ -54,7 +65,7 @@ class TopicReader:
             Where the cluster doesn't answer in time.
         """
         end = self.end(topic, partition)
-        if end is None or start >= end:
+        if start >= end:
             return [], start
         kafka, consumer = driver(), self._client()
         if self._placed != (topic, partition, start):

@@ -26,7 +26,7 @@ class Counting:
         self.folder = folder
         self._state = sqlite.transactional if transactional else sqlite.opaque
 
-    def start(self, spout: Any, **options: Any) -> Run:
+    def start(self, spout: Any, session: Any = None, **options: Any) -> Run:
         topology = TridentTopology()
         values = topology.newStream("values", spout)
         values = values.project("value").map(lambda value: str(value), "name string")
@@ -35,7 +35,7 @@ class Counting:
         )
         asked = topology.newDRPCStream("counts")
         asked.stateQuery(counts, TupleCollectionGet(), "name, count").project("name, count")
-        return topology.start(checkpoint=self.folder / "checkpoint", **options)
+        return topology.start(session, checkpoint=self.folder / "checkpoint", **options)
 
     def run(self, spout: Any, **options: Any) -> dict[str, int]:
         """Read all that there is, and return all counts."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -22,9 +23,13 @@ BOTH = pytest.mark.parametrize("made", [KafkaSpout.opaque, KafkaSpout.transactio
 
 @pytest.fixture
 def kill_after_listing(own_server: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Says at which attempt the broker is killed: its partitions are known, and not read yet."""
+    """Says at which attempt the broker is killed: its partitions are known, and not read yet.
 
-    def kill_at(attempt: int) -> None:
+    Returns an event that is set when the broker is gone.
+    """
+
+    def kill_at(attempt: int) -> Event:
+        killed = Event()
         listing = KafkaCoordinator.getPartitionsForBatch
         attempts = iter(range(1000))
 
@@ -32,9 +37,11 @@ def kill_after_listing(own_server: KafkaServer, monkeypatch: pytest.MonkeyPatch)
             found = listing(self)
             if next(attempts) == attempt:
                 own_server.kill()
+                killed.set()
             return found
 
         monkeypatch.setattr(KafkaCoordinator, "getPartitionsForBatch", list_and_kill)
+        return killed
 
     return kill_at
 
@@ -63,8 +70,9 @@ def test_an_opaque_batch_goes_on_without_a_killed_broker_and_a_transactional_one
     broker.produce(topic, ["a", "b"])
     counting = Counting(tmp_path)
     spout = made(broker.servers, topic, poll_timeout=0.5)
-    kill_after_listing(0)
+    killed = kill_after_listing(0)
     with caplog.at_level(logging.INFO, "trident"), counting.start(spout, patience=120) as run:
+        assert killed.wait(60)
         wait_until(lambda: _said(caplog, told), 60)
         assert run.isActive
         own_server.start()
@@ -81,9 +89,9 @@ def test_a_batch_whose_first_attempt_was_before_the_kill_is_counted_once(
     broker.produce(topic, ["a", "b"])
     counting = Counting(tmp_path, transactional=made is KafkaSpout.transactional)
     spout = made(broker.servers, topic, poll_timeout=0.5)
-    kill_after_listing(1)
+    killed = kill_after_listing(1)
     with fail_at("after write", txid=1), counting.start(spout, patience=120) as run:
-        wait_until(lambda: not own_server.running, 60)
+        assert killed.wait(60)
         own_server.start()
         broker.produce(topic, ["b"])
         wait_until(lambda: counting.asked(run) == {"a": 1, "b": 2}, 60)

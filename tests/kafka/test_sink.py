@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -190,6 +191,14 @@ def test_a_record_that_is_too_large_stops_the_run(writing: Writing) -> None:
 def test_a_sink_is_part_of_a_topology(writing: Writing) -> None:
     with pytest.raises(StateError, match="part of a topology"):
         writing.sink.makeState().beginCommit(1)
+
+
+def test_without_the_driver_the_line_that_installs_it_is_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    with pytest.raises(ImportError, match=re.escape('pip install "trident-spark[kafka]"')):
+        kafka.sink("b:9092", "t").records().read()
 
 
 def test_a_sink_shows_no_secret_and_keeps_its_own_settings() -> None:

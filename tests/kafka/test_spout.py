@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import pickle
 import re
@@ -18,6 +17,7 @@ from tests.kafka.counting import Counting
 from trident import DeadLetterTopic, FirstPollOffsetStrategy, KafkaRecord, KafkaSpout
 from trident.batch.errors import BatchFailedError, OutageError
 from trident.errors import OperationError
+from trident.log.file_log import FileLog
 from trident.states.errors import UsageError
 from trident.testing import fail_at
 
@@ -327,9 +327,28 @@ def test_a_transactional_batch_is_emitted_again_to_its_last_offset_and_no_furthe
     assert again == [b"a", b"b", b"c"]
 
 
+def test_a_transactional_batch_does_not_wait_for_a_topic_it_has_nothing_of(
+    broker: Broker, counting: Counting
+) -> None:
+    topic = broker.topic()
+    gone = broker.topic(name=f"{topic}-gone")
+    spout = KafkaSpout.transactional(broker.servers, re.compile(f"{topic}.*"))
+    for each in (topic, gone):
+        broker.produce(each, ["a"])
+    counting.run(spout)
+    broker.produce(topic, ["b"])
+    with fail_at("after write", txid=2, times=9), pytest.raises(BatchFailedError):
+        counting.run(spout, retries=0)
+    broker.delete(gone)
+    _until(lambda: not broker.exists(gone))
+    assert counting.run(spout) == {"a": 2, "b": 1}
+
+
 def _planned(counting: Counting) -> Any:
-    entries = sorted((counting.folder / "checkpoint").rglob("*.json"))
-    planned = json.loads(entries[-1].read_bytes().splitlines()[0])["planned"]["values"]
+    newest = FileLog(counting.folder / "checkpoint" / "values" / "log").newest()
+    assert newest is not None
+    assert newest.planned is not None
+    planned = newest.planned["values"]
     return {
         name: {key: said[key] for key in ("first", "next", "records")}
         for name, said in planned.items()

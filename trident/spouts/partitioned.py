@@ -48,8 +48,8 @@ class PartitionCoordinator(ABC):
         """Learn what is known of the partitions, by their ids.
 
         Called before an attempt emits, with what the last committed batch left, and afterwards,
-        with what the next batch goes on from if this attempt commits; on Spark's executors too
-        the emitters have no other way to tell the coordinator anything.
+        with what the next batch goes on from if this attempt commits. Emitters, which may be in
+        other processes, have no other way to tell the coordinator anything.
         """
         return None
 

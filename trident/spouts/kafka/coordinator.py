@@ -116,7 +116,8 @@ class KafkaCoordinator(PartitionCoordinator):
     def _refresh(self) -> None:
         found: dict[str, str | None] = {}
         places: list[_Place] = []
-        for topic, described in self._described(self._names()).items():
+        names = self._names()
+        for topic, described in self._described(names).items():
             found[topic] = _topic_id(described)
             places += [(topic, partition.id) for partition in described.partitions]
         gone = set(self._places) - set(places)
@@ -133,8 +134,9 @@ class KafkaCoordinator(PartitionCoordinator):
                 late = self._listed or known or place[0] in self._missing
                 strategy = "EARLIEST" if late else self._settings.first_poll.otherwise
                 self._strategies.setdefault(place, strategy)
-        self._topics, self._places = found, sorted(places)
-        self._refreshed, self._listed = monotonic(), True
+        self._topics, self._places, self._listed = found, sorted(places), True
+        # What is missing may only be on its way, as after a broker's start: then look again soon.
+        self._refreshed = None if gone or len(found) < len(names) else monotonic()
 
     def _names(self) -> list[str]:
         topics = self._settings.topics

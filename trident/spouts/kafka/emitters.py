@@ -34,9 +34,14 @@ class _Emission:
 
     def emit_new(
         self, collector: SpoutCollector, partition: KafkaPartition, last: Any
-    ) -> dict[str, Any]:
-        """Emit what follows the last batch."""
+    ) -> dict[str, Any] | None:
+        """Emit what follows the last batch; None where there is nothing, and nothing new to say.
+
+        Such a partition is then no part of the batch, which need not wait for it in a replay.
+        """
         end = self._end_of(partition)
+        if last is not None and (last["next"], last["topic"]) == (end, partition.topic_id):
+            return None
         place = partition.topic, partition.partition
         losses: list[str] = []
         start = self._start(partition, last, losses)

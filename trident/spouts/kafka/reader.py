@@ -141,6 +141,7 @@ class KafkaReader:
 
     def _poll(self, place: Place, seconds: float) -> None:
         consumer = self._consumer
+        self._go_on(place)
         message = consumer.poll(seconds)
         if message is None:
             return
@@ -168,13 +169,18 @@ class KafkaReader:
                 self._consumer.pause([driver().TopicPartition(*other)])
                 ahead.paused = True
 
+    def _go_on(self, place: Place) -> None:
+        """Let a partition that was held back come in again."""
+        if self._ahead[place].paused:
+            self._consumer.resume([driver().TopicPartition(*place)])
+            self._ahead[place].paused = False
+
     def _placed(self, place: Place, start: int) -> _Ahead:
         """What is ahead from `start` on."""
         ahead = self._ahead.get(place)
         if ahead is not None and ahead.position == start and ahead.failure is None:
-            if ahead.paused and len(ahead.messages) < self._settings.max_records:
-                self._consumer.resume([driver().TopicPartition(*place)])
-                ahead.paused = False
+            if len(ahead.messages) < self._settings.max_records:
+                self._go_on(place)
             return ahead
         self._drop(place)
         self._connected().incremental_assign([driver().TopicPartition(*place, start)])
@@ -182,12 +188,10 @@ class KafkaReader:
         return ahead
 
     def _drop(self, place: Place) -> None:
-        ahead = self._ahead.pop(place, None)
-        if ahead is not None:
-            at = [driver().TopicPartition(*place)]
-            if ahead.paused:  # it would still be, when it is assigned anew
-                self._consumer.resume(at)
-            self._consumer.incremental_unassign(at)
+        if place in self._ahead:
+            self._go_on(place)  # one that waits would do so still, when it is assigned anew
+            del self._ahead[place]
+            self._consumer.incremental_unassign([driver().TopicPartition(*place)])
 
     def _fail(self, place: Place, ahead: _Ahead) -> None:
         self._drop(place)
