@@ -212,7 +212,7 @@ def test_a_translator_makes_tuples_or_none(broker: Broker) -> None:
         producer.produce(topic, value, headers={"h": b"x"})
     producer.commit_transaction()
     spout = KafkaSpout.opaque(broker.servers, topic, translator=_words, fields="word, header")
-    wait_until(lambda: tuples_of(spout))  # a commit is seen by readers a little later
+    _until(lambda: tuples_of(spout))  # a commit is seen by readers a little later
     assert tuples_of(spout) == [("a", b"x")]
 
 
