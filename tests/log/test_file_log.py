@@ -96,6 +96,21 @@ def test_entries_of_one_writer_share_a_file_until_it_is_large(
     assert file > 5
 
 
+@pytest.mark.usefixtures("small")
+def test_the_next_file_follows_whatever_became_of_the_metadata_that_was_appended(
+    tmp_path: Path,
+) -> None:
+    """A spout may keep the object that it returned, and change it for its next batch."""
+    kept = {"offset": 0}
+    log = FileLog(tmp_path)
+    for number in range(1, 4):
+        kept["offset"] += 10
+        log.append(replace(FIRST, number=number, metadata={"words": kept}))
+    newest = FileLog(tmp_path).newest()
+    assert newest is not None
+    assert newest.metadata == {"words": {"offset": 30}}
+
+
 def test_what_a_newcomer_appends_is_in_a_file_of_its_own(tmp_path: Path) -> None:
     FileLog(tmp_path).append(FIRST)
     theirs = path_of(tmp_path, 1).read_bytes()
