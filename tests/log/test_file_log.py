@@ -192,6 +192,17 @@ def test_a_damaged_entry_is_an_error_that_names_its_file(tmp_path: Path, last: b
         FileLog(tmp_path).newest()
 
 
+@pytest.mark.parametrize("left", [b"", bytes(100), FIRST.encode()[:-1]])
+def test_a_log_whose_only_entry_is_gone_is_no_new_log(tmp_path: Path, left: bytes) -> None:
+    """The files before it were removed, when an entry in this one was confirmed."""
+    FileLog(tmp_path).append(FIRST)
+    FileLog(tmp_path).append(entry(2, "newcomer"))
+    assert files(tmp_path) == [2]
+    path_of(tmp_path, 2).write_bytes(left)
+    with pytest.raises(CorruptLogError, match=f"{path_of(tmp_path, 2)}.*no entry is left"):
+        FileLog(tmp_path).newest()
+
+
 def test_what_is_no_entry_is_an_error_that_names_its_file(tmp_path: Path) -> None:
     path = path_of(tmp_path, 1)
     path.write_bytes(b"null\n92ee8ecb\n")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trident.log.entry import LogEntry
-from trident.log.errors import LogConflictError, LogUnavailableError
+from trident.log.errors import CorruptLogError, LogConflictError, LogUnavailableError
 from trident.log.folders import make_folder, sync_folder
 from trident.log.log import Log
 
@@ -151,6 +151,7 @@ class FileLog(Log):
         numbers: list[int] | None = None
         while numbers is None and self.folder.is_dir():
             numbers = _numbers(os.listdir(self.folder))
+            lowest = numbers[0] if numbers else 1
             while numbers:
                 path = self._path(numbers.pop())
                 try:
@@ -161,6 +162,8 @@ class FileLog(Log):
                 entry = LogEntry.last(data, str(path))
                 if entry is not None:
                     return entry
+                if not numbers and lowest > 1:  # for which a file with an entry was removed
+                    raise CorruptLogError(str(path), f"no entry is left in it, {len(data)} bytes")
         return None
 
     def _remove_below(self, number: int, names: list[str]) -> None:
