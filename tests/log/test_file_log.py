@@ -376,6 +376,21 @@ def test_a_write_that_the_disk_cuts_short_is_no_entry(
     assert FileLog(tmp_path).newest() == entry(2)
 
 
+def test_tries_on_a_full_disk_keep_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, write = FileLog(tmp_path), os.write
+    log.append(entry(1))
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:-1]))
+        for _ in range(10):
+            with pytest.raises(LogUnavailableError):
+                log.append(entry(2))
+    assert files(tmp_path) == [1]
+    log.append(entry(2))
+    assert FileLog(tmp_path).newest() == entry(2)
+
+
 @pytest.mark.usefixtures("small")
 def test_an_entry_whose_folder_cannot_be_synced_is_not_built_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -126,7 +126,11 @@ class FileLog(Log):
             if not self._may_follow(new):
                 path.unlink(missing_ok=True)
                 raise LogConflictError(self.place, new.number)
-            _write(descriptor, new.data)
+            try:
+                _write(descriptor, new.data)
+            except OSError:  # on a full disk every try would keep what little room there is
+                path.unlink(missing_ok=True)
+                raise
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
