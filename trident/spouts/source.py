@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -112,7 +113,8 @@ class Source(ABC):
         planned : object or None
             What the log says that this batch holds.
         """
-        batch = self._emit(token, metadata, planned)
+        # Copies, as a spout may change them in place: the next attempt begins where this one did.
+        batch = self._emit(token, deepcopy(metadata), deepcopy(planned))
         self._filled = batch.tuples.length > 0
         return batch
 
