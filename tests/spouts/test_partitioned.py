@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from tests.servers.process import wait_until
 from tests.spouts.decades import (
     OpaqueNumbers,
     OpaqueShelf,
+    Parts,
     Shelf,
     TransactionalNumbers,
     TransactionalShelf,
@@ -224,3 +226,38 @@ def test_emitters_are_told_their_partitions_where_those_change_and_are_closed(su
     assert shelf.calls == [("refresh", "a"), ("close",), ("close",)]
 
 
+class Rounds(Parts):
+    """Counts how often it is asked for partitions."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        super().__init__(shelf)
+        self.asked = 0
+
+    def getPartitionsForBatch(self) -> Any:
+        self.asked += 1
+        return super().getPartitionsForBatch()
+
+
+@BOTH
+def test_an_idle_stream_commits_nothing_until_there_is_something(
+    spout: Any, sums: Sums, tmp_path: Path
+) -> None:
+    shelf = Shelf({"a": [1]})
+    spout = spout(shelf)
+    rounds = Rounds(shelf)
+    spout.getCoordinator = lambda conf, context: rounds
+    topology = TridentTopology()
+    state = sqlite.opaque(tmp_path / "sums.db")
+    stream = topology.newStream("numbers", spout).groupBy("part")
+    stream.persistentAggregate(state, "number", Sum(), "sum", name="sums")
+    with topology.start(checkpoint=tmp_path / "checkpoint") as run:
+        run.processAllAvailable()
+        group, idle = run.groups["numbers"], rounds.asked
+        wait_until(lambda: rounds.asked > idle + 3)
+        before = [progress.txid for progress in group.recentProgress]
+        shelf.numbers["a"].append(2)
+        wait_until(lambda: len(group.recentProgress) > len(before))
+        after = group.recentProgress[len(before)]
+    assert (after.txid, after.tuples) == (before[-1] + 1, 1)
+    assert before in ([1], [1, 2])  # the first one that finds nothing may say more of its place
+    assert sums.run(spout) == {"a": 3}

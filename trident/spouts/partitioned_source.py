@@ -33,6 +33,8 @@ class PartitionedSource(Source):
         self._orders = spout.getEmitter(opening.conf, None)
         self._away: set[str] = set()
         self.notifies = self._coordinator.whenReady(opening.listener)
+        # Who notifies and says that there is a batch is asked again at once: it has to be another.
+        self.follows_metadata = not (tells and self.notifies)
 
     def is_ready(self, txid: int) -> bool:
         return self._coordinator.isReady(txid)
@@ -66,7 +68,7 @@ class PartitionedSource(Source):
                     "tells nobody how to emit them again",
                     "Return from emitPartitionBatchNew what emitPartitionBatch needs.",
                 )
-        following = {**known, **said}
+        following = {**known, **said} or metadata
         return SourceBatch(tuples, following, said if self._again and planned is None else None)
 
     def _partitions(self) -> dict[str, ISpoutPartition]:

@@ -93,12 +93,16 @@ class Source(ABC):
     """Whether an emission says what the next one needs."""
     notifies = False
     """Whether the listener is told of what is ready; else the source is polled."""
+    follows_metadata = False
+    """Whether a batch follows from the metadata, or from what there is, and never from its txid:
+    one without tuples then leaves the txid to what comes later."""
 
     def __init__(self, opening: Opening, spout: ITridentDataSource, *, tells: bool) -> None:
         self.stream = opening.stream
         self.fields = spout.getOutputFields()
         self._tells = tells
         self._filled = True
+        self._said_ready = True
 
     def emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
         """Emit the tuples of one attempt.
@@ -112,6 +116,7 @@ class Source(ABC):
         planned : object or None
             What the log says that this batch holds.
         """
+        self._said_ready = not self._tells or self.is_ready(token.txid)
         batch = self._emit(token, metadata, planned)
         self._filled = batch.tuples.length > 0
         return batch
@@ -126,6 +131,11 @@ class Source(ABC):
     def has_nothing(self, txid: int) -> bool:
         """Return whether the spout says that it has no more, as far as it can say so."""
         return not self.is_ready(txid) if self._tells else not self._filled
+
+    @property
+    def leaves_txid(self) -> bool:
+        """Whether the txid of which no tuple was just emitted may still be emitted later."""
+        return self.follows_metadata or not self._said_ready
 
     def plan(self, txid: int, previous: Any) -> Any:
         """Return the metadata of `txid`; only where the source :attr:`plans`."""
