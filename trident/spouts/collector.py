@@ -57,15 +57,17 @@ class SpoutCollector(TridentCollector):
         EmittedValueError
             Where the columns are others than the output fields, or differ in length.
         """
-        block = self._block(columns)
-        if block.length:
-            self._flush()
-            self._blocks.append(block)
+        self._add(self._block(columns))
 
     def block(self) -> Block:
         """Everything emitted so far."""
         self._flush()
         return joined(self._blocks)
+
+    def _add(self, block: Block) -> None:
+        if block.length:
+            self._flush()
+            self._blocks.append(block)
 
     def _flush(self) -> None:
         if self._rows:
