@@ -240,6 +240,7 @@ class IOpaquePartitionedTridentSpout(ITridentDataSource):
     """
 
     kind: ClassVar[SpoutKind] = "opaque"
+    strongest: ClassVar[SpoutKind] = "opaque"
     Coordinator = PartitionCoordinator
     Emitter = OpaquePartitionEmitter
 

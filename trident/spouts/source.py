@@ -10,7 +10,9 @@ from typing import Any, NamedTuple, Protocol
 from trident.kernels.emission import Emission, Emitted
 from trident.spouts.collector import SpoutCollector
 from trident.spouts.interfaces import ITridentDataSource
+from trident.states.errors import TridentError
 from trident.states.values import Token
+from trident.tuples.fields import Fields
 
 
 class Tuples(Protocol):
@@ -99,7 +101,7 @@ class Source(ABC):
 
     def __init__(self, opening: Opening, spout: ITridentDataSource, *, tells: bool) -> None:
         self.stream = opening.stream
-        self.fields = spout.getOutputFields()
+        self.fields = Fields.of(spout.getOutputFields())
         self._tells = tells
         self._filled = True
         self._said_ready = True
@@ -117,7 +119,14 @@ class Source(ABC):
             What the log says that this batch holds.
         """
         self._said_ready = not self._tells or self.is_ready(token.txid)
-        batch = self._emit(token, metadata, planned)
+        try:
+            batch = self._emit(token, metadata, planned)
+        except TridentError:
+            raise
+        except Exception as error:
+            where = f"batch {token.txid}, attempt {token.attempt}"
+            error.add_note(f'raised by the spout of the stream "{self.stream}" in {where}')
+            raise
         self._filled = batch.tuples.length > 0
         return batch
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from time import monotonic
 from typing import Any
 
@@ -52,10 +53,14 @@ class TridentSource(Source):
     def __init__(self, opening: Opening, spout: ITridentSpout) -> None:
         super().__init__(opening, spout, tells=True)
         self.plans = spout.kind == "transactional"
-        self.remembers = spout.kind == "opaque"
+        self.remembers = not self.plans
         self._coordinator = spout.getCoordinator(opening.stream, opening.conf, None)
-        self._emitter = spout.getEmitter(opening.stream, opening.conf, None)
-        self.notifies = self._coordinator.whenReady(opening.listener)
+        with ExitStack() as undo:
+            undo.callback(self._coordinator.close)
+            self._emitter = spout.getEmitter(opening.stream, opening.conf, None)
+            undo.callback(self._emitter.close)
+            self.notifies = self._coordinator.whenReady(opening.listener)
+            undo.pop_all()
 
     def is_ready(self, txid: int) -> bool:
         return self._coordinator.isReady(txid)
