@@ -53,10 +53,21 @@ def test_a_generator_with_a_rate_is_never_ahead_of_it() -> None:
     assert not coordinator.isReady(2)
 
 
-@pytest.mark.parametrize("wrong", [{"rate": 0}, {"batch": -1}, {"total": 0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"rate": 0}, {"rate": float("inf")}, {"rate": float("nan")}, {"batch": -1}),
+        *({"batch": 1e3}, {"batch": True}, {"total": 0}, {"total": 4.0}),
+    ],
+)
 def test_a_generator_takes_numbers_above_0(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="is above 0, found"):
+    with pytest.raises(ValueError, match="above 0, found"):
         GeneratorSpout("n long", lambda n: [n], **wrong)
+
+
+def test_a_generator_takes_a_function() -> None:
+    with pytest.raises(TypeError, match="make is a function, found int 7"):
+        GeneratorSpout("n long", 7)  # type: ignore[arg-type]
 
 
 def lines_of(folder: Path, *lines: str) -> list[Any]:
