@@ -92,16 +92,25 @@ class PartitionedSource(Source):
         said = {each.id: each.metadata for each in emitted if each.metadata is not None}
         for each in emitted:
             if each.tuples and each.metadata is None:
-                told = f"partition {each.id} emitted {each.tuples} tuples and returned None, which "
+                problem = f"partition {each.id} emitted {each.tuples} tuples and returned None, "
                 if isinstance(self._spout, IPartitionedTridentSpout):
-                    told += "tells nobody how to emit them again"
+                    problem += "which tells nobody how to emit them again"
                     advice = "Return from emitPartitionBatchNew what emitPartitionBatch needs."
                 else:
-                    told += "tells nobody where to go on: they would be emitted for ever"
+                    problem += "which tells nobody where to go on: they would come for ever"
                     advice = "Return from emitPartitionBatch how far it came."
-                raise SpoutPartitionError(self.stream, told, advice)
+                raise SpoutPartitionError(self.stream, problem, advice)
         following = {**known, **said} or metadata
-        return SourceBatch(tuples, following, said if self._again and planned is None else None)
+        if not self._again or planned is not None:
+            return SourceBatch(tuples, following)
+        # A partition that has no part in the batch need not be there when it is emitted again.
+        idle = {each.id for each in emitted if not each.tuples}
+        plan = {
+            name: told
+            for name, told in said.items()
+            if name not in idle or told != known.get(name)
+        }
+        return SourceBatch(tuples, following, plan)
 
     def _partitions(self) -> dict[str, ISpoutPartition]:
         ordered: Any = self._orders.getOrderedPartitions(self._coordinator.getPartitionsForBatch())
