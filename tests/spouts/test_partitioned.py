@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.servers.process import wait_until
 from tests.spouts.decades import (
     OpaqueNumbers,
     OpaqueShelf,
@@ -17,10 +18,18 @@ from tests.spouts.decades import (
     TransactionalNumbers,
     TransactionalShelf,
 )
-from trident import MapGet, Sum, TridentTopology
+from trident import (
+    BatchCoordinator,
+    Emitter,
+    Fields,
+    ITridentSpout,
+    MapGet,
+    Sum,
+    TridentTopology,
+)
 from trident.backends import sqlite
 from trident.batch.errors import BatchFailedError, OutageError
-from trident.errors import OperationError, SpoutPartitionError
+from trident.errors import OperationError, PlanError, SpoutPartitionError
 from trident.log.errors import MetadataError
 from trident.testing import fail_at
 
@@ -149,6 +158,16 @@ def test_a_transactional_stream_waits_for_a_planned_partition_that_is_gone(sums:
     assert sums.run(TransactionalShelf(shelf)) == {"a": 1, "b": 10}
 
 
+def test_a_partition_without_a_part_in_a_planned_batch_may_be_gone(sums: Sums) -> None:
+    shelf = Shelf({"a": [1], "b": [10]})
+    assert sums.run(TransactionalShelf(shelf)) == {"a": 1, "b": 10}
+    shelf.numbers["a"].append(2)
+    with fail_at("after write", times=9), pytest.raises(BatchFailedError):
+        sums.run(TransactionalShelf(shelf), retries=0)
+    shelf.hidden = {"b"}
+    assert sums.run(TransactionalShelf(shelf), patience=0.01) == {"a": 3, "b": 10}
+
+
 @BOTH
 def test_a_partition_listed_twice_is_an_error(spout: Any, sums: Sums) -> None:
     shelf = spout(Shelf({"a": [1]}))
@@ -245,3 +264,165 @@ def test_emitters_are_told_their_partitions_where_those_change_and_are_closed(su
     assert shelf.calls == [("refresh", "a"), ("close",), ("close",)]
 
 
+class Rounds(Parts):
+    """Counts how often it is asked for partitions."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        super().__init__(shelf)
+        self.asked = 0
+
+    def getPartitionsForBatch(self) -> Any:
+        self.asked += 1
+        return super().getPartitionsForBatch()
+
+
+@BOTH
+def test_an_idle_stream_commits_nothing_until_there_is_something(
+    spout: Any, sums: Sums, tmp_path: Path
+) -> None:
+    shelf = Shelf({"a": [1]})
+    spout = spout(shelf)
+    rounds = Rounds(shelf)
+    spout.getCoordinator = lambda conf, context: rounds
+    topology = TridentTopology()
+    state = sqlite.opaque(tmp_path / "sums.db")
+    stream = topology.newStream("numbers", spout).groupBy("part")
+    stream.persistentAggregate(state, "number", Sum(), "sum", name="sums")
+    with topology.start(checkpoint=tmp_path / "checkpoint") as run:
+        run.processAllAvailable()
+        group, idle = run.groups["numbers"], rounds.asked
+        wait_until(lambda: rounds.asked > idle + 3)
+        before = [progress.txid for progress in group.recentProgress]
+        shelf.numbers["a"].append(2)
+        wait_until(lambda: len(group.recentProgress) > len(before))
+        after = group.recentProgress[len(before)]
+    assert (after.txid, after.tuples) == (before[-1] + 1, 1)
+    assert before in ([1], [1, 2])  # the first one that finds nothing may say more of its place
+    assert sums.run(spout) == {"a": 3}
+
+
+def test_an_opaque_partition_that_tells_nothing_of_its_tuples_is_an_error(sums: Sums) -> None:
+    def emit(self: Any, tx: Any, collector: Any, partition: Any, last: Any) -> None:
+        collector.emit(["a", 1])
+
+    with pytest.raises(SpoutPartitionError, match="returned None, .* come for ever"):
+        sums.run(emitting(emitPartitionBatch=emit))
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("listed", "problem"),
+    [
+        (None, "returned NoneType None. Return a list"),
+        ("ab", "returned str 'ab'. Return a list"),
+        (["a"], "lists str 'a'. Return objects that have a method getId"),
+    ],
+)
+def test_what_is_no_list_of_partitions_is_an_error(
+    spout: Any, sums: Sums, listed: Any, problem: str
+) -> None:
+    spout = spout(Shelf({"a": [1]}))
+    emitter = spout.getEmitter({}, None)
+    emitter.getOrderedPartitions = lambda info: listed
+    spout.getEmitter = lambda conf, context: emitter
+    with pytest.raises(SpoutPartitionError, match=f"getOrderedPartitions {problem}"):
+        sums.run(spout)
+
+
+@BOTH
+def test_an_emitter_of_another_interface_is_an_error(spout: Any, sums: Sums) -> None:
+    other = TransactionalNumbers if spout is OpaqueShelf else OpaqueNumbers
+    spout = spout(Shelf({"a": [1]}))
+    spout.getEmitter = lambda conf, context: other(spout.shelf)
+    with pytest.raises(SpoutPartitionError, match=r"getEmitter returned .*Derive its class from I"):
+        sums.run(spout)
+
+
+def test_metadata_of_another_spout_is_an_error(sums: Sums) -> None:
+    spout = OpaqueShelf(Shelf({"a": [1]}))
+
+    class Offset(ITridentSpout):
+        def getCoordinator(self, txStateId: str, conf: Any, context: Any) -> Any:
+            return Once()
+
+        def getEmitter(self, txStateId: str, conf: Any, context: Any) -> Any:
+            return OneNumber()
+
+        def getOutputFields(self) -> Fields:
+            return spout.getOutputFields()
+
+    class Once(BatchCoordinator):
+        def isReady(self, txid: int) -> bool:
+            return txid == 1
+
+    class OneNumber(Emitter):
+        def emitBatch(self, token: Any, metadata: Any, collector: Any) -> int:
+            collector.emit(["a", 1])
+            return 7
+
+    assert sums.run(Offset()) == {"a": 1}
+    with pytest.raises(SpoutPartitionError, match="the log holds int 7 of it"):
+        sums.run(spout)
+
+
+def test_a_spout_is_of_no_kind_that_its_interface_can_not_keep(sums: Sums) -> None:
+    class Strong(OpaqueShelf):
+        kind = "transactional"
+
+    with pytest.raises(PlanError, match=r"Strong has an attribute kind .*: non-trans.*, opaque"):
+        sums.run(Strong(Shelf({"a": [1]})))
+
+
+def test_a_spout_of_an_unknown_kind_is_an_error(sums: Sums) -> None:
+    class Odd(OpaqueShelf):
+        kind = "exactly once"  # type: ignore[assignment]
+
+    with pytest.raises(PlanError, match="Odd is of an unknown kind 'exactly once'"):
+        sums.run(Odd(Shelf({"a": [1]})))
+
+
+def test_a_transactional_spout_may_be_of_a_weaker_kind(sums: Sums) -> None:
+    class Weak(TransactionalShelf):
+        kind = "opaque"
+
+    shelf = Shelf({"a": [1, 2, 3], "b": [10]}, away={"b"})
+    with fail_at("after write", txid=1):
+        assert sums.run(Weak(shelf)) == {"a": 6}
+
+
+def test_the_coordinator_is_closed_where_there_is_no_emitter(sums: Sums) -> None:
+    spout, closed = OpaqueShelf(Shelf({"a": [1]})), []
+
+    class Closed(Parts):
+        def close(self) -> None:
+            closed.append(True)
+
+    def no_emitter(conf: Any, context: Any) -> Any:
+        raise ConnectionError("no broker")
+
+    spout.getCoordinator = lambda conf, context: Closed(spout.shelf)  # type: ignore[method-assign]
+    spout.getEmitter = no_emitter  # type: ignore[method-assign]
+    with pytest.raises(ConnectionError):
+        sums.run(spout)
+    assert closed == [True]
+
+
+def test_output_fields_may_be_a_string(sums: Sums) -> None:
+    spout = OpaqueShelf(Shelf({"a": [1]}))
+    spout.getOutputFields = lambda: "part string, number long"  # type: ignore[assignment,method-assign,return-value]
+    assert sums.run(spout) == {"a": 1}
+
+
+def test_what_a_coordinator_raises_names_stream_and_batch(sums: Sums) -> None:
+    spout = OpaqueShelf(Shelf({"a": [1]}))
+
+    class Broken(Parts):
+        def getPartitionsForBatch(self) -> Any:
+            raise KeyError("topic")
+
+    spout.getCoordinator = lambda conf, context: Broken(spout.shelf)  # type: ignore[method-assign]
+    with pytest.raises(KeyError) as raised:
+        sums.run(spout)
+    assert raised.value.__notes__ == [
+        'raised by the spout of the stream "numbers" in batch 1, attempt 0'
+    ]

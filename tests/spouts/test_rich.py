@@ -11,6 +11,7 @@ import pytest
 from tests.spouts.counting import count
 from trident import IRichSpout, OutputFieldsDeclarer, SpoutOutputCollector, TridentTopology
 from trident.batch.errors import BatchFailedError
+from trident.batch.watchpoints import watching
 from trident.errors import PlanError
 from trident.testing import fail_at
 
@@ -117,3 +118,76 @@ def test_a_spout_that_declares_no_fields_is_an_error() -> None:
 
     with pytest.raises(PlanError, match="Silent.declareOutputFields declared no fields"):
         TridentTopology().newStream("words", Silent("a"))
+
+
+def test_an_idle_stream_commits_nothing(tmp_path: Path) -> None:
+    spout, topology = Queue("a"), TridentTopology()
+    topology.newStream("words", spout)
+    with topology.start(checkpoint=tmp_path) as run:
+        for _ in range(3):
+            run.processAllAvailable()
+        assert [batch.txid for batch in run.groups["words"].recentProgress] == [1]
+
+
+def test_a_message_whose_batch_is_committed_is_never_failed(tmp_path: Path) -> None:
+    spout = Queue("a b")
+
+    def broken(msgId: Any) -> None:
+        spout.calls.append(("ack", msgId))
+        raise ConnectionError("the broker is away")
+
+    spout.ack = broken  # type: ignore[method-assign]
+    with pytest.raises(ConnectionError, match="the broker is away"):
+        count(tmp_path, spout, "word", ["a"])
+    assert spout.calls == [("ack", 0), ("ack", 1), ("close",)]
+
+
+def test_messages_whose_batch_may_be_committed_are_left_to_their_source(tmp_path: Path) -> None:
+    spout = Queue("a")
+
+    def break_down(point: str, token: Any) -> None:
+        if point == "before announce":
+            raise ConnectionError("the store is away")
+
+    with watching(break_down), pytest.raises(ConnectionError):
+        count(tmp_path, spout, "word", ["a"])
+    assert spout.calls == [("close",)]
+    assert count(tmp_path, Queue(""), "word", ["a"]) == [1]
+
+
+def test_messages_emitted_before_a_batch_could_not_be_are_failed(tmp_path: Path) -> None:
+    class Broken(Queue):
+        def nextTuple(self) -> None:
+            if not self.waiting:
+                raise ConnectionError("the broker is away")
+            super().nextTuple()
+
+    spout = Broken("a")
+    with pytest.raises(ConnectionError):
+        count(tmp_path, spout, "word", ["a"])
+    assert spout.calls == [("fail", 0), ("close",)]
+
+
+def test_every_message_is_failed_though_one_can_not_be(tmp_path: Path) -> None:
+    spout = Queue("a b")
+
+    def broken(msgId: Any) -> None:
+        spout.calls.append(("fail", msgId))
+        raise ConnectionError("the broker is away")
+
+    spout.fail = broken  # type: ignore[method-assign]
+    with fail_at("after write"), pytest.raises(ConnectionError):
+        count(tmp_path, spout, "word", ["a"])
+    assert spout.calls == [("fail", 0), ("fail", 1), ("close",)]
+
+
+def test_a_batch_that_is_full_asks_for_no_more(tmp_path: Path) -> None:
+    class Columns(Queue):
+        def nextTuple(self) -> None:
+            self.calls.append("next")
+            if self.waiting:
+                self.collector.emitColumns({"word": [self.waiting.popleft()[1]] * 2})
+
+    spout = Columns("a b")
+    assert count(tmp_path, spout, "word", ["a", "b"]) == [2, 2]
+    assert spout.calls == ["next", "next", "next", ("close",)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from time import monotonic
 from typing import Any, Self
@@ -13,7 +13,7 @@ from typing import Any, Self
 from trident.batch.errors import BatchInterruptedError
 from trident.batch.runner import BatchRunner
 from trident.batch.spout_work import SpoutWork
-from trident.batch.work import GroupEngine
+from trident.batch.work import GroupEngine, NothingNew
 from trident.run import GroupRun
 from trident.spouts.interfaces import ITridentDataSource
 from trident.spouts.source import Opening, Source
@@ -159,7 +159,8 @@ class SpoutLoop(GroupRun):
                 if not self._wait_until(due):
                     return
                 due = max(due + self._interval, monotonic())
-                self.progressed(runner.run(work))
+                with suppress(NothingNew):
+                    self.progressed(runner.run(work))
                 # A spout that notifies knows better than an empty batch whether it has more.
                 following = runner.next_txid
                 if work.filled or not all(s.has_nothing(following) for s in notifying):

@@ -19,7 +19,7 @@ from trident.batch.progress import BatchProgress
 from trident.batch.states import BatchState, GroupStates
 from trident.batch.stopwatch import Stopwatch
 from trident.batch.watchpoints import reached
-from trident.batch.work import BatchWork
+from trident.batch.work import BatchWork, NothingNew
 from trident.log.entry import LogEntry, check_metadata
 from trident.log.errors import (
     LogMismatchError,
@@ -221,12 +221,16 @@ class BatchRunner:
         PlacementError, ReplayError, LogMismatchError
             When the source's log and ours don't fit.
         Exception
-            Whatever else the work raised; the batch is kept.
+            Whatever else the work raised; the batch is kept. `NothingNew` is no failure.
         """
         if self._failed:
             raise RuntimeError("this run has failed: a new one begins the batch's next attempt")
         self._failed = True
-        progress = self._run(work, txid, digest, query_id)
+        try:
+            progress = self._run(work, txid, digest, query_id)
+        except NothingNew:
+            self._failed = False
+            raise
         self._failed = False
         return progress
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trident.batch.outcome import Outcome
-from trident.batch.work import BatchWork, GroupEngine
+from trident.batch.work import BatchWork, GroupEngine, NothingNew
 from trident.spouts.source import Source, Tuples
 from trident.states.control import ControlRecord
 from trident.states.values import Token
@@ -58,7 +58,15 @@ class SpoutWork(BatchWork):
                 found[stream] = batch.planned
         self.emitted_metadata = following
         self.emitted_plan = found
-        return self.filled or self._engine.acts_on_nothing
+        to_run = self.filled or self._engine.acts_on_nothing
+        if not to_run and not token.attempt and not planned and self._leaves_txid(metadata):
+            raise NothingNew
+        return to_run
+
+    def _leaves_txid(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether a txid that was emitted without tuples can be so again, as if it had not been."""
+        same = all(metadata.get(name) == found for name, found in self.emitted_metadata.items())
+        return same and all(source.leaves_txid for source in self._sources)
 
     def run(self, record: ControlRecord) -> Outcome:
         return self._engine.run(record, self._emitted)

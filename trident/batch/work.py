@@ -13,6 +13,10 @@ from trident.states.control import ControlRecord
 from trident.states.values import Token
 
 
+class NothingNew(Exception):
+    """A batch has neither tuples nor other metadata: it is not committed, and still due."""
+
+
 class BatchWork(ABC):
     """The work of one txid, called by the runner on the driver, one call at a time.
 
@@ -68,6 +72,8 @@ class BatchWork(ABC):
         ------
         FailedException
             Fails this attempt; the batch is retried.
+        NothingNew
+            The attempt is given back: nothing is written, and the same one follows later.
         """
         return True
 

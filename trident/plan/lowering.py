@@ -81,7 +81,7 @@ def new_stream(
             advice = "Leave it out: it says which rows of an aggregating DataFrame are a batch."
             raise PlanError("newStream: a spout has no output mode, found", output_mode, (), advice)
         declared = Fields.of(source.getOutputFields())
-        _check_no_stronger(source, kind)
+        _check_kind(source, kind)
         return builder.add(
             SourceNode,
             stream_id=stream_id,
@@ -110,11 +110,20 @@ def new_stream(
     )
 
 
-def _check_no_stronger(spout: ITridentDataSource, kind: str | None) -> None:
-    if kind is not None and STRENGTH.index(kind) > STRENGTH.index(spout.kind):
-        what = f"newStream: {type(spout).__name__} is {spout.kind}, it can't be declared"
+def _check_kind(spout: ITridentDataSource, declared: Kind | None) -> None:
+    name, own = type(spout).__name__, getattr(spout, "kind", None)
+    if own not in STRENGTH:
+        advice = f"Set the attribute kind of {name}."
+        raise PlanError(f"newStream: {name} is of an unknown kind", str(own), STRENGTH, advice)
+    can_be = STRENGTH.index(spout.strongest)
+    if STRENGTH.index(own) > can_be:
+        what = f"newStream: {name} has an attribute kind that its interface can't keep"
+        raise PlanError(what, own, STRENGTH[: can_be + 1])
+    if declared is not None and STRENGTH.index(declared) > STRENGTH.index(own):
+        what = f"newStream: {name} is {own}, it can't be declared"
         advice = "If it does replay so, set the attribute kind of its class."
-        raise PlanError(what, kind, (), advice)
+        weak = STRENGTH.index(declared) > can_be
+        raise PlanError(what, declared, (), "" if weak else advice)
 
 
 def each(builder: Builder, parent: Node, arguments: Arguments) -> Node:

@@ -17,18 +17,29 @@ _TELLING = 0.02
 """Seconds from which on what a batch took in this process is due to its tuples."""
 _WEIGHT = 0.3
 """Of the latest batch in what is expected."""
+_FADING = 0.98
+"""What is left of a cost on Spark with each batch that could have told it, and ran here."""
+_JOB = 0.15
+_SPARK_TUPLE = 0.4e-6
+_LOCAL_TUPLE = 1e-6
+"""Seconds with word counts, on two cores: what is expected at first."""
 
 
 class Expected:
     """What a batch is expected to take on either engine, from what batches took.
 
     Spark takes a time for the jobs of a batch, however small it is, and one for each tuple; this
-    process takes one for each tuple. What is expected at first was measured with word counts, on
-    two cores.
+    process takes one for each tuple. Neither engine is given up for one slow batch: what is known
+    of the one that is not used is bounded by what the other takes, or fades.
+
+    Parameters
+    ----------
+    cores : int
+        How many tasks Spark runs at the same time.
 
     Examples
     --------
-    >>> expected = Expected()
+    >>> expected = Expected(cores=2)
     >>> expected.local_is_faster(100), expected.local_is_faster(10_000_000)
     (True, False)
     >>> expected.took_locally(10_000, 2.0)  # 200 us a tuple
@@ -36,10 +47,13 @@ class Expected:
     False
     """
 
-    def __init__(self) -> None:
-        self._job = 0.15
-        self._spark_tuple = 0.4e-6
-        self._local_tuple = 1e-6
+    def __init__(self, cores: int) -> None:
+        self._cores = cores
+        self._job = _JOB
+        self._spark_tuple = _SPARK_TUPLE
+        self._local_tuple = _LOCAL_TUPLE
+        self._told = False
+        self._warm = False
 
     def local_is_faster(self, tuples: int) -> bool:
         """Return whether a batch of so many tuples is expected to be faster in this process."""
@@ -48,13 +62,23 @@ class Expected:
     def took_locally(self, tuples: int, seconds: float) -> None:
         """Learn from a batch that ran in this process."""
         if tuples and seconds >= _TELLING:
-            self._local_tuple = _weighted(self._local_tuple, seconds / tuples)
+            known = self._local_tuple if self._told else seconds / tuples
+            self._local_tuple = _weighted(known, seconds / tuples)
+            self._told = True
+        if seconds > self._job:
+            self._spark_tuple *= _FADING
 
     def took_on_spark(self, tuples: int, seconds: float) -> None:
         """Learn from a batch that ran on Spark."""
+        if not self._warm:  # the first batch has started processes and compiled
+            self._warm = True
+            return
         self._job = min(self._job, seconds)
         if tuples:
             each = (seconds - self._job) / tuples
+            # A tuple can't take longer here than all cores took for it there: had it seemed so,
+            # that was a batch that began with loading something, or waited.
+            self._local_tuple = min(self._local_tuple, max(_LOCAL_TUPLE, each * self._cores))
             # Cores work side by side: a tuple can't take longer there than here.
             self._spark_tuple = min(_weighted(self._spark_tuple, each), self._local_tuple)
 
@@ -75,13 +99,15 @@ class MixedGroupEngine:
         For small batches.
     spark : SparkGroupEngine
         For large ones; with the same states.
+    cores : int
+        How many tasks Spark runs at the same time.
     """
 
-    def __init__(self, local: LocalGroupEngine, spark: SparkGroupEngine) -> None:
+    def __init__(self, local: LocalGroupEngine, spark: SparkGroupEngine, cores: int) -> None:
         self.acts_on_nothing = local.acts_on_nothing
         self._local = local
         self._spark = spark
-        self._expected = Expected()
+        self._expected = Expected(cores)
 
     def read(self, emission: Emission) -> tuple[Tuples, list[Emitted]]:
         """Emit partitions where they are always emitted with a session: on executors."""

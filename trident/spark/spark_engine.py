@@ -75,7 +75,8 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
         engine = SparkGroupEngine(prepared, session, states)
         if self._choice == "spark" or only_on_spark(group):
             return engine
-        return MixedGroupEngine(LocalGroupEngine(group, states), engine)
+        cores = self._spark.sparkContext.defaultParallelism
+        return MixedGroupEngine(LocalGroupEngine(group, states), engine, cores)
 
     def reads(self, group: BatchGroup) -> Mapping[str, str]:
         return read_paths(group)

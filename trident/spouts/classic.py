@@ -187,6 +187,7 @@ class IOpaquePartitionedTransactionalSpout(ITridentDataSource):
     """An opaque spout over a number of partitions."""
 
     kind: ClassVar[SpoutKind] = "opaque"
+    strongest: ClassVar[SpoutKind] = "opaque"
     Coordinator = ReadinessCoordinator
     Emitter = OpaqueNumberedEmitter
 

@@ -57,10 +57,7 @@ class SpoutCollector(TridentCollector):
         EmittedValueError
             Where the columns are others than the output fields, or differ in length.
         """
-        block = self._block(columns)
-        if block.length:
-            self._flush()
-            self._blocks.append(block)
+        self._add(self._block(columns))
 
     def block(self) -> Block:
         """Everything emitted so far."""
@@ -71,6 +68,11 @@ class SpoutCollector(TridentCollector):
         self._flush()
         return tuple(self._blocks)
 
+    def _add(self, block: Block) -> None:
+        if block.length:
+            self._flush()
+            self._blocks.append(block)
+
     def _flush(self) -> None:
         if self._rows:
             self._blocks.append(block_of(self._names, self._rows))
@@ -78,13 +80,14 @@ class SpoutCollector(TridentCollector):
 
     def _block(self, columns: Any) -> Block:
         if isinstance(columns, Mapping):
+            columns = {name: self._values(name, values) for name, values in columns.items()}
             names, lengths = tuple(columns), {len(values) for values in columns.values()}
         elif hasattr(columns, "schema") and hasattr(columns, "num_rows"):
             names, lengths = tuple(columns.schema.names), {columns.num_rows}
         else:
             problem = f"emitted {described(columns)}, where columns by field are due"
             raise EmittedValueError(self._spout, problem)
-        if sorted(names) != sorted(self._names):
+        if sorted(map(str, names)) != sorted(self._names):
             due, found = ", ".join(self._names), ", ".join(map(str, names)) or "none"
             raise EmittedValueError(
                 self._spout, f"emitted the columns {found}, where these are due: {due}"
@@ -93,6 +96,16 @@ class SpoutCollector(TridentCollector):
             told = ", ".join(f"{name}: {len(columns[name])}" for name in names)
             raise EmittedValueError(self._spout, f"emitted columns that differ in length: {told}")
         return self._made(columns, lengths.pop() if lengths else 0)
+
+    def _values(self, name: Any, values: Any) -> Sequence[Any]:
+        """The values of a column, which the spout may go on to change."""
+        for conversion in ("to_pylist", "tolist"):  # of Arrow, and of NumPy
+            if hasattr(values, conversion):
+                values = getattr(values, conversion)()
+        if isinstance(values, Sequence) and not isinstance(values, str | bytes):
+            return list(values)
+        problem = f"emitted {described(values)} as the column {name}, where a list of values is due"
+        raise EmittedValueError(self._spout, problem)
 
     def _made(self, columns: Any, length: int) -> Block:
         if isinstance(columns, Mapping):

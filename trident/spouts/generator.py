@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Any, ClassVar, TypedDict
@@ -36,7 +37,9 @@ class GeneratorSpout(ITridentSpout):
     Raises
     ------
     ValueError
-        When a number is not above 0.
+        When a number is not above 0, or not whole where it has to be.
+    TypeError
+        When `make` can't be called.
 
     Notes
     -----
@@ -61,9 +64,14 @@ class GeneratorSpout(ITridentSpout):
         batch: int = 10_000,
         total: int | None = None,
     ) -> None:
-        for name, given in (("rate", rate), ("batch", batch), ("total", total)):
-            if given is not None and not (isinstance(given, int | float) and given > 0):
-                raise ValueError(f"GeneratorSpout: {name} is above 0, found {described(given)}")
+        if rate is not None and not (isinstance(rate, int | float) and 0 < rate < math.inf):
+            raise ValueError(f"GeneratorSpout: rate is above 0, found {described(rate)}")
+        for name, given in (("batch", batch), ("total", 1 if total is None else total)):
+            if type(given) is not int or given < 1:
+                what = f"{name} is a whole number above 0"
+                raise ValueError(f"GeneratorSpout: {what}, found {described(given)}")
+        if not callable(make):
+            raise TypeError(f"GeneratorSpout: make is a function, found {described(make)}")
         self._fields = Fields.of(fields)
         self._emitter: Emitter = _OfRows(make)
         self._rate = rate

@@ -22,6 +22,8 @@ class ITridentDataSource(ABC):
     """How a batch is replayed: ``"transactional"`` where a txid always gives the same tuples, in
     another process too; ``"opaque"`` where a tuple that isn't committed comes again, in whatever
     batch; ``"non-transactional"`` where neither holds."""
+    strongest: ClassVar[SpoutKind] = "transactional"
+    """The strongest kind that a spout of the interface can be of."""
 
     @abstractmethod
     def getOutputFields(self) -> Fields:

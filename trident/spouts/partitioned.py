@@ -36,7 +36,8 @@ class PartitionCoordinator(ABC):
         """Return whether there may be a batch `txid` to emit now; by default always.
 
         As for :meth:`IBatchSpout.isReady`: a coordinator that keeps the default says by a batch
-        without tuples that there is no more.
+        without tuples that there is no more. Such a batch is committed only where it has other
+        metadata; else the same txid is emitted again later.
         """
         return True
 
@@ -252,6 +253,7 @@ class IOpaquePartitionedTridentSpout(ITridentDataSource):
     """
 
     kind: ClassVar[SpoutKind] = "opaque"
+    strongest: ClassVar[SpoutKind] = "opaque"
     Coordinator = PartitionCoordinator
     Emitter = OpaquePartitionEmitter
 

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
+from trident.errors import described
 from trident.kernels.emission import Assignment, Emission
 from trident.spouts.errors import SourceUnavailableError, SpoutPartitionError
-from trident.spouts.partitioned import ISpoutPartition, PartitionCoordinator, PartitionedSpout
+from trident.spouts.partitioned import (
+    IOpaquePartitionedTridentSpout,
+    IPartitionedTridentSpout,
+    ISpoutPartition,
+    PartitionCoordinator,
+    PartitionedSpout,
+    PartitionEmitter,
+)
 from trident.spouts.source import Opening, Source, SourceBatch, tells_nothing
 from trident.states.values import Token
 
@@ -25,20 +34,43 @@ class PartitionedSource(Source):
 
     def __init__(self, opening: Opening, spout: PartitionedSpout) -> None:
         self._coordinator = spout.getCoordinator(opening.conf, None)
-        tells = tells_nothing(self._coordinator, PartitionCoordinator)
-        super().__init__(opening, spout, tells=tells)
-        self._opening = opening
-        self._spout = spout
-        self._again = spout.kind == "transactional"
-        self._orders = spout.getEmitter(opening.conf, None)
-        self._away: set[str] = set()
-        self.notifies = self._coordinator.whenReady(opening.listener)
+        with ExitStack() as undo:
+            undo.callback(self._coordinator.close)
+            tells = tells_nothing(self._coordinator, PartitionCoordinator)
+            super().__init__(opening, spout, tells=tells)
+            self._opening = opening
+            self._spout = spout
+            self._again = spout.kind == "transactional"
+            self._orders = self._emitter(spout)
+            undo.callback(self._orders.close)
+            self._away: set[str] = set()
+            self.notifies = self._coordinator.whenReady(opening.listener)
+            undo.pop_all()
+        # Who notifies and says that there is a batch is asked again at once: it has to be another.
+        self.follows_metadata = not (tells and self.notifies)
+
+    def _emitter(self, spout: PartitionedSpout) -> PartitionEmitter:
+        made: PartitionEmitter = spout.getEmitter(self._opening.conf, None)
+        for interface in (IPartitionedTridentSpout, IOpaquePartitionedTridentSpout):
+            if isinstance(spout, interface) and not isinstance(made, interface.Emitter):
+                raise SpoutPartitionError(
+                    self.stream,
+                    f"getEmitter returned {described(made)}, which is no emitter of such a spout",
+                    f"Derive its class from {interface.__name__}.Emitter.",
+                )
+        return made
 
     def is_ready(self, txid: int) -> bool:
         return self._coordinator.isReady(txid)
 
     def _emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
-        known = metadata or {}
+        known = {} if metadata is None else metadata
+        if not isinstance(known, dict):
+            raise SpoutPartitionError(
+                self.stream,
+                f"the log holds {described(metadata)} of it, which is not by partition",
+                "Start the spout that it was begun with, or name the new one's stream anew.",
+            )
         self._coordinator.follow(known)
         if planned is None:
             assignments = [
@@ -60,21 +92,39 @@ class PartitionedSource(Source):
         self._tell_away({each.id: each.away for each in emitted if each.away is not None})
         said = {each.id: each.metadata for each in emitted if each.metadata is not None}
         for each in emitted:
-            if self._again and each.tuples and each.metadata is None:
-                raise SpoutPartitionError(
-                    self.stream,
-                    f"partition {each.id} emitted {each.tuples} tuples and returned None, which "
-                    "tells nobody how to emit them again",
-                    "Return from emitPartitionBatchNew what emitPartitionBatch needs.",
-                )
-        following = {**known, **said}
-        self._coordinator.follow(following)
-        return SourceBatch(tuples, following, said if self._again and planned is None else None)
+            if each.tuples and each.metadata is None:
+                problem = f"partition {each.id} emitted {each.tuples} tuples and returned None, "
+                if isinstance(self._spout, IPartitionedTridentSpout):
+                    problem += "which tells nobody how to emit them again"
+                    advice = "Return from emitPartitionBatchNew what emitPartitionBatch needs."
+                else:
+                    problem += "which tells nobody where to go on: they would come for ever"
+                    advice = "Return from emitPartitionBatch how far it came."
+                raise SpoutPartitionError(self.stream, problem, advice)
+        following = {**known, **said} or metadata
+        self._coordinator.follow(following or {})
+        if not self._again or planned is not None:
+            return SourceBatch(tuples, following)
+        # A partition that has no part in the batch need not be there when it is emitted again.
+        idle = {each.id for each in emitted if not each.tuples}
+        plan = {
+            name: told
+            for name, told in said.items()
+            if name not in idle or told != known.get(name)
+        }
+        return SourceBatch(tuples, following, plan)
 
     def _partitions(self) -> dict[str, ISpoutPartition]:
-        ordered = self._orders.getOrderedPartitions(self._coordinator.getPartitionsForBatch())
+        ordered: Any = self._orders.getOrderedPartitions(self._coordinator.getPartitionsForBatch())
+        if not isinstance(ordered, Sequence) or isinstance(ordered, str):
+            problem = f"getOrderedPartitions returned {described(ordered)}"
+            raise SpoutPartitionError(self.stream, problem, "Return a list of partitions.")
         found: dict[str, ISpoutPartition] = {}
         for partition in ordered:
+            if not hasattr(partition, "getId"):
+                problem = f"getOrderedPartitions lists {described(partition)}"
+                advice = "Return objects that have a method getId()."
+                raise SpoutPartitionError(self.stream, problem, advice)
             name: Any = partition.getId()
             if not isinstance(name, str):
                 problem = f"the id of a partition is {name!r}"

@@ -30,7 +30,7 @@ class SpoutOutputCollector(SpoutCollector):
     def __init__(self, spout: str, fields: Fields) -> None:
         super().__init__(spout, fields)
         self.emitted = 0
-        """How many times something was emitted since :meth:`take`."""
+        """How many records were emitted since :meth:`take`."""
         self._ids: list[Any] = []
 
     def emit(self, values: Sequence[Any], messageId: Any = None) -> None:
@@ -50,8 +50,9 @@ class SpoutOutputCollector(SpoutCollector):
 
     def emitColumns(self, columns: Any) -> None:
         """Emit many records without ids; see :meth:`SpoutCollector.emitColumns`."""
-        super().emitColumns(columns)
-        self.emitted += 1
+        block = self._block(columns)
+        self._add(block)
+        self.emitted += block.length
 
     def take(self) -> tuple[Block, list[Any]]:
         """Return what was emitted since the last time, and its ids."""
@@ -87,8 +88,9 @@ class IRichSpout(ITridentDataSource):
     """
 
     kind: ClassVar[SpoutKind] = "non-transactional"
+    strongest: ClassVar[SpoutKind] = "non-transactional"
     max_batch_size: int = 1000
-    """How many records a batch holds at most."""
+    """How many records a batch holds at most, apart from what one call of ``nextTuple`` emits."""
     message_timeout: float = 30.0
     """Seconds from a batch's emission within which it has to be committed; later it is failed."""
 

@@ -6,14 +6,32 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from trident.errors import described
+from trident.errors import TridentError, described
 from trident.operations.interfaces import TridentCollector
 from trident.spouts.collector import SpoutCollector
 from trident.spouts.errors import SourceUnavailableError
 from trident.spouts.interfaces import IBatchSpout, SpoutKind
+from trident.spouts.line_field import line_field
 from trident.tuples.fields import Fields, FieldsLike
+
+_LONGEST = 16 << 20
+"""How many bytes a line may have: without a limit, one that never ends fills the memory."""
+
+
+@dataclass(eq=False, repr=False)
+class SocketLinesError(TridentError):
+    """A connection broke, or what came over it are no lines of text."""
+
+    server: str
+    """The server's host and port."""
+    problem: str
+    """What was found."""
+
+    _template = "{server}: {problem}. The lines before are committed; a new run connects again."
 
 
 class SocketLinesSpout(IBatchSpout):
@@ -30,11 +48,17 @@ class SocketLinesSpout(IBatchSpout):
     batch : int
         How many lines a batch holds at most; as many again are read ahead.
 
+    Raises
+    ------
+    ValueError
+        When `batch` is no whole number from 1, or `field` is not one field.
+
     Notes
     -----
     Lives on the driver. A socket can't be asked for a line again: what was read is lost when the
     process dies, so the stream is non-transactional. An attempt that fails is emitted again as it
-    was. Where the server ends the connection, there is nothing more.
+    was. Where the server ends the connection, there is nothing more. Lines are UTF-8, of 16 MiB at
+    most; what isn't, or a connection that breaks, is an error that comes after the lines before it.
 
     Examples
     --------
@@ -50,15 +74,18 @@ class SocketLinesSpout(IBatchSpout):
         if type(batch) is not int or batch < 1:
             raise ValueError(f"SocketLinesSpout: batch is above 0, found {described(batch)}")
         self._server = host, port
-        self._fields = Fields.of(field)
+        self._fields = line_field("SocketLinesSpout", field)
         self._batch = batch
         self._changed = threading.Condition()
+        self._listener: Callable[[], None] = lambda: None
+        self._socket: socket.socket | None = None
+        self._begin()
+
+    def _begin(self) -> None:
         self._lines: deque[str] = deque()
         self._emitted: dict[int, list[str]] = {}
         self._problem: str | None = None
         self._ended = False
-        self._listener: Callable[[], None] = lambda: None
-        self._socket: socket.socket | None = None
 
     @property
     def _name(self) -> str:
@@ -72,7 +99,10 @@ class SocketLinesSpout(IBatchSpout):
                 self._name, f"no connection ({error})", "Start the server first."
             ) from error
         self._socket.settimeout(None)
-        threading.Thread(target=self._receive, args=(self._socket,), daemon=True).start()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._begin()
+        self._thread = threading.Thread(target=self._receive, args=(self._socket,), daemon=True)
+        self._thread.start()
 
     def whenReady(self, listener: Callable[[], None]) -> bool:
         self._listener = listener
@@ -87,7 +117,7 @@ class SocketLinesSpout(IBatchSpout):
         with self._changed:
             if batchId not in self._emitted:
                 if self._problem is not None and not self._lines:
-                    raise SourceUnavailableError(self._name, self._problem, "Start anew.")
+                    raise SocketLinesError(self._name, self._problem)
                 count = min(len(self._lines), self._batch)
                 self._emitted[batchId] = [self._lines.popleft() for _ in range(count)]
                 self._changed.notify_all()
@@ -102,18 +132,24 @@ class SocketLinesSpout(IBatchSpout):
             self._ended = True
             self._changed.notify_all()
         if self._socket is not None:
+            with suppress(OSError):  # who reads it keeps it open until there is nothing more
+                self._socket.shutdown(socket.SHUT_RDWR)
+            self._thread.join()
             self._socket.close()
+            self._socket = None
 
     def getOutputFields(self) -> Fields:
         return self._fields
 
     def _receive(self, connection: socket.socket) -> None:
         try:
-            with connection.makefile("r", encoding="utf-8", newline="\n") as lines:
-                for line in lines:
-                    if not self._take(line.removesuffix("\n").removesuffix("\r")):
+            with connection.makefile("rb") as lines:
+                while line := lines.readline(_LONGEST):
+                    if len(line) == _LONGEST and not line.endswith(b"\n"):
+                        raise ValueError(f"a line has {_LONGEST:,} bytes and no end")
+                    if not self._take(line.decode().removesuffix("\n").removesuffix("\r")):
                         return
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:
             with self._changed:
                 if not self._ended:
                     self._problem = str(error)

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple, Protocol
 from trident.kernels.emission import Emission, Emitted
 from trident.spouts.collector import SpoutCollector
 from trident.spouts.interfaces import ITridentDataSource
+from trident.states.errors import TridentError
 from trident.states.values import Token
+from trident.tuples.fields import Fields
 
 
 class Tuples(Protocol):
@@ -94,12 +96,16 @@ class Source(ABC):
     """Whether an emission says what the next one needs."""
     notifies = False
     """Whether the listener is told of what is ready; else the source is polled."""
+    follows_metadata = False
+    """Whether a batch follows from the metadata, or from what there is, and never from its txid:
+    one without tuples then leaves the txid to what comes later."""
 
     def __init__(self, opening: Opening, spout: ITridentDataSource, *, tells: bool) -> None:
         self.stream = opening.stream
-        self.fields = spout.getOutputFields()
+        self.fields = Fields.of(spout.getOutputFields())
         self._tells = tells
         self._filled = True
+        self._said_ready = True
 
     def emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
         """Emit the tuples of one attempt.
@@ -113,8 +119,16 @@ class Source(ABC):
         planned : object or None
             What the log says that this batch holds.
         """
-        # Copies, as a spout may change them in place: the next attempt begins where this one did.
-        batch = self._emit(token, deepcopy(metadata), deepcopy(planned))
+        self._said_ready = not self._tells or self.is_ready(token.txid)
+        try:
+            # Copies, as a spout may change them in place: the next attempt begins where this did.
+            batch = self._emit(token, deepcopy(metadata), deepcopy(planned))
+        except TridentError:
+            raise
+        except Exception as error:
+            where = f"batch {token.txid}, attempt {token.attempt}"
+            error.add_note(f'raised by the spout of the stream "{self.stream}" in {where}')
+            raise
         self._filled = batch.tuples.length > 0
         return batch
 
@@ -128,6 +142,11 @@ class Source(ABC):
     def has_nothing(self, txid: int) -> bool:
         """Return whether the spout says that it has no more, as far as it can say so."""
         return not self.is_ready(txid) if self._tells else not self._filled
+
+    @property
+    def leaves_txid(self) -> bool:
+        """Whether the txid of which no tuple was just emitted may still be emitted later."""
+        return self.follows_metadata or not self._said_ready
 
     def plan(self, txid: int, previous: Any) -> Any:
         """Return the metadata of `txid`; only where the source :attr:`plans`."""

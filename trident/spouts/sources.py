@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from time import monotonic
 from typing import Any
 
@@ -51,10 +53,14 @@ class TridentSource(Source):
     def __init__(self, opening: Opening, spout: ITridentSpout) -> None:
         super().__init__(opening, spout, tells=True)
         self.plans = spout.kind == "transactional"
-        self.remembers = spout.kind == "opaque"
+        self.remembers = not self.plans
         self._coordinator = spout.getCoordinator(opening.stream, opening.conf, None)
-        self._emitter = spout.getEmitter(opening.stream, opening.conf, None)
-        self.notifies = self._coordinator.whenReady(opening.listener)
+        with ExitStack() as undo:
+            undo.callback(self._coordinator.close)
+            self._emitter = spout.getEmitter(opening.stream, opening.conf, None)
+            undo.callback(self._emitter.close)
+            self.notifies = self._coordinator.whenReady(opening.listener)
+            undo.pop_all()
 
     def is_ready(self, txid: int) -> bool:
         return self._coordinator.isReady(txid)
@@ -86,12 +92,15 @@ class TridentSource(Source):
 class RichSource(Source):
     """An :class:`IRichSpout`: its records are collected into batches, and acked by the batch."""
 
+    follows_metadata = True
+
     def __init__(self, opening: Opening, spout: IRichSpout) -> None:
         super().__init__(opening, spout, tells=False)
         self._spout = spout
         self._into = SpoutOutputCollector(f"the spout of {self.stream}", self.fields)
         self._pending: dict[int, list[Any]] = defaultdict(list)
         self._emitted_at = monotonic()
+        self._committing: int | None = None
         spout.open(opening.conf, None, self._into)
 
     def is_ready(self, txid: int) -> bool:
@@ -99,16 +108,17 @@ class RichSource(Source):
 
     def _emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
         self._fail([txid for txid in self._pending if txid >= token.txid])
+        self._committing = None
         self._emitted_at = monotonic()
-        taken = 0
-        while taken < self._spout.max_batch_size:
-            self._spout.nextTuple()
-            if self._into.emitted == taken:
-                break
-            taken = self._into.emitted
-        block, ids = self._into.take()
-        if ids:
-            self._pending[token.txid] = ids
+        try:
+            taken = -1
+            while taken < self._into.emitted < self._spout.max_batch_size:
+                taken = self._into.emitted
+                self._spout.nextTuple()
+        finally:
+            block, ids = self._into.take()
+            if ids:
+                self._pending[token.txid] = ids
         return SourceBatch(block)
 
     def committing(self, token: Token) -> None:
@@ -119,21 +129,32 @@ class RichSource(Source):
                 f"stream {self.stream!r}: the batch took {took:.1f} s, its messages time out after "
                 f"{allowed:g} s (message_timeout of {type(self._spout).__name__})"
             )
+        self._committing = token.txid
 
     def success(self, token: Token) -> None:
-        for message in self._pending.pop(token.txid, ()):
-            self._spout.ack(message)
+        _each(self._spout.ack, self._pending.pop(token.txid, ()))
 
     def close(self) -> None:
+        """Fail what is not committed; what may be is left to the source, as after a crash."""
         try:
-            self._fail(list(self._pending))
+            self._fail([txid for txid in self._pending if txid != self._committing])
         finally:
             self._spout.close()
 
     def _fail(self, txids: list[int]) -> None:
-        for txid in txids:
-            for message in self._pending.pop(txid):
-                self._spout.fail(message)
+        _each(self._spout.fail, [each for txid in txids for each in self._pending.pop(txid)])
+
+
+def _each(tell: Callable[[Any], None], messages: Sequence[Any]) -> None:
+    """Tell of every message, also where one raises; then raise the first that was raised."""
+    failures = []
+    for message in messages:
+        try:
+            tell(message)
+        except Exception as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
 
 
 def open_source(opening: Opening, spout: ITridentDataSource) -> Source:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import glob
 import os
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, NotRequired, TypedDict
 
 from trident.errors import TridentError, described
 from trident.spouts.collector import SpoutCollector
 from trident.spouts.errors import SourceUnavailableError
 from trident.spouts.interfaces import SpoutKind
+from trident.spouts.line_field import line_field
 from trident.spouts.partitioned import (
     IPartitionedTridentSpout,
     ISpoutPartition,
@@ -21,8 +23,11 @@ from trident.spouts.partitioned import (
 from trident.states.values import Token
 from trident.tuples.fields import Fields, FieldsLike
 
-Span = TypedDict("Span", {"from": int, "to": int})
-"""The bytes of a batch in a file."""
+Span = TypedDict("Span", {"from": int, "to": int, "ends": NotRequired[int]})
+"""The bytes of a batch in a file, and a checksum of the last of them, to tell another file by."""
+
+_ENDS = 64
+"""Of how many bytes that is."""
 
 
 @dataclass(eq=False, repr=False)
@@ -51,7 +56,7 @@ class TextFileSpout(IPartitionedTridentSpout):
     field : Fields
         The name of the line's field.
     batch_bytes : int
-        About how many bytes of a file a batch holds at most; a longer line comes whole.
+        About how many bytes of each file a batch holds at most; a longer line comes whole.
     follow : bool
         Whether lines are still being written: then one that does not end yet is left for later.
         By default the end of a file ends its last line.
@@ -59,14 +64,15 @@ class TextFileSpout(IPartitionedTridentSpout):
     Raises
     ------
     ValueError
-        When `batch_bytes` is not above 0.
+        When `batch_bytes` is not above 0, `path` is a folder, or `field` is not one string.
 
     Notes
     -----
     Each file is a partition, named by its path; on Spark executors read them, so it has to be there
-    for every one. Lines are UTF-8 and end in a line feed, with or without a carriage return. How
-    far each file was read is in the log: files may be appended to, but neither shortened nor
-    changed.
+    for every one. Lines are UTF-8 and end in a line feed, with or without a carriage return; a byte
+    order mark at the beginning is passed over. How far each file was read is in the log, as long as
+    that lasts: files may be appended to and removed, but neither shortened nor written anew. A file
+    that is named, and not found by a pattern, is waited for.
 
     Examples
     --------
@@ -89,7 +95,12 @@ class TextFileSpout(IPartitionedTridentSpout):
             found = described(batch_bytes)
             raise ValueError(f"TextFileSpout: batch_bytes is above 0, found {found}")
         self._pattern = os.path.abspath(path)
-        self._fields = Fields.of(field)
+        if os.path.isdir(self._pattern):
+            raise ValueError(
+                f"TextFileSpout: {self._pattern} is a folder. Name its files: "
+                f"{os.path.join(self._pattern, '*')}"
+            )
+        self._fields = line_field("TextFileSpout", field)
         self._batch_bytes = batch_bytes
         self._follow = follow
 
@@ -117,7 +128,7 @@ class _Files(PartitionCoordinator):
 
     def getPartitionsForBatch(self) -> list[str]:
         # A path that is there is meant as it is, also where it looks like a pattern.
-        if os.path.isfile(self._pattern):
+        if os.path.isfile(self._pattern) or not glob.has_magic(self._pattern):
             return [self._pattern]
         found = glob.iglob(self._pattern, recursive=True)
         return sorted(path for path in found if os.path.isfile(path))
@@ -135,26 +146,35 @@ class _Lines(TransactionalPartitionEmitter):
     def emitPartitionBatchNew(
         self, tx: Token, collector: SpoutCollector, partition: ISpoutPartition, lastMetadata: Any
     ) -> Span:
-        path, start = partition.getId(), lastMetadata["to"] if lastMetadata else 0
-        data = _read(path, start, self._batch_bytes)
+        path = partition.getId()
+        last = lastMetadata or {}
+        start = last.get("to", 0)
+        before, data = _read(path, start, self._batch_bytes)
+        if zlib.crc32(before) != last.get("ends", zlib.crc32(before)):
+            raise _other(path, start)
         to_end = len(data) < self._batch_bytes
         end = data.rfind(b"\n") + 1
-        if not end and not to_end:  # a line that is longer than a batch
-            data = _read(path, start, None)
-            end = data.find(b"\n") + 1
-            to_end = not end
+        while not end and not to_end:  # a line that is longer than a batch
+            read = len(data)
+            _, more = _read(path, start + read, read)
+            data += more
+            to_end = len(more) < read
+            end = data.find(b"\n", read) + 1
         if to_end and not self._follow:
             end = len(data)
         self._emit(path, start, data[:end], collector)
-        return {"from": start, "to": start + end}
+        return {"from": start, "to": start + end, "ends": _ends(before, data[:end])}
 
     def emitPartitionBatch(
         self, tx: Token, collector: SpoutCollector, partition: ISpoutPartition, metadata: Any
     ) -> None:
         path, start, size = partition.getId(), metadata["from"], metadata["to"] - metadata["from"]
-        data = _read(path, start, size)
+        before, data = _read(path, start, size)
         if len(data) < size:
             raise _shorter(path, metadata["to"], start + len(data))
+        ends = _ends(before, data)
+        if ends != metadata.get("ends", ends):
+            raise _other(path, metadata["to"])
         self._emit(path, start, data, collector)
 
     def _emit(self, path: str, start: int, data: bytes, collector: SpoutCollector) -> None:
@@ -169,22 +189,30 @@ class _Lines(TransactionalPartitionEmitter):
                 f"the byte 0x{data[error.start]:02x} is no UTF-8 ({error.reason})",
                 "Convert the file to UTF-8, and give it another name.",
             ) from None
+        if not start:
+            text = text.removeprefix("\ufeff")
         lines = text.removesuffix("\n").split("\n")
         if "\r" in text:
             lines = [line.removesuffix("\r") for line in lines]
         collector.emitColumns({self._field: lines})
 
 
-def _read(path: str, start: int, size: int | None) -> bytes:
+def _read(path: str, start: int, size: int) -> tuple[bytes, bytes]:
+    """Up to `size` bytes of a file from `start` on, and what stands directly before them."""
+    before = min(start, _ENDS)
     try:
         with open(path, "rb") as file:
             length = os.fstat(file.fileno()).st_size
             if length < start:
                 raise _shorter(path, start, length)
-            file.seek(start)
-            return file.read() if size is None else file.read(size)
+            file.seek(start - before)
+            return file.read(before), file.read(size)
     except OSError as error:
         raise SourceUnavailableError(path, error.strerror or str(error)) from error
+
+
+def _ends(before: bytes, data: bytes) -> int:
+    return zlib.crc32((before + data[-_ENDS:])[-_ENDS:])
 
 
 def _shorter(path: str, read: int, length: int) -> TextFileError:
@@ -193,4 +221,13 @@ def _shorter(path: str, read: int, length: int) -> TextFileError:
         length,
         f"the file ends here, and was read up to byte {read}",
         "Restore it, or start with a new checkpoint and new states: what was read may be counted.",
+    )
+
+
+def _other(path: str, end: int) -> TextFileError:
+    return TextFileError(
+        path,
+        end,
+        "the bytes before it are not those that were read: the file was written anew",
+        "Restore it, and give what was written another name.",
     )
