@@ -44,6 +44,15 @@ class PartitionCoordinator(ABC):
         """Promise to call `listener`, as :meth:`IBatchSpout.whenReady`."""
         return False
 
+    def follow(self, metadata: Mapping[str, Any]) -> None:
+        """Learn what is known of the partitions, by their ids.
+
+        Called before an attempt emits, with what the last committed batch left, and afterwards,
+        with what the next batch goes on from if this attempt commits; on Spark's executors too
+        the emitters have no other way to tell the coordinator anything.
+        """
+        return None
+
     @abstractmethod
     def getPartitionsForBatch(self) -> Any:
         """Return what there is to read now; called once an attempt.

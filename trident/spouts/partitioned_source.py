@@ -39,6 +39,7 @@ class PartitionedSource(Source):
 
     def _emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
         known = metadata or {}
+        self._coordinator.follow(known)
         if planned is None:
             assignments = [
                 Assignment(partition, known.get(name), again=False)
@@ -67,6 +68,7 @@ class PartitionedSource(Source):
                     "Return from emitPartitionBatchNew what emitPartitionBatch needs.",
                 )
         following = {**known, **said}
+        self._coordinator.follow(following)
         return SourceBatch(tuples, following, said if self._again and planned is None else None)
 
     def _partitions(self) -> dict[str, ISpoutPartition]:
