@@ -123,12 +123,17 @@ def test_executors_emit_what_the_driver_emits_on_the_local_engine(
 
 
 @BOTH
-def test_what_was_emitted_is_let_go_of_with_its_batch(
+def test_what_was_emitted_is_let_go_of_with_its_attempt(
     spout: Any, sums: Sums, shelf: Shelf, spark: SparkSession
 ) -> None:
     context: Any = spark.sparkContext._jsc
     before = len(context.getPersistentRDDs())
-    sums.run(spout(shelf))
+    with fail_at("before begin", txid=2):
+        sums.run(spout(shelf))
+    assert len(context.getPersistentRDDs()) == before
+    shelf.add("a", [("x", 1)])
+    with fail_at("before begin", txid=5, times=9), pytest.raises(BatchFailedError):
+        sums.run(spout(shelf), retries=1)
     assert len(context.getPersistentRDDs()) == before
 
 

@@ -59,6 +59,7 @@ class SparkGroupEngine:
         self._schemas = Schemas(session)
         self._session = session
         self._quiet = Quiet(session, *TASKS)
+        self._kept: dict[tuple[str, int], KeptTuples] = {}
 
     def read(self, emission: Emission) -> tuple[Tuples, list[Emitted]]:
         """Emit partitions of a spout, on the executors; see `GroupEngine.read`."""
@@ -77,10 +78,12 @@ class SparkGroupEngine:
                 self._schemas,
                 seal,
             )
-        if kept.length:
-            return kept, emitted
-        kept.release()
-        return NOTHING, emitted
+        self._release(emission.stream, emission.token.txid)  # an earlier attempt's, which is over
+        if not kept.length:
+            kept.release()
+            return NOTHING, emitted
+        self._kept[emission.stream, emission.token.txid] = kept
+        return kept, emitted
 
     def run(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Outcome:
         """Process one attempt of spouts' tuples; see `GroupEngine.run`."""
@@ -92,9 +95,8 @@ class SparkGroupEngine:
         try:
             outcome = self.run_frames(record, inputs, small=tuples <= SMALL)
         finally:
-            for each in emitted.values():
-                if isinstance(each, KeptTuples):
-                    each.release()
+            for stream in emitted:
+                self._release(stream, record.token.txid)
         return outcome + Outcome(tuples)
 
     def run_frames(
@@ -131,9 +133,17 @@ class SparkGroupEngine:
         return in_tasks + Outcome(0, read, written, hits, seconds, "spark")
 
     def close(self) -> None:
-        """Close the states."""
+        """Let go of what was emitted and not run, and close the states."""
         self._quiet.off()
-        close_states(self._states.values())
+        try:
+            for stream, txid in list(self._kept):
+                self._release(stream, txid)
+        finally:
+            close_states(self._states.values())
+
+    def _release(self, stream: str, txid: int) -> None:
+        if (kept := self._kept.pop((stream, txid), None)) is not None:
+            kept.release()
 
     @contextmanager
     def _shown(self, seal: Seal) -> Iterator[None]:

@@ -51,11 +51,13 @@ class KeptTuples:
         return self.frame.select(RUN, ROWS)
 
     def release(self) -> None:
-        """Remove them from the executors; where this isn't called Spark does, much later."""
+        """Remove them from the executors; Spark would too, but much later."""
         frame: Any = self.frame
-        rdd = frame._jdf.queryExecution().analyzed().rdd()
-        # RDD.unpersist would warn that nothing can make the rows again.
-        frame.sparkSession.sparkContext._jsc.sc().unpersistRDD(rdd.id(), False)
+        context = frame.sparkSession.sparkContext._jsc
+        if context is not None:  # else the session was stopped
+            rdd = frame._jdf.queryExecution().analyzed().rdd()
+            # RDD.unpersist would warn that nothing can make the rows again.
+            context.sc().unpersistRDD(rdd.id(), False)
 
 
 def emit_in_tasks(
@@ -119,11 +121,12 @@ def emit_in_tasks(
     frame = emitted.localCheckpoint(eager=False)
     statuses = frame.where(F.col(STATUS).isNotNull()).select(STATUS).toArrow()
     runs, found = told_by(statuses.column(0).to_pylist(), seal)
-    if found.keys() != {each.partition.getId() for each in emission.assignments}:
+    names = [each.partition.getId() for each in emission.assignments]
+    if found.keys() != set(names):
         raise StatusError(", ".join(found))
     kernel = KeptRowsKernel(step_name(source), None, runs, stage.schema)
     length = sum(each.tuples for each in found.values())
-    return KeptTuples(frame, kernel, tasks, length), list(found.values())
+    return KeptTuples(frame, kernel, tasks, length), [found[name] for name in names]
 
 
 def told_by(statuses: Sequence[str], seal: Seal) -> tuple[frozenset[str], dict[str, Emitted]]:
