@@ -14,7 +14,8 @@ from trident.log.errors import CorruptLogError, LogConflictError, LogUnavailable
 from trident.log.folders import make_folder, sync_folder
 from trident.log.log import Log
 
-_LARGEST = 2**18
+_LARGEST = 60_000
+"""Bytes from which on another file follows."""
 _FILE = re.compile(r"(\d{20})\.json")
 
 
