@@ -161,7 +161,9 @@ IN_A_SHARD = [
 ]
 
 
-@pytest.mark.parametrize("following", [own(2), own(2, 1), own(4)], ids=["next", "retried", "after empty batches"])
+@pytest.mark.parametrize(
+    "following", [own(2), own(2, 1), own(4)], ids=["next", "retried", "after empty batches"]
+)
 def test_shards_that_changed_between_two_batches_are_found_as_by_a_driver_that_starts(
     following: ControlRecord,
 ) -> None:
