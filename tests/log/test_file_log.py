@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from trident.log import file_log
+from trident.log import file_log, folders
 from trident.log.entry import LogEntry
 from trident.log.errors import CorruptLogError, LogConflictError, LogUnavailableError
 from trident.log.file_log import FileLog
@@ -463,6 +463,26 @@ def test_an_append_that_failed_is_not_repeated_in_the_same_file(
     assert files(tmp_path) == [1]
     log.append(entry(2))
     assert files(tmp_path) == [2]
+
+
+def test_a_log_whose_folders_cannot_be_synced_makes_them_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would be there, and nothing would sync them when the append is repeated."""
+    log, synced = FileLog(tmp_path / "checkpoint" / "group"), list[Path]()
+    with monkeypatch.context() as disk:
+        disk.setattr(folders, "sync_folder", failing(sync_folder, before=True))
+        with pytest.raises(LogUnavailableError):
+            log.append(FIRST)
+    assert not list(tmp_path.iterdir())
+
+    def syncs(folder: Path) -> None:
+        synced.append(folder)
+        sync_folder(folder)
+
+    monkeypatch.setattr(folders, "sync_folder", syncs)
+    log.append(FIRST)
+    assert synced == [tmp_path, tmp_path / "checkpoint"]
 
 
 def test_a_repeated_append_changes_the_folder_anew_before_it_is_synced(
