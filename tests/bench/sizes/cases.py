@@ -13,15 +13,16 @@ OVERLAPPING = any(option.name == "max_pending" for option in fields(StartOptions
 """Whether commits of several batches can overlap, so that `pending` is an axis."""
 
 STORES = ("memory", "SQLite", "Redis")
-SPOUT_CONTENDERS = ("local", "mixed", "Spark, spout")
-OURS = (*SPOUT_CONTENDERS, "Spark, DataFrame")
+LOCAL, MIXED = "local", "mixed"
+SPARK_CONTENDERS = ("Spark, spout", "Spark, DataFrame")
+OURS = (LOCAL, MIXED, *SPARK_CONTENDERS)
 OTHERS = (
     "Spark's aggregation",
     "foreachBatch by hand",
     "bytewax",
     "bytewax, counted first",
 )
-KEYS_CONTENDERS = ("local", "Spark, DataFrame", *OTHERS[:3])
+KEYS_CONTENDERS = (LOCAL, "Spark, DataFrame", *OTHERS[:3])
 """Who is measured with other numbers of distinct words."""
 _OF_SPARK = OTHERS[:2]
 """Those that have nothing like a state in memory."""
@@ -154,7 +155,7 @@ class Effort:
 
     def warm_ups(self) -> Iterator[Case]:
         """Cases that are run beforehand, as a JVM compiles what it runs often."""
-        for contender in (*OURS[2:], *_OF_SPARK):
+        for contender in (*SPARK_CONTENDERS, *_OF_SPARK):
             yield Case(contender, "SQLite", 10_000)
 
     def _of_size(self, words: int) -> Iterator[Case]:
@@ -178,7 +179,7 @@ SHORT = Effort(
     seconds=0.5,
     spark_batches=5,
     flat_to=10_000_000,
-    steady=OURS[:1],
+    steady=(LOCAL,),
 )
 LONG = Effort(
     "long",
@@ -189,6 +190,6 @@ LONG = Effort(
     seconds=10.0,
     spark_batches=60,
     flat_to=100_000_000,
-    steady=SPOUT_CONTENDERS,
+    steady=OURS[:3],
 )
 EFFORTS = {effort.name: effort for effort in (SHORT, LONG)}

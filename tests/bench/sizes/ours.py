@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
+from tests.bench.sizes import cases
 from tests.bench.sizes.cases import OVERLAPPING, Case, Measured
 from tests.bench.sizes.setting import UNTIMED, Place, Setting, Text
 from tests.bench.sizes.spark_batches import SPLIT, durations, lines
@@ -22,9 +23,9 @@ _TABLE = "count"
 def engine(setting: Setting, contender: str) -> Mapping[str, Any]:
     """Return with what options a contender with a spout is started."""
     match contender:
-        case "local":
+        case cases.LOCAL:
             return {}
-        case "mixed":
+        case cases.MIXED:
             return {"spark": setting.spark}
     return {"spark": setting.spark, "engine": "spark"}
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.bench.sizes.cases import KEYS_CONTENDERS, OTHERS, OURS, STORES, Effort, Measured
+from tests.bench.sizes.cases import (
+    KEYS_CONTENDERS,
+    LOCAL,
+    MIXED,
+    OTHERS,
+    OURS,
+    STORES,
+    Effort,
+    Measured,
+)
 from tests.bench.sizes.plot import Style, short, svg
 from tests.bench.sizes.steady import Cost, Held
 from tests.bench.words import KEYS
@@ -74,7 +83,7 @@ def plotted(report: Report) -> str:
             if found.case.contender == contender:
                 dashes = _OVERLAPPED if found.case.pending > 1 else ""
                 dashes = _OTHERS if contender in OTHERS else dashes
-                width = 5.0 if contender == OURS[0] else 2.0
+                width = 5.0 if contender == LOCAL else 2.0
                 styles[found.case.series] = Style(colour, dashes, width)
     shown = {store: lines for store, lines in panels.items() if lines}
     return svg("Words counted a second", ("words a batch", "words a second"), shown, styles)
@@ -95,6 +104,9 @@ def _text(report: Report) -> str:
                 "Milliseconds a batch, p50 / p99 (of fewer than 100 batches the slowest):",
                 _pivoted(found, "words", _times, lambda each: each.p50),
             ]
+    mixed = [each for each in _by_size(report) if each.case.series == MIXED]
+    if mixed:
+        parts += ["### Batches that mixed ran on Spark", _on_spark(mixed)]
     if any(each.case.keys != KEYS for each in report.measured):
         parts += [
             "### Distinct words",
@@ -157,6 +169,15 @@ def _times(found: Measured) -> str:
 
 def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1e3:,.{0 if seconds >= 0.1 else 1 if seconds >= 0.01 else 2}f}"
+
+
+def _on_spark(mixed: Sequence[Measured]) -> str:
+    """Which share of the batches ran on Spark: a line for each store, a column for each size."""
+    shares = {(each.case.store, each.case.words): f"{each.on_spark:.0%}" for each in mixed}
+    sizes = sorted({words for _, words in shares})
+    stores = [store for store in STORES if any(store == at for at, _ in shares)]
+    rows = [[store, *(shares.get((store, words), _NONE) for words in sizes)] for store in stores]
+    return table(["", *map(short, sizes)], rows)
 
 
 def _cost_table(costs: Sequence[Cost]) -> str:
