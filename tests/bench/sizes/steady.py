@@ -66,7 +66,9 @@ def _held(setting: Setting, case: Case) -> Sequence[Held]:
     with setting.place() as place:
 
         def look(batches: int) -> None:
-            sizes = _resident(), _size(place.checkpoint), _size(place.database), _open_files()
+            files = place.folder.glob(f"{place.database.name}*")
+            database = sum(path.stat().st_size for path in files)
+            sizes = _resident(), _size(place.checkpoint), database, _open_files()
             found.append(Held(case.contender, batches, *sizes))
 
         most = setting.effort.steady_batches
@@ -115,8 +117,6 @@ def _open_files() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-def _size(path: Path) -> int:
-    """The bytes of a file, or of all files in a folder."""
-    if path.is_file():
-        return path.stat().st_size
-    return sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
+def _size(folder: Path) -> int:
+    """The bytes of all files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
