@@ -1,4 +1,4 @@
-"""Measures all sizes, and writes docs/performance.md and its picture."""
+"""Measures all sizes, and writes docs/performance.md and its picture; Ctrl-C ends it early."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import platform
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,24 +34,33 @@ def main(words: Sequence[str]) -> None:
     """
     [effort] = [EFFORTS[word] for word in words if word in EFFORTS] or [SHORT]
     chosen = [word for word in words if word not in EFFORTS]
-    with TemporaryDirectory(prefix="trident-bench-") as folder:
-        setting = Setting(Path(folder), effort)
-        try:
-            left_out: list[str] = []
-            measured = list(_measured(setting, chosen, left_out))
-            if chosen:
-                return
-            if not OVERLAPPING:
-                left_out.append("commits that overlap: this version has no `max_pending`")
-            report = Report(
-                effort, _machine(), measured, costs(setting), list(held(setting)), left_out
-            )
-        finally:
-            setting.close()
-    page = _DOCS / _PAGE
-    page.write_text(with_report(page.read_text(), report))
-    (_DOCS / PLOT).write_text(plotted(report))
-    print(f"written: docs/{_PAGE}, docs/{PLOT}")
+    with (
+        TemporaryDirectory(prefix="trident-bench-") as folder,
+        closing(Setting(Path(folder), effort)) as setting,
+    ):
+        report = _report(setting, chosen)
+    if not chosen:
+        page = _DOCS / _PAGE
+        page.write_text(with_report(page.read_text(), report))
+        (_DOCS / PLOT).write_text(plotted(report))
+        print(f"written: docs/{_PAGE}, docs/{PLOT}")
+
+
+def _report(setting: Setting, chosen: Sequence[str]) -> Report:
+    """Measure all that is asked for, or what comes before Ctrl-C."""
+    report = Report(setting.effort, _machine())
+    if not OVERLAPPING:
+        report.left_out.append("commits that overlap: this version has no `max_pending`")
+    try:
+        for found in _measured(setting, chosen, report.left_out):
+            report.measured.append(found)
+        if not chosen:
+            report.costs.extend(costs(setting))
+            report.held.extend(held(setting))
+    except KeyboardInterrupt:
+        last = report.measured[-1].case if report.measured else "the beginning"
+        report.left_out.append(f"what comes after {last}: the run was broken off")
+    return report
 
 
 def _measured(setting: Setting, chosen: Sequence[str], left_out: list[str]) -> Iterator[Measured]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tests.bench.sizes.cases import (
     KEYS_CONTENDERS,
@@ -30,7 +30,7 @@ _NONE = ""
 
 @dataclass(frozen=True)
 class Report:
-    """All that a run found.
+    """All that a run found so far.
 
     Parameters
     ----------
@@ -38,22 +38,22 @@ class Report:
         How long it was allowed to take.
     machine : str
         What it ran on.
-    measured : sequence of Measured
+    measured : list of Measured
         The cases.
-    costs : sequence of Cost
+    costs : list of Cost
         What a word cost in the course of a long run.
-    held : sequence of Held
+    held : list of Held
         What the process held in the course of many batches.
-    left_out : sequence of str
+    left_out : list of str
         What was not measured, and why.
     """
 
     effort: Effort
     machine: str
-    measured: Sequence[Measured]
-    costs: Sequence[Cost]
-    held: Sequence[Held]
-    left_out: Sequence[str]
+    measured: list[Measured] = field(default_factory=list)
+    costs: list[Cost] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
 
 def with_report(page: str, report: Report) -> str:

@@ -20,7 +20,7 @@ def measured(contender: str, words: int, seconds: float, store: str = "SQLite") 
 def report(*found: Measured) -> Report:
     costs = [Cost(100_000, 1e-6)]
     held = [Held("local", 1_000, 100_000_000, 2_000, 3_000, 20)]
-    return Report(SHORT, "a machine", found, costs, held, ["Redis: it is away"])
+    return Report(SHORT, "a machine", list(found), costs, held, ["Redis: it is away"])
 
 
 def test_what_is_written_by_hand_stays() -> None:
