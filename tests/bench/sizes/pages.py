@@ -192,7 +192,7 @@ def _held_table(held: Sequence[Held]) -> str:
         [
             each.contender,
             f"{each.batches:,}",
-            *(f"{size / 1e6:.2f} MB" for size in (each.resident, each.checkpoint, each.database)),
+            *(f"{short(size)}B" for size in (each.resident, each.checkpoint, each.database)),
             str(each.files),
         ]
         for each in held
