@@ -206,9 +206,9 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     ),
     "write_then_cache": Trace(
         Setup("fenced", hosted="driver", cached=True),
-        4225,
-        "start*3 D3*2 read D3*17 again:T6 T5*4 fail:D3 D3*12 T9*5 T8*7 D3*4 T5 D3*7 T11 D3*5 "
-        "T12*4 T10*5 T11*5 D3*6",
+        120454,
+        "start D1*19 fail:D1 read*2 D1*8 T3*4 D1*7 T6*5 T8*5 T7*5 D1*11 T3 D1*7 kill:T9 D1*13 "
+        "T12*4",
     ),
     "cache_of_earlier_batches": Trace(
         Setup("fenced", kind="transactional", hosted="driver", cached=True, harm="failover"),
