@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,7 +11,10 @@ import pytest
 
 from tests.spouts.counting import count
 from trident import BatchCoordinator, Emitter, Fields, ITridentSpout, TridentCollector
+from trident.batch.watchpoints import watching
 from trident.log import file_log
+from trident.log.entry import LogEntry
+from trident.log.file_log import FileLog
 from trident.spouts.interfaces import SpoutKind
 from trident.states.values import Token
 from trident.testing import fail_at
@@ -25,6 +29,7 @@ class Returning(ITridentSpout, BatchCoordinator, Emitter):
 
     def __init__(self) -> None:
         self.kept = {"next": 0}
+        self.emitted_third: Callable[[], object] = lambda: None
 
     def getCoordinator(self, txStateId: str, conf: Mapping[str, Any], context: Any) -> Any:
         return self
@@ -48,6 +53,8 @@ class Returning(ITridentSpout, BatchCoordinator, Emitter):
     def emitted(self, metadata: dict[str, int], collector: TridentCollector) -> Any:
         collector.emit([metadata["next"]])
         metadata["next"] += 1
+        if metadata["next"] == 3:
+            self.emitted_third()
         return metadata
 
     def success(self, token: Any) -> None:
@@ -65,6 +72,14 @@ class Planned(Taking):
     kind = "transactional"
 
 
+class Deciding(Planned):
+    """Keeps the object that decides a batch."""
+
+    def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
+        self.kept["next"] = txid - 1
+        return self.kept
+
+
 @pytest.mark.parametrize("spout", [Returning, Taking, Planned])
 def test_an_attempt_that_failed_leaves_the_next_one_what_it_had(
     tmp_path: Path, spout: type[Returning]
@@ -79,3 +94,33 @@ def test_the_log_is_gone_on_with_in_another_file(
 ) -> None:
     monkeypatch.setattr(file_log, "_LARGEST", 1)
     assert count(tmp_path, spout(), "number", list(range(BATCHES))) == [1] * BATCHES
+
+
+@pytest.mark.parametrize("spout", [Returning, Taking, Planned, Deciding])
+def test_a_commit_stores_what_its_own_batch_said_though_later_ones_are_emitted(
+    tmp_path: Path, spout: type[Returning]
+) -> None:
+    """A commit that waits is overtaken by the emission of the next batch."""
+    started = spout()
+    emitted = threading.Event()
+    stored = dict[int, Any]()
+
+    def overtake(point: str, token: Token) -> None:
+        if point == "before begin" and token == (2, 0):
+            assert emitted.wait(30)
+
+    def append(log: FileLog, entry: LogEntry) -> None:
+        if entry.planned is None:
+            stored.setdefault(entry.committed, entry.metadata.get("values"))
+        else:
+            stored.setdefault(entry.begun.txid, entry.planned["values"])
+        appended(log, entry)
+
+    appended = FileLog.append
+    started.emitted_third = emitted.set
+    with pytest.MonkeyPatch.context() as patched, watching(overtake):
+        patched.setattr(FileLog, "append", append)
+        asked = list(range(BATCHES))
+        assert count(tmp_path, started, "number", asked, max_pending=3) == [1] * BATCHES
+    expected = {txid: {"next": txid - isinstance(started, Planned)} for txid in range(1, 5)}
+    assert {txid: said for txid, said in stored.items() if txid} == expected

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from trident.kernels.emission import Emission, Emitted
+from trident.log.entry import check_metadata
 from trident.spouts.collector import SpoutCollector
 from trident.spouts.interfaces import ITridentDataSource
 from trident.states.errors import TridentError
@@ -121,7 +122,8 @@ class Source(ABC):
         """
         self._said_ready = not self._tells or self.is_ready(token.txid)
         try:
-            # Copies, as a spout may change them in place: the next attempt begins where this did.
+            # Copies, as a spout may change them in place: the next attempt begins where this did,
+            # and a commit, before which other batches may be emitted, stores what its own has said.
             batch = self._emit(token, deepcopy(metadata), deepcopy(planned))
         except TridentError:
             raise
@@ -130,7 +132,8 @@ class Source(ABC):
             error.add_note(f'raised by the spout of the stream "{self.stream}" in {where}')
             raise
         self._filled = batch.tuples.length > 0
-        return batch
+        said = self._copied(batch.metadata) if self.remembers else None
+        return SourceBatch(batch.tuples, said, self._copied(batch.planned))
 
     @abstractmethod
     def _emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch: ...
@@ -162,6 +165,9 @@ class Source(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release the spout."""
+
+    def _copied(self, metadata: Any) -> Any:
+        return check_metadata({self.stream: metadata})[self.stream]
 
     def _collector(self) -> SpoutCollector:
         return SpoutCollector(f"the spout of {self.stream}", self.fields)

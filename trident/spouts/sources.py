@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from copy import deepcopy
 from time import monotonic
 from typing import Any
 
@@ -66,7 +67,8 @@ class TridentSource(Source):
         return self._coordinator.isReady(txid)
 
     def plan(self, txid: int, previous: Any) -> Any:
-        return self._coordinator.initializeTransaction(txid, previous, None)
+        decided = self._coordinator.initializeTransaction(txid, deepcopy(previous), None)
+        return self._copied(decided)
 
     def _emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
         collector = self._collector()
