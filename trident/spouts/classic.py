@@ -25,6 +25,7 @@ from trident.spouts.partitioned import (
     PartitionCoordinator,
     TransactionalPartitionEmitter,
 )
+from trident.spouts.source import check_derived
 from trident.states.values import Token
 from trident.tuples.fields import Fields
 
@@ -225,7 +226,11 @@ class _Transactional(ITridentSpout):
         return _TransactionalCoordinator(self._spout.getCoordinator(conf, context))
 
     def getEmitter(self, txStateId: str, conf: Mapping[str, Any], context: Any) -> Emitter:
-        return _TransactionalEmitter(self._spout.getEmitter(conf, context))
+        made = self._spout.getEmitter(conf, context)
+        if isinstance(self._spout, ICommitterTransactionalSpout):
+            name = "ICommitterTransactionalSpout.Emitter"
+            check_derived(made, CommitterTransactionalEmitter, name, txStateId)
+        return _TransactionalEmitter(made)
 
     def getOutputFields(self) -> Fields:
         return self._spout.getOutputFields()

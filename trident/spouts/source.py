@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from trident.errors import OperationTypeError
 from trident.kernels.emission import Emission, Emitted
 from trident.spouts.collector import SpoutCollector
 from trident.spouts.interfaces import ITridentDataSource
@@ -168,3 +169,16 @@ class Source(ABC):
 def tells_nothing(spout: Any, interface: Any) -> bool:
     """Whether `spout` says by an ``isReady`` of its own when it has nothing."""
     return getattr(spout.isReady, "__func__", None) is not interface.isReady
+
+
+def check_derived(made: object, interface: type[Any], name: str, stream: str) -> None:
+    """Check that the class of what a method of a spout made is derived from its interface.
+
+    Raises
+    ------
+    OperationTypeError
+        Where it isn't: methods with a default would be missing, or never be called.
+    """
+    if not isinstance(made, interface):
+        what = f'the spout of the stream "{stream}": expected a {name}, found'
+        raise OperationTypeError(what, type(made).__name__, (), f"Derive its class from {name}.")
