@@ -33,7 +33,7 @@ pythons: $(STAMP) ## run the fast tests on Python 3.11, 3.12 and 3.13, where the
 oldest: $(STAMP) servers ## run the tests of Redis with the oldest driver that is allowed
 	@setup/oldest $(ENV)/oldest $(PYTHON_IN_ENV)
 
-bench: $(STAMP) servers java ## measure, as ratios to the hand-written job of the same run (BENCH="sqlite drpc" for some)
+bench: $(STAMP) servers java ## measure, as ratios to the hand-written job of the same run (BENCH="sqlite drpc" for some; BENCH=sizes for docs/performance.md)
 	@$(PYTHON_IN_ENV) -m tests.bench $(BENCH)
 
 lint: $(STAMP) ## check the style
@@ -60,7 +60,7 @@ $(STAMP): requirements.lock pyproject.toml setup/environment
 java:
 	@setup/java
 
-servers: ## install Redis, Memcached and HBase, which the tests start by themselves
+servers: ## install Redis, Memcached, HBase and Kafka, which the tests start by themselves
 	@setup/servers
 
 clean: ## remove the environment and what tools left behind (not wordcount-data)

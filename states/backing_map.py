@@ -182,7 +182,10 @@ class IBackingMap(ABC):
         """
 
     def incarnation(self) -> str | None:
-        """Return what changes when the server restarts or another takes over; None: unknown."""
+        """Return what changes when the server restarts or another takes over; None: unknown.
+
+        What was returned before is never returned again, as by a host's name it would be.
+        """
         return None
 
     def snapshot(self) -> AbstractContextManager[object]:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests.servers.hbase import HBaseServer
+from tests.servers.kafka import KafkaServer
 from tests.servers.memcached import MemcachedServers
 from tests.servers.promised import PromisedServer, Served, served
 from tests.servers.redis import RedisCluster, RedisServer
@@ -76,6 +77,13 @@ def memcached_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serv
 def hbase_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """HBase behind its Thrift gateway, shared likewise."""
     with served("HBASE", lambda: HBaseServer(tmp_path_factory.mktemp("hbase"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A Kafka broker that all tests share: each has topics of its own, and never hurts it."""
+    with served("KAFKA", lambda: KafkaServer(tmp_path_factory.mktemp("kafka"))) as server:
         yield server
 
 

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         TridentCollector,
         TridentOperationContext,
     )
+    from trident.operations.sending import KafkaStateUpdater
     from trident.run import Run
     from trident.spouts.classic import (
         ICommitterTransactionalSpout,
@@ -76,6 +77,12 @@ if TYPE_CHECKING:
         ICommitterTridentSpout,
         ITridentDataSource,
         ITridentSpout,
+    )
+    from trident.spouts.kafka import (
+        DeadLetterTopic,
+        FirstPollOffsetStrategy,
+        KafkaRecord,
+        KafkaSpout,
     )
     from trident.spouts.partitioned import (
         IOpaquePartitionedTridentSpout,
@@ -118,6 +125,7 @@ _HOMES = {
         "Operation PlainFunction QueryFunction ReducerAggregator StateUpdater TridentCollector "
         "TridentOperationContext"
     ),
+    "operations.sending": "KafkaStateUpdater",
     "run": "Run",
     "spouts.feeder": "FeederBatchSpout",
     "spouts.fixed": "FixedBatchSpout",
@@ -131,6 +139,7 @@ _HOMES = {
         "BatchCoordinator CommitterEmitter Emitter IBatchSpout ICommitterTridentSpout "
         "ITridentDataSource ITridentSpout"
     ),
+    "spouts.kafka": "DeadLetterTopic FirstPollOffsetStrategy KafkaRecord KafkaSpout",
     "spouts.partitioned": (
         "IOpaquePartitionedTridentSpout IPartitionedTridentSpout ISpoutPartition"
     ),
@@ -161,6 +170,7 @@ __all__ = [
     "CommitterEmitter",
     "Consumer",
     "Count",
+    "DeadLetterTopic",
     "Debug",
     "Emitter",
     "Equals",
@@ -169,6 +179,7 @@ __all__ = [
     "Fields",
     "Filter",
     "FilterNull",
+    "FirstPollOffsetStrategy",
     "FixedBatchSpout",
     "FlatMapFunction",
     "Function",
@@ -189,6 +200,9 @@ __all__ = [
     "ITridentDataSource",
     "ITridentSpout",
     "ITupleCollection",
+    "KafkaRecord",
+    "KafkaSpout",
+    "KafkaStateUpdater",
     "LRUMemoryMapState",
     "MapFunction",
     "MapGet",

@@ -53,6 +53,10 @@ class Engine(ABC, Generic[E]):
         """
         return {}
 
+    def pending(self, group: BatchGroup, most: int) -> int:
+        """Return how many of a group's batches may be emitted and not committed, up to `most`."""
+        return 1
+
     def clock(
         self,
         group: BatchGroup,
@@ -60,6 +64,7 @@ class Engine(ABC, Generic[E]):
         runner: BatchRunner,
         folder: Path | None,
         trigger: Trigger,
+        max_pending: int,
     ) -> GroupRun:
         """Return what makes the group's batches, not started yet: by default our own loop.
 
@@ -76,9 +81,11 @@ class Engine(ABC, Generic[E]):
             for a group of spouts.
         trigger : float, "available" or None
             When batches begin.
+        max_pending : int
+            What :meth:`pending` gave.
         """
         spouts = {source.stream_id: source.source for source in group.sources}
-        return SpoutLoop(spouts, opened, runner, trigger=trigger)
+        return SpoutLoop(spouts, opened, runner, trigger=trigger, max_pending=max_pending)
 
 
 def start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
@@ -137,7 +144,8 @@ def _clock(
         adopt=options.adopt,
         accept_loss=options.accept_loss,
     )
-    return engine.clock(group, opened, runner, folder, options.trigger)
+    most = engine.pending(group, options.max_pending)
+    return engine.clock(group, opened, runner, folder, options.trigger, most)
 
 
 def _schema(source: SourceNode) -> str:

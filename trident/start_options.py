@@ -48,6 +48,7 @@ class StartOptions:
     adopt: Adopt | None = None
     accept_loss: Mapping[str, int] = field(default_factory=dict)
     engine: EngineChoice = "auto"
+    max_pending: int = 1
 
     def __post_init__(self) -> None:
         _check_checkpoint(self.checkpoint, self.adopt)
@@ -61,6 +62,9 @@ class StartOptions:
             what = "start: patience is a number of seconds from 0, found"
             raise PlanError(what, repr(self.patience))
         _check_losses(self.accept_loss)
+        if type(self.max_pending) is not int or self.max_pending < 1:
+            what = "start: max_pending is a whole number from 1, found"
+            raise PlanError(what, repr(self.max_pending))
         if self.engine not in get_args(EngineChoice):
             raise PlanError("start: unknown engine", str(self.engine), get_args(EngineChoice))
 

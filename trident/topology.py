@@ -180,6 +180,7 @@ class TridentTopology:
         adopt: Adopt | None = None,
         accept_loss: Mapping[str, int] = MappingProxyType({}),
         engine: EngineChoice = "auto",
+        max_pending: int = 1,
     ) -> Run:
         """Run the topology.
 
@@ -217,6 +218,14 @@ class TridentTopology:
             be faster, by its size and by what batches took so far: small ones in this process,
             large ones on Spark. ``"spark"`` runs all of them there. `explain()` says which groups
             always do; `BatchProgress.engine` which engine it was.
+        max_pending : int
+            How many batches of spouts may be emitted and not committed, as Storm's
+            ``topology.max.spout.pending``. With more than 1 the next batches are emitted and
+            computed while one is written to its states, which pays where a store makes one wait.
+            States still see one batch after the other, in order. `explain()` says of which groups
+            batches run one at a time all the same; with a session all do. A spout's
+            ``emitBatch`` is then called for a batch before ``ack`` or ``success`` for the one
+            before; where that one fails, it is called once more for the same attempt.
 
         Returns
         -------
@@ -249,6 +258,7 @@ class TridentTopology:
             adopt=adopt,
             accept_loss=accept_loss,
             engine=engine,
+            max_pending=max_pending,
         )
         plan = self.plan()
         check_start(plan, options)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,8 +14,12 @@ from trident.batch.runner import BatchRunner
 from trident.errors import RewoundStateError
 from trident.log.log import Log, MemoryLog
 from trident.states.backing_map import IBackingMap
+from trident.states.control import Control, ControlRecord
+from trident.states.control_check import Claim, check_record
+from trident.states.errors import StateError, StateUnavailableError
 from trident.states.maps import OpaqueMap
 from trident.states.sharded_control import least_control, may_spread
+from trident.states.values import Token
 
 
 class Died(BaseException):
@@ -137,3 +143,44 @@ def test_the_loss_of_the_first_shard_s_record_may_be_accepted(log: Log, shards: 
     start(log, shards, count=1)
     count(log, shards, "a")
     assert counts(state_in(shards), "a") == [2]
+
+
+def own(txid: int, attempt: int = 0) -> ControlRecord:
+    return ControlRecord("log", Token(txid, attempt), txid - 1)
+
+
+IN_A_SHARD = [
+    own(1),
+    own(1).confirmed(),
+    own(1).confirmed().announced(),
+    own(2),
+    own(2, 1),
+    ControlRecord("other", Token(9, 0), 8),
+    ControlRecord("other", Token(0, 0)),
+    None,
+]
+
+
+@pytest.mark.parametrize(
+    "following", [own(2), own(2, 1), own(4)], ids=["next", "retried", "after empty batches"]
+)
+def test_shards_that_changed_between_two_batches_are_found_as_by_a_driver_that_starts(
+    following: ControlRecord,
+) -> None:
+    def begins(held: Sequence[ControlRecord | None], starts: bool) -> object:
+        shards = Shards()
+        control = Control(ShardsMap(shards), "count")
+        control.begin(own(1))
+        assert control.announce(control.ready(own(1)))
+        shards.controls = [None if record is None else record.encode() for record in held]
+        if starts:
+            control = Control(ShardsMap(shards), "count")
+        check = partial(check_record, own=following, claim=Claim(Token(1, 0)), name="count")
+        try:
+            control.begin(following, check)
+        except (StateError, StateUnavailableError) as error:
+            return str(error), shards.controls
+        return shards.controls
+
+    for held in product(IN_A_SHARD, repeat=3):
+        assert begins(held, starts=False) == begins(held, starts=True), held

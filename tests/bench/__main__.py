@@ -1,4 +1,7 @@
-"""``python -m tests.bench [name …]``: measure, and print a table; the exit status is always 0."""
+"""``python -m tests.bench [name …]``: measure, and print a table; the exit status is always 0.
+
+``python -m tests.bench sizes [long] [word …]`` is another one, which writes docs/performance.md.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.bench.report import HEADING, Figure, line
+from tests.bench.sizes import command as sizes
 
 NAMES = ("sqlite", "local", "batches", "drpc", "spark", "stores", "spark_redis")
 
@@ -29,4 +33,7 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    if sys.argv[1:2] == ["sizes"]:
+        sizes.main(sys.argv[2:])
+    else:
+        main(sys.argv[1:])

@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.bench.by_hand import CountsInRedis
 from tests.bench.report import Figure, alternated, throughput
 from tests.bench.topologies import word_count
 from tests.bench.words import WORDS, write_text
@@ -17,13 +18,11 @@ from trident.backends import redis
 from trident.spark import local_session
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 _ROUNDS = 5
 _BATCHES = 4
 _SPLIT = "explode(split(value, ' '))"
-_CHUNK = 2000
 
 
 def figures(folder: Path) -> Iterator[Figure]:
@@ -66,7 +65,7 @@ class _Bench:
     def by_hand(self, text: Path) -> None:
         """Run what one would write: count, and let tasks read, add and write."""
         place, prefix = self._place()
-        update = _Update(self._server.port, prefix)
+        update = CountsInRedis(self._server.port, prefix)
 
         def upsert(frame: DataFrame, batch: int) -> None:
             counts = frame.selectExpr(f"{_SPLIT} AS word").groupBy("word").count()
@@ -99,24 +98,3 @@ class _Bench:
         place = self._folder / prefix
         place.mkdir()
         return place, prefix
-
-
-class _Update:
-    """Adds the counts of a partition to those in Redis; runs in tasks."""
-
-    def __init__(self, port: int, prefix: str) -> None:
-        self._port = port
-        self._prefix = prefix
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from redis import Redis
-
-        with Redis(port=self._port) as client:
-            for batch in batches:
-                words = [f"{self._prefix}:{word}" for word in batch.column(0).to_pylist()]
-                amounts = batch.column(1).to_pylist()
-                for start in range(0, len(words), _CHUNK):
-                    keys = words[start : start + _CHUNK]
-                    sums = zip(keys, client.mget(keys), amounts[start:], strict=False)
-                    client.mset({key: int(stored or 0) + n for key, stored, n in sums})
-        return iter(())

@@ -12,10 +12,10 @@ FILES = 10
 _A_LINE = 10
 
 
-def zipf_words(count: int) -> list[str]:
+def zipf_words(count: int, keys: int = KEYS) -> list[str]:
     """Return words of which the n-th most frequent comes up 1/n times as often as the first."""
-    rank_weights = list(accumulate(1 / rank for rank in range(1, KEYS + 1)))
-    vocabulary = [f"word{number}" for number in range(KEYS)]
+    rank_weights = list(accumulate(1 / rank for rank in range(1, keys + 1)))
+    vocabulary = [f"word{number}" for number in range(keys)]
     random.Random(1).shuffle(vocabulary)
     return random.Random(2).choices(vocabulary, cum_weights=rank_weights, k=count)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from trident.log import file_log
+from trident.log import file_log, folders
 from trident.log.entry import LogEntry
 from trident.log.errors import CorruptLogError, LogConflictError, LogUnavailableError
 from trident.log.file_log import FileLog
@@ -96,6 +96,21 @@ def test_entries_of_one_writer_share_a_file_until_it_is_large(
     assert file > 5
 
 
+@pytest.mark.usefixtures("small")
+def test_the_next_file_follows_whatever_became_of_the_metadata_that_was_appended(
+    tmp_path: Path,
+) -> None:
+    """A spout may keep the object that it returned, and change it for its next batch."""
+    kept = {"offset": 0}
+    log = FileLog(tmp_path)
+    for number in range(1, 4):
+        kept["offset"] += 10
+        log.append(replace(FIRST, number=number, metadata={"words": kept}))
+    newest = FileLog(tmp_path).newest()
+    assert newest is not None
+    assert newest.metadata == {"words": {"offset": 30}}
+
+
 def test_what_a_newcomer_appends_is_in_a_file_of_its_own(tmp_path: Path) -> None:
     FileLog(tmp_path).append(FIRST)
     theirs = path_of(tmp_path, 1).read_bytes()
@@ -174,6 +189,17 @@ def test_a_damaged_entry_is_an_error_that_names_its_file(tmp_path: Path, last: b
     path = path_of(tmp_path, 1)
     path.write_bytes(damaged if last else damaged + entry(2).encode())
     with pytest.raises(CorruptLogError, match=str(path)):
+        FileLog(tmp_path).newest()
+
+
+@pytest.mark.parametrize("left", [b"", bytes(100), FIRST.encode()[:-1]])
+def test_a_log_whose_only_entry_is_gone_is_no_new_log(tmp_path: Path, left: bytes) -> None:
+    """The files before it were removed, when an entry in this one was confirmed."""
+    FileLog(tmp_path).append(FIRST)
+    FileLog(tmp_path).append(entry(2, "newcomer"))
+    assert files(tmp_path) == [2]
+    path_of(tmp_path, 2).write_bytes(left)
+    with pytest.raises(CorruptLogError, match=f"{path_of(tmp_path, 2)}.*no entry is left"):
         FileLog(tmp_path).newest()
 
 
@@ -350,6 +376,21 @@ def test_a_write_that_the_disk_cuts_short_is_no_entry(
     assert FileLog(tmp_path).newest() == entry(2)
 
 
+def test_tries_on_a_full_disk_keep_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, write = FileLog(tmp_path), os.write
+    log.append(entry(1))
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:-1]))
+        for _ in range(10):
+            with pytest.raises(LogUnavailableError):
+                log.append(entry(2))
+    assert files(tmp_path) == [1]
+    log.append(entry(2))
+    assert FileLog(tmp_path).newest() == entry(2)
+
+
 @pytest.mark.usefixtures("small")
 def test_an_entry_whose_folder_cannot_be_synced_is_not_built_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -388,7 +429,7 @@ def failing(call: Callable[..., None], *, before: bool) -> Callable[..., None]:
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize(
     ("call", "size"),
-    [(call, 2**18) for call in ("open", "write", "fdatasync", "close", "listdir")]
+    [(call, 60_000) for call in ("open", "write", "fdatasync", "close", "listdir")]
     + [(call, 1) for call in ("open", "write", "fsync", "close", "listdir")],
 )
 def test_an_append_that_failed_anywhere_may_be_repeated(
@@ -422,6 +463,26 @@ def test_an_append_that_failed_is_not_repeated_in_the_same_file(
     assert files(tmp_path) == [1]
     log.append(entry(2))
     assert files(tmp_path) == [2]
+
+
+def test_a_log_whose_folders_cannot_be_synced_makes_them_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would be there, and nothing would sync them when the append is repeated."""
+    log, synced = FileLog(tmp_path / "checkpoint" / "group"), list[Path]()
+    with monkeypatch.context() as disk:
+        disk.setattr(folders, "sync_folder", failing(sync_folder, before=True))
+        with pytest.raises(LogUnavailableError):
+            log.append(FIRST)
+    assert not list(tmp_path.iterdir())
+
+    def syncs(folder: Path) -> None:
+        synced.append(folder)
+        sync_folder(folder)
+
+    monkeypatch.setattr(folders, "sync_folder", syncs)
+    log.append(FIRST)
+    assert synced == [tmp_path, tmp_path / "checkpoint"]
 
 
 def test_a_repeated_append_changes_the_folder_anew_before_it_is_synced(

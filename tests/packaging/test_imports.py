@@ -10,7 +10,9 @@ import pytest
 
 from tests.packaging.conftest import ROOT
 
-HEAVY = ("pyspark", "pyarrow", "pandas", "numpy", "redis", "pymemcache", "happybase", "pytest")
+HEAVY = tuple(
+    "pyspark pyarrow pandas numpy redis pymemcache happybase confluent_kafka pytest".split()
+)
 
 
 def python(code: str, *options: str) -> subprocess.CompletedProcess[str]:

@@ -22,9 +22,10 @@ def project(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "setup", folder / "setup")
     for name in ("Makefile", "requirements.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, folder / name)
-    jars = Path("tests", "servers", "hbase_jars.xml")
-    (folder / jars).parent.mkdir(parents=True)
-    shutil.copy(ROOT / jars, folder / jars)
+    servers = Path("tests", "servers")
+    (folder / servers).mkdir(parents=True)
+    for name in ("hbase_jars.xml", "kafka_jars.xml"):
+        shutil.copy(ROOT / servers / name, folder / servers / name)
     return folder
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -72,7 +73,7 @@ def test_redis_counts_and_another_process_finds_it(redis_server: Served, tmp_pat
     import redis
 
     url, ours = "redis://localhost:6379/0?prefix=words", f"readme-{uuid4().hex}"
-    counting, asking = blocks("python")[1:]
+    counting, asking = blocks("python")[1:3]
     assert url in counting
     assert url in asking
     there = f"{redis_server.url}/0?prefix={ours}"
@@ -81,6 +82,18 @@ def test_redis_counts_and_another_process_finds_it(redis_server: Served, tmp_pat
     assert run(asking.replace(url, there), tmp_path) == f"{told}\n"
     with redis.Redis.from_url(redis_server.url) as client:
         client.delete(*client.scan_iter(match=f"{ours}*"))
+
+
+def test_what_is_in_kafka_is_counted_once(kafka_server: Served, tmp_path: Path) -> None:
+    place, ours = kafka_server.url.removeprefix("kafka://"), f"readme-{uuid4().hex}"
+    [counting] = blocks("python")[3:]
+    counting = counting.replace("localhost:9092", place).replace('"lines"', f'"{ours}"')
+    [writing] = [line for line in "".join(blocks("sh")).splitlines() if line.endswith("lines")]
+    _, *command = shlex.split(f"{writing.removesuffix('lines')}{ours} --servers {place}")
+    subprocess.run([sys.executable, *command], cwd=ROOT, check=True, timeout=60)
+    (told,) = re.findall(r"# (\[.+\])", counting)
+    for _ in range(2):
+        assert run(counting, tmp_path) == f"{told}\n"
 
 
 def test_the_own_map_prints_what_the_readme_says(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from tests.packaging.conftest import ROOT, Machine
 
 SCRIPT = ROOT / "setup" / "servers"
 PROGRAMS = ("redis-server", "redis-cli", "memcached", "openssl", "javac")
+JARS = ["trident-spark/hbase-2.6.1/server.jar", "trident-spark/kafka-4.2.0/server.jar"]
 LAST_ARGUMENT = 'for last; do :; done; folder=${last#-DoutputDirectory=}; echo "$@" >> %s\n'
 
 
-def all_installed(machine: Machine, maven: str = 'touch "$folder/hbase.jar"') -> None:
+def all_installed(machine: Machine, maven: str = 'touch "$folder/server.jar"') -> None:
     for program in PROGRAMS:
         machine.command(program, "exit 0\n")
     machine.command("mvn", LAST_ARGUMENT % (machine.folder / "mvn.log") + maven + "\n")
@@ -28,7 +29,8 @@ def test_jars_are_collected_once_into_the_users_cache(machine: Machine) -> None:
     done = machine.run(SCRIPT)
     assert done.returncode == 0, done.stderr
     assert "downloading HBase 2.6.1" in done.stdout
-    assert jars(machine.folder / ".cache") == ["trident-spark/hbase-2.6.1/hbase.jar"]
+    assert "downloading Kafka 4.2.0" in done.stdout
+    assert jars(machine.folder / ".cache") == JARS
 
     again = machine.run(SCRIPT)
     assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
@@ -37,7 +39,7 @@ def test_jars_are_collected_once_into_the_users_cache(machine: Machine) -> None:
 def test_the_cache_is_where_the_user_wants_it(machine: Machine, tmp_path: Path) -> None:
     all_installed(machine)
     machine.run(SCRIPT, XDG_CACHE_HOME=str(tmp_path / "cache"))
-    assert jars(tmp_path / "cache") == ["trident-spark/hbase-2.6.1/hbase.jar"]
+    assert jars(tmp_path / "cache") == JARS
 
 
 @pytest.mark.parametrize("ending", ["exit 1", "kill -9 $PPID"])
@@ -45,10 +47,11 @@ def test_an_interrupted_download_is_not_taken_for_complete(machine: Machine, end
     all_installed(machine, f'touch "$folder/half.jar"; {ending}')
     machine.run(SCRIPT)
     assert not (machine.folder / ".cache" / "trident-spark" / "hbase-2.6.1").exists()
+    assert not (machine.folder / ".cache" / "trident-spark" / "kafka-4.2.0").exists()
 
     all_installed(machine)
     assert machine.run(SCRIPT).returncode == 0
-    assert "trident-spark/hbase-2.6.1/hbase.jar" in jars(machine.folder / ".cache")
+    assert set(JARS) <= set(jars(machine.folder / ".cache"))
 
 
 def test_a_failed_download_skips_tests_and_fails_in_ci(machine: Machine) -> None:
@@ -56,7 +59,7 @@ def test_a_failed_download_skips_tests_and_fails_in_ci(machine: Machine) -> None
     done = machine.run(SCRIPT)
     assert done.returncode == 0
     assert "unknown host" in done.stderr
-    assert "HBase's jars could not be downloaded" in done.stderr
+    assert "The jars of HBase and Kafka could not be downloaded" in done.stderr
     assert machine.run(SCRIPT, CI="true").returncode == 1
 
 
@@ -65,7 +68,7 @@ def test_a_cache_that_can_not_be_written_is_said(machine: Machine, tmp_path: Pat
     (tmp_path / "file").touch()
     done = machine.run(SCRIPT, XDG_CACHE_HOME=str(tmp_path / "file"))
     assert done.returncode == 0
-    assert "HBase's jars could not be downloaded" in done.stderr
+    assert "The jars of HBase and Kafka could not be downloaded" in done.stderr
 
 
 def test_a_user_is_told_what_is_missing_and_the_one_line(machine: Machine) -> None:

@@ -36,8 +36,8 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     ),
     "place": Trace(
         Setup("fenced"),
-        26,
-        "start D1*19 T2*5 D1*15 read*2 start*2 D9*19 T10*5 D9 start D9*6 read D9*8 T13*5 T14*5 "
+        12,
+        "start D1*19 start fail:T2 D1*13 read start D9*7 read D9*12 T13*4 T11 T13 T11*4 T12*7 "
         "D9*6",
     ),
     "new_attempt": Trace(
@@ -47,8 +47,8 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     ),
     "retried_kept": Trace(
         Setup("fenced"),
-        2,
-        "start*2 D2*19 T3*5 D2*6",
+        1,
+        "start D1*19 start D4*11",
     ),
     "dead_letter": Trace(
         Setup("fenced"),
@@ -59,6 +59,12 @@ COUNTEREXAMPLES: dict[str, Trace] = {
         Setup("fenced", kind="transactional"),
         0,
         "start D1*19 T3*3",
+    ),
+    "discard": Trace(
+        Setup("fenced"),
+        1,
+        "start D1*19 start D4*6 again:T3 D4*13 kill:T8 D4*13 T10*7 T9*5 D4*15 T14*5 T12*5 T13*5 "
+        "again:T11 T15*5 D4*6",
     ),
     "begin_compared": Trace(
         Setup("fenced"),
@@ -82,9 +88,9 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     ),
     "rewound": Trace(
         Setup("fenced", harm="restore"),
-        245,
-        "start D1*19 read*2 fail:T3 D1*8 fail:D1 D1*12 T8*5 again:T9 again:T7 T9*7 T11*5 D1*4 "
-        "read*3 D1*6 backup read D1*8 T16*5 T17*5 T18*5 T19*5 D1*6 restore",
+        255,
+        "start D1*19 T2*5 D1*15 T4*5 T3*5 D1*15 T5*5 D1*12 start D1 read D1 backup D1*4 T8*5 "
+        "D1*6 restore",
     ),
     "ready": Trace(
         Setup("fenced", harm="failover"),
@@ -93,15 +99,16 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     ),
     "mark": Trace(
         Setup("fenced", harm="rewind"),
-        12,
-        "start D1*19 start fail:T2 D1*13 read start D9*7 read D9*12 T11*5 T13*5 T12*7 D9*15 "
-        "T16*5 T15*5 T14*5 D9*6",
+        28,
+        "start D1*17 start D2 D1 D2*4 D1 read*2 D2*4 read D2*10 again:T11 T11 read*2 "
+        "rewind:1:22 T11*4 start D2*5 start D2*11 start D19*19 again:T20 T20*4 T21*4 T22*5 T21 "
+        "D19*5 rewind:0:3 D19*2",
     ),
     "lost_writes": Trace(
         Setup("fenced", harm="rewind"),
-        72,
-        "start D1*19 fail:T3 D1*8 fail:D1 D1*12 fail:T5 D1*12 read D1*18 T8*5 D1 rewind:0:1 "
-        "D1*13 T9*5 T11*5 T10*5 D1*12 rewind:0:4",
+        5,
+        "start D1*19 rewind:0:2 read T3*5 read D1*13 fail:D1 D1*12 again:T10 T11*2 T13*5 T11*3 "
+        "T12*5 read D1 read D1*17 T17*4 rewind:0:6",
     ),
     "other_copy": Trace(
         Setup("fenced", harm="copy"),
@@ -120,8 +127,8 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     ),
     "fence": Trace(
         Setup("fenced"),
-        10,
-        "start*2 D2*19 fail:D2 D2*12 again:T7 T9*3",
+        54,
+        "start D1*19 T2*5 T3*5 D1*15 T4*3",
     ),
     "equality": Trace(
         Setup("fenced", harm="wipe"),
@@ -131,9 +138,8 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     ),
     "fence_log_id": Trace(
         Setup("fenced", harm="wipe"),
-        1474,
-        "start D1*8 start D1*11 read wipe start*2 D8*2 read D8*20 start wipe start D13*2 "
-        "again:T10 D13*17 T15*5 D13*15 T16*5 T18*5 T17*5 T14*6 T19*5 D13*6",
+        4564,
+        "start D1*19 start*3 wipe start D8*19 T2*4 T9*5 D8*6",
     ),
     "entry": Trace(
         Setup("entry"),
@@ -143,7 +149,8 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     "recompute": Trace(
         Setup("entry"),
         588,
-        "start D1*19 again:T5 fail:T2 read D1*13 T10*4 T9*4 T8*2 T3*3 T8*4 D1*6",
+        "start D1*19 again:T5 fail:T2 read D1*13 T10*4 T9*4 T8*2 read T3*3 T8*4 D1*6 start "
+        "D12*13",
     ),
     "highest": Trace(
         Setup("versioned"),
@@ -168,9 +175,9 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     ),
     "committed_prev": Trace(
         Setup("fenced"),
-        0,
-        "start D1*19 T3*2 T4*5 T3*3 T2*5 D1*15 read fail:T6 D1*13 T11*5 T10*7 start D12*2 D1*15 "
-        "D12*2 fail:T13 D12 T14*4 D1*13 T16*4",
+        1,
+        "start D1*19 start D4*6 again:T3 D4*13 kill:T8 D4*13 T10*7 T9*5 D4*18 T11*4 read*2 "
+        "fail:D4 D4*12 T17*4",
     ),
     "applied": Trace(
         Setup("fenced", kind="transactional"),
@@ -199,9 +206,9 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     ),
     "write_then_cache": Trace(
         Setup("fenced", hosted="driver", cached=True),
-        22596,
-        "start*3 D3*2 read D3*17 again:T6 T5*4 fail:D3 D3*12 T9*5 T8*7 D3*4 T5 D3*11 T12*5 "
-        "T10*5 T11*5 D3*6",
+        4225,
+        "start*3 D3*2 read D3*17 again:T6 T5*4 fail:D3 D3*12 T9*5 T8*7 D3*4 T5 D3*7 T11 D3*5 "
+        "T12*4 T10*5 T11*5 D3*6",
     ),
     "cache_of_earlier_batches": Trace(
         Setup("fenced", kind="transactional", hosted="driver", cached=True, harm="failover"),
@@ -210,9 +217,9 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     ),
     "one_cut": Trace(
         Setup("fenced"),
-        37,
-        "start D1*16 read D1*6 T3*5 T4*7 read D1*15 read*2 again:T7 kill:T11 D1*16 T13*7 read "
-        "T12*5 read D1*8 R15*11",
+        110,
+        "start D1*22 T2*3 T3*7 T2*2 D1*6 start D4*3 D1*4 D4*16 read D4*3 T6*7 T7*7 read*2 D4*8 "
+        "R9*11",
     ),
     "control_first": Trace(
         Setup("fenced"),
@@ -221,13 +228,14 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     ),
     "restart": Trace(
         Setup("versioned"),
-        15,
-        "start*2 D2*19 fail:D2 D2*12 T8*4 start T7*6 T9*4 D2*15 T12*6 T13 T11*4 T13*3 start "
-        "D2*15 D14*11 fail:D14 D14*12 read R22*2",
+        14,
+        "start D1*19 T2*6 T3*4 D1*15 start D8*8 start D8*11 T12*4 T10*4 T11*4 D8*15 again:T14 "
+        "start D9*19 read*2 R20*2",
     ),
     "recheck": Trace(
         Setup("fenced"),
-        463,
-        "start D1*11 fail:D1 D1*12 start D4*19 T6*5 T7*5 T5*5 T8*7 D4*15 T9*5 D4*15 read R12*8",
+        270,
+        "start D1*22 fail:T3 D1*13 read T4*5 read T5*7 D1*2 read D1*16 T9*5 T12*2 T11*3 T12*2 "
+        "T11*2 T12 T10*5 D1*8 read*2 R14*8 D1*7 T18*2 R14",
     ),
 }

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from tests.servers.java import jars, jdk
 from tests.servers.ports import free_port
-from tests.servers.process import MissingServer, ServerProcess
+from tests.servers.process import ServerProcess
 
 _HERE = Path(__file__).parent
 _MODULES = (
@@ -46,14 +45,14 @@ class HBaseServer(ServerProcess):
         return f"hbase://{self.host}:{self.port}"
 
     def command(self) -> Sequence[str]:
-        java, jars = _jdk(), _jars()
+        java, classpath = jdk("HBase's launcher"), jars("hbase")
         settings = self.folder / "settings"
         settings.mkdir(exist_ok=True)
         (settings / "hbase-site.xml").write_text(_site(self._settings()))
         (settings / "log4j.properties").write_text(_LOGGING)
         modules = [f"--add-{kind}={name}=ALL-UNNAMED" for kind, name in map(str.split, _MODULES)]
         limits = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        classes = ["-cp", f"{settings}{os.pathsep}{jars}/*", str(_HERE / "OneHBase.java")]
+        classes = ["-cp", f"{settings}{os.pathsep}{classpath}/*", str(_HERE / "OneHBase.java")]
         network = "-Djava.net.preferIPv4Stack=true"
         return [java, *limits, network, *modules, *classes, str(self.port)]
 
@@ -95,24 +94,3 @@ def _site(settings: Mapping[str, object]) -> str:
         for name, value in settings.items()
     ]
     return "\n".join(["<configuration>", *lines, "</configuration>"])
-
-
-def _jdk() -> str:
-    home = os.environ.get("JAVA_HOME")
-    programs = os.path.join(home, "bin") if home else None
-    java, javac = shutil.which("java", path=programs), shutil.which("javac", path=programs)
-    # Java runs a source file with its compiler.
-    if java is None or javac is None:
-        raise MissingServer("HBase's launcher needs a JDK: setup/servers (default-jdk-headless)")
-    return java
-
-
-def _jars() -> Path:
-    """Return the folder into which setup/servers put HBase's jars."""
-    version = re.search(r"<hbase.version>(.*)</", (_HERE / "hbase_jars.xml").read_text())
-    assert version is not None
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    jars = Path(cache, "trident-spark", f"hbase-{version[1]}")
-    if not jars.is_dir():
-        raise MissingServer(f"HBase's jars are not in {jars}: setup/servers puts them there")
-    return jars

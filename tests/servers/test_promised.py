@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.hbase import HBaseServer
+from tests.servers.kafka import KafkaServer
 from tests.servers.memcached import MemcachedServers
 from tests.servers.ports import free_port
 from tests.servers.process import QUICK, MissingServer
@@ -28,7 +29,9 @@ def need(made: Callable[[], AbstractContextManager[Served]]) -> None:
         pass
 
 
-@pytest.mark.parametrize("kind", [RedisServer, RedisCluster, MemcachedServers, HBaseServer])
+@pytest.mark.parametrize(
+    "kind", [RedisServer, RedisCluster, MemcachedServers, HBaseServer, KafkaServer]
+)
 def test_a_missing_server_skips_with_the_reason(kind: type[RedisServer], tmp_path: Path) -> None:
     with pytest.raises(pytest.skip.Exception, match="setup/servers"):
         need(lambda: kind(tmp_path / "server"))

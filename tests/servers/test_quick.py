@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.hbase import HBaseServer
+from tests.servers.kafka import KafkaServer
 from tests.servers.memcached import MemcachedServer, MemcachedServers
 from tests.servers.process import QUICK
 from tests.servers.promised import served
@@ -21,7 +22,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [RedisServer, RedisCluster, MemcachedServer, MemcachedServers, HBaseServer]
+    "kind",
+    [RedisServer, RedisCluster, MemcachedServer, MemcachedServers, HBaseServer, KafkaServer],
 )
 def test_a_test_that_starts_a_server_is_skipped(kind: type[RedisServer], tmp_path: Path) -> None:
     with pytest.raises(pytest.skip.Exception, match="needs a server"), kind(tmp_path / "server"):

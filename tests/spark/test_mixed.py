@@ -60,8 +60,9 @@ KNOWN = {("a",): 2 + 3 + 4, ("b",): 1, ("c",): 1 + 1}
 
 
 def test_a_small_batch_runs_in_the_driver_and_a_large_one_on_spark(
-    spark: Any, tmp_path: Path
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("trident.spark.mixed_engine._LOCAL_TUPLE", 1e-6)
     counting = Counting(tmp_path)
     with Engine(spark, tmp_path).start(counting.topology, engine="auto") as run:
         engines = []

@@ -181,6 +181,26 @@ class TwiceListed(OpaqueShelf.Coordinator):
         return ["a", "a"]
 
 
+def test_a_coordinator_learns_what_is_known_before_and_after_each_emission(sums: Sums) -> None:
+    known: list[Any] = []
+
+    class Following(Parts):
+        def follow(self, metadata: Any) -> None:
+            known.append(dict(metadata))
+
+    def run(shelf: Shelf) -> None:
+        spout = OpaqueShelf(shelf)
+        spout.getCoordinator = lambda conf, context: Following(shelf)  # type: ignore[method-assign]
+        sums.run(spout)
+
+    with fail_at("after write", txid=1):
+        run(Shelf({"a": [1, 2, 3]}))
+    assert known == [{}, {"a": 2}, {}, {"a": 2}, {"a": 2}, {"a": 3}, {"a": 3}, {"a": 3}]
+    known.clear()
+    run(Shelf({"a": [1, 2, 3], "b": [10]}))
+    assert known[:2] == [{"a": 3}, {"a": 3, "b": 1}]
+
+
 def emitting(**methods: Any) -> OpaqueShelf:
     """A spout of one partition whose emitter has other methods."""
     spout = OpaqueShelf(Shelf({"a": [1]}))

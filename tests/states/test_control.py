@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -18,8 +21,10 @@ from trident.states import (
     StateUnavailableError,
     Token,
 )
+from trident.states.control import GIVEN_BACK
 from trident.states.control_check import Claim, check_record
-from trident.states.testing.stores import FencedMap, Server
+from trident.states.keys import CONTROL_KEY
+from trident.states.testing.stores import FencedMap, PlainMap, Server
 
 
 def record(txid: int, attempt: int = 0) -> ControlRecord:
@@ -110,6 +115,55 @@ def test_a_state_that_is_not_as_this_run_left_it_is_judged_before_it_is_begun() 
     control.begin(record(2), found.append)
     assert found == [record(1).confirmed()]
     assert control.announce(control.ready(record(2)))  # by the server that is there now
+
+
+def put(record: ControlRecord) -> Callable[[Server], object]:
+    return lambda server: FencedMap(server).multiPut([CONTROL_KEY], [record.encode()])
+
+
+MEANWHILE: list[Any] = [
+    pytest.param(lambda server: None, id="nothing"),
+    pytest.param(lambda server: server.fail_over(), id="a fail-over"),
+    *(
+        pytest.param(lambda server, lost=lost: server.fail_over(lost), id=f"{lost} writes lost")
+        for lost in (1, 2, 3)
+    ),
+    pytest.param(lambda server: server.entries.clear(), id="emptied"),
+    pytest.param(put(record(1).confirmed()), id="restored, with the announcement missed"),
+    pytest.param(put(record(1)), id="restored, with writes lost"),
+    pytest.param(put(record(0).announced()), id="restored to the batch before"),
+    pytest.param(put(record(1, 1).confirmed().announced()), id="another copy of the log"),
+    pytest.param(put(record(2)), id="another state, or another copy at the same attempt"),
+    pytest.param(put(record(2, 1)), id="a later attempt"),
+    pytest.param(put(record(3)), id="a later batch"),
+    pytest.param(put(replace(record(1).announced(), log_id="other")), id="another log"),
+    pytest.param(put(replace(record(1).waiting(), log_id="other")), id="another log that waits"),
+    pytest.param(put(replace(record(1).announced(), log_id=GIVEN_BACK)), id="given back"),
+]
+
+
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+@pytest.mark.parametrize("following", [record(2), record(4)], ids=["next", "after empty batches"])
+@pytest.mark.parametrize("kind", [FencedMap, PlainMap])
+def test_what_happened_between_two_batches_is_found_as_by_a_driver_that_starts(
+    kind: type[PlainMap], following: ControlRecord, meanwhile: Callable[[Server], object]
+) -> None:
+    def begins(starts: bool) -> object:
+        server = Forgetful()
+        control = Control(kind(server), "counts")
+        control.begin(record(1))
+        assert control.announce(control.ready(record(1)))
+        meanwhile(server)
+        if starts:
+            control = Control(kind(server), "counts")
+        check = partial(check_record, own=following, claim=Claim(Token(1, 0)), name="counts")
+        try:
+            control.begin(following, check)
+        except StateError as error:
+            return str(error)
+        return control.read()
+
+    assert begins(starts=False) == begins(starts=True)
 
 
 def test_a_fail_over_that_lost_the_last_write_after_ready_stops_the_run() -> None:

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.strategies import none
 
 from tests.plan.node_classes import names, node_classes
 from tests.topologies.conftest import Engine, feed
+from tests.topologies.dealt import DEALS, Deal, dealt
 from tests.topologies.generated import SOURCE, Row, Rows, Step, World, number, topologies
 from trident import Count, Split
 from trident.plan.nodes import NativeNode, Node
@@ -30,12 +32,20 @@ def bag(rows: Sequence[Row]) -> list[str]:
     return sorted(map(repr, rows))
 
 
-def play(spark: Any, streams: Sequence[Sequence[Step]], batches: Sequence[Rows]) -> None:
-    """Run chains of steps as one topology, and compare it with the model."""
+def play(
+    spark: Any, streams: Sequence[Sequence[Step]], batches: Sequence[Rows], deal: Deal | None
+) -> None:
+    """Run chains of steps as one topology, and compare it with the model.
+
+    Its batches are fed one after the other, or dealt to the partitions of a spout.
+    """
     with TemporaryDirectory() as name:
         engine = Engine(spark, Path(name))
         world = World(TridentTopology(), Path(name))
-        spout = FeederBatchSpout(", ".join(f"{field} {kind}" for field, kind in SOURCE))
+        declared = ", ".join(f"{field} {kind}" for field, kind in SOURCE)
+        feeder = FeederBatchSpout(declared)
+        fields = feeder.getOutputFields()
+        spout = feeder if deal is None else dealt(deal, Path(name), fields, batches)
         source = world.topology.newStream("source", spout)
         asked = world.topology.newDRPCStream("count").each("args", Split(), "word")
         asked.groupBy("word").aggregate(Count(), "n")
@@ -48,7 +58,10 @@ def play(spark: Any, streams: Sequence[Sequence[Step]], batches: Sequence[Rows])
             captured.append(engine.capture(stream, f"captured-{number}"))
         _SEEN.update(type(node) for node in world.topology.plan().nodes)
         with engine.start(world.topology) as run:
-            feed(run, spout, *batches)
+            if deal is None:
+                feed(run, feeder, *batches)
+            else:
+                run.processAllAvailable()
             answer = run.drpc.execute("count", "a b a")
         assert sorted(eval(answer)) == [["a", 2], ["b", 1]]
         for steps, found in zip(streams, captured, strict=True):
@@ -89,9 +102,9 @@ def test_the_local_engine_does_what_the_model_does() -> None:
     _SEEN.clear()
 
     @settings(_SETTINGS, max_examples=200)
-    @given(topologies(streams=2))
-    def check(drawn: tuple[list[list[Step]], list[Rows]]) -> None:
-        play(None, *drawn)
+    @given(topologies(streams=2), none() | DEALS)
+    def check(drawn: tuple[list[list[Step]], list[Rows]], deal: Deal | None) -> None:
+        play(None, *drawn, deal)
 
     check()
     assert_every_node_was_there()
@@ -116,12 +129,12 @@ def test_spark_does_what_the_model_does(spark: Any) -> None:
     until = monotonic() + SPARK_SECONDS
 
     @settings(_SETTINGS, max_examples=500, phases=[Phase.generate])  # no time to shrink
-    @given(topologies(streams=3))
-    def check(drawn: tuple[list[list[Step]], list[Rows]]) -> None:
+    @given(topologies(streams=3), none() | DEALS)
+    def check(drawn: tuple[list[list[Step]], list[Rows]], deal: Deal | None) -> None:
         nonlocal until
         if monotonic() < until:
             try:
-                play(spark, *drawn)
+                play(spark, *drawn, deal)
             except BaseException:
                 until = inf  # what has failed is run once more, to be shown
                 raise

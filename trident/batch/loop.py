@@ -5,15 +5,16 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from time import monotonic
 from typing import Any, Self
 
 from trident.batch.errors import BatchInterruptedError
+from trident.batch.pending import Pending
 from trident.batch.runner import BatchRunner
 from trident.batch.spout_work import SpoutWork
-from trident.batch.work import GroupEngine, NothingNew
+from trident.batch.work import GroupEngine
 from trident.run import GroupRun
 from trident.spouts.interfaces import ITridentDataSource
 from trident.spouts.source import Opening, Source
@@ -39,6 +40,8 @@ class SpoutLoop(GroupRun):
         When batches begin; see `StartOptions`.
     conf : mapping, optional
         What the spouts are opened with.
+    max_pending : int
+        How many batches may be emitted and not committed; see `Engine.pending`.
 
     Notes
     -----
@@ -74,6 +77,7 @@ class SpoutLoop(GroupRun):
         *,
         trigger: Trigger = None,
         conf: Mapping[str, Any] | None = None,
+        max_pending: int = 1,
     ) -> None:
         super().__init__(runner.group)
         self._spouts = spouts
@@ -82,6 +86,7 @@ class SpoutLoop(GroupRun):
         self._until_done = trigger == "available"
         self._interval = trigger if isinstance(trigger, int | float) else 0.0
         self._conf = conf or {}
+        self._max_pending = max_pending
         self._changed = threading.Condition()
         self._news = False
         self._asked = 0
@@ -135,7 +140,10 @@ class SpoutLoop(GroupRun):
                     source = open_source(opening, spout)
                     closing.callback(source.close)
                     sources.append(source)
-                self._loop(sources, SpoutWork(sources, self._engine))
+                work = SpoutWork(sources, self._engine)
+                pending = Pending(work, self._runner, self._max_pending, self.progressed)
+                closing.callback(pending.close)
+                self._loop(sources, work, pending)
         except BatchInterruptedError:
             pass  # asked for by stop(); the batch is kept
         except BaseException as error:
@@ -143,7 +151,7 @@ class SpoutLoop(GroupRun):
         self.ended(failure)
         self._wake()
 
-    def _loop(self, sources: list[Source], work: SpoutWork) -> None:
+    def _loop(self, sources: list[Source], work: SpoutWork, pending: Pending) -> None:
         runner = self._runner
         if runner.last is not None:
             work.committed(runner.last)  # a crash may have come between commit and success
@@ -155,17 +163,21 @@ class SpoutLoop(GroupRun):
             with self._changed:
                 self._news = False
                 asked = self._asked
-            if any(source.is_ready(runner.next_txid) for source in sources):
+            if any(source.is_ready(pending.next_txid) for source in sources):
+                if due > monotonic() and pending.settle():
+                    continue  # they are acknowledged before the pause, not after it
                 if not self._wait_until(due):
                     return
                 due = max(due + self._interval, monotonic())
-                with suppress(NothingNew):
-                    self.progressed(runner.run(work))
+                pending.run()
                 # A spout that notifies knows better than an empty batch whether it has more.
-                following = runner.next_txid
+                following = pending.next_txid
                 if work.filled or not all(s.has_nothing(following) for s in notifying):
                     poll = _SHORTEST_POLL
                     continue
+                pending.settle()
+            elif pending.settle():
+                continue
             done = all(source.has_nothing(runner.next_txid) for source in sources)
             if done and self._until_done:
                 return

@@ -175,6 +175,11 @@ class BatchRunner:
         return self._entry.committed + 1
 
     @property
+    def due(self) -> tuple[Token, Mapping[str, Any], Mapping[str, Any] | None]:
+        """The attempt that is due, the metadata that it goes on from, and what is planned of it."""
+        return self._entry.begun, self._entry.metadata, self._entry.planned
+
+    @property
     def last(self) -> Token | None:
         """The last committed attempt of this log; None before the first."""
         entry = self._entry
@@ -231,6 +236,25 @@ class BatchRunner:
         except NothingNew:
             self._failed = False
             raise
+        self._failed = False
+        return progress
+
+    def run_once(self, work: BatchWork) -> BatchProgress:
+        """Run the attempt that is due, until it is committed and announced, or has failed.
+
+        Raises
+        ------
+        BaseException
+            What the attempt failed with. Where :attr:`next_txid` is still the same it has not
+            committed: :meth:`run` goes on with its next attempt, see `FailedAttempt`. No later
+            batch may run before.
+        """
+        if self._failed:
+            raise RuntimeError("this run has failed: a new one begins the batch's next attempt")
+        token, watch = self._entry.begun, Stopwatch()
+        ready, outcome = self._attempt(work, token, watch, None, None)
+        self._failed = True
+        progress = self._finished(work, token, watch, ready, outcome, attempts=1)
         self._failed = False
         return progress
 
@@ -302,6 +326,20 @@ class BatchRunner:
                     if self.stopping.wait(self._policy.pause(failures)):
                         raise BatchInterruptedError(self.group, token.txid) from failure
         outage.over()
+        attempts = token.attempt - first.attempt + 1
+        return self._finished(work, token, watch, ready, outcome, attempts, dead_letter)
+
+    def _finished(
+        self,
+        work: BatchWork,
+        token: Token,
+        watch: Stopwatch,
+        ready: ControlRecord | None,
+        outcome: Outcome,
+        attempts: int,
+        dead_letter: str | None = None,
+    ) -> BatchProgress:
+        """Announce a batch that is committed."""
         reached("after commit", token)
         watch.done("commit")
         if ready is not None:
@@ -314,7 +352,7 @@ class BatchRunner:
         return BatchProgress(
             self.group,
             token.txid,
-            attempts=token.attempt - first.attempt + 1,
+            attempts=attempts,
             tuples=outcome.tuples,
             keys_read=outcome.read,
             keys_written=outcome.written,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
+from trident.batch.ahead import ComputedBatch
 from trident.batch.outcome import Outcome
-from trident.batch.work import BatchWork, GroupEngine, NothingNew
+from trident.batch.work import BatchWork, GroupEngine, NothingNew, OverlappingEngine
 from trident.spouts.source import Source, Tuples
 from trident.states.control import ControlRecord
 from trident.states.values import Token
@@ -67,6 +68,34 @@ class SpoutWork(BatchWork):
         """Whether a txid that was emitted without tuples can be so again, as if it had not been."""
         same = all(metadata.get(name) == found for name, found in self.emitted_metadata.items())
         return same and all(source.leaves_txid for source in self._sources)
+
+    def compute(
+        self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any] | None
+    ) -> ComputedBatch:
+        """Emit a batch and run its steps, but for the updates of states.
+
+        Parameters
+        ----------
+        token : Token
+            Its first attempt.
+        metadata : mapping of str to object
+            What the batch before stores, or has stored.
+        planned : mapping of str to object or None
+            What the log says that it holds; None where it is not decided yet.
+
+        Notes
+        -----
+        Only for an engine whose batches may overlap.
+        """
+        decided = self.plan(token.txid, metadata) if planned is None else None
+        known = planned or decided or {}
+        to_run = self.emit(token, metadata, known)
+        # Only its token is asked for, by errors, before the batch is begun.
+        record = ControlRecord("", token, token.txid - 1)
+        engine = cast(OverlappingEngine, self._engine)
+        computed = engine.compute(record, self._emitted) if to_run else None
+        following = {**metadata, **known, **self.emitted_plan, **self.emitted_metadata}
+        return ComputedBatch(token, decided, self, following, computed)
 
     def run(self, record: ControlRecord) -> Outcome:
         return self._engine.run(record, self._emitted)

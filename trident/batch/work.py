@@ -111,6 +111,14 @@ class BatchWork(ABC):
         return None
 
 
+class Computed(Protocol):
+    """A batch of which only the writing is left."""
+
+    def write(self, record: ControlRecord) -> Outcome:
+        """Update the states, which have begun `record`, and write them; in any thread."""
+        ...
+
+
 class GroupEngine(Protocol):
     """An engine that runs the batches of one group of spouts."""
 
@@ -143,3 +151,21 @@ class GroupEngine(Protocol):
 
     def close(self) -> None:
         """Release what the engine holds; called once, after the last batch."""
+
+
+class OverlappingEngine(GroupEngine, Protocol):
+    """An engine that can compute a batch while an earlier one is written."""
+
+    def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed:
+        """Run all steps of an attempt but the updates of states, which are not begun yet.
+
+        In the run's own thread; only for a group whose batches may overlap, see `Engine.pending`.
+
+        Parameters
+        ----------
+        record : ControlRecord
+            The attempt, for errors.
+        emitted : mapping of str to Tuples
+            As for :meth:`run`.
+        """
+        ...

@@ -113,13 +113,14 @@ class Emitting:
         collector: Callable[[str, Fields], SpoutCollector] = SpoutCollector,
     ) -> None:
         self._step = step
-        self._emitter = emission.spout.getEmitter(emission.conf, None)
+        with self._blamed(emission, "getEmitter()"):
+            self._emitter = emission.spout.getEmitter(emission.conf, None)
         self._collector = collector
         self._ids: list[str] = []
 
     def emit(
         self, emission: Emission, assignments: Sequence[Assignment]
-    ) -> Iterator[tuple[Block, Emitted]]:
+    ) -> Iterator[tuple[Sequence[Block], Emitted]]:
         """Emit some of an emission's partitions, one after the other.
 
         Raises
@@ -131,7 +132,7 @@ class Emitting:
         """
         ids = [assignment.partition.getId() for assignment in assignments]
         if ids != self._ids:
-            with self._blamed(emission, ", ".join(ids)):
+            with self._blamed(emission, f"partition {', '.join(ids)}"):
                 self._emitter.refreshPartitions([each.partition for each in assignments])
             self._ids = ids
         for name, assignment in zip(ids, assignments, strict=True):
@@ -141,12 +142,14 @@ class Emitting:
         """Release the emitter."""
         self._emitter.close()
 
-    def _one(self, emission: Emission, name: str, given: Assignment) -> tuple[Block, Emitted]:
+    def _one(
+        self, emission: Emission, name: str, given: Assignment
+    ) -> tuple[Sequence[Block], Emitted]:
         spout = f"the spout of {emission.stream}, partition {name}"
         collector = self._collector(spout, emission.fields)
         emitter, known = self._emitter, given.metadata
         try:
-            with self._blamed(emission, name):
+            with self._blamed(emission, f"partition {name}"):
                 if not isinstance(emitter, TransactionalPartitionEmitter):
                     known = emitter.emitPartitionBatch(
                         emission.token, collector, given.partition, known
@@ -157,15 +160,15 @@ class Emitting:
                     known = emitter.emitPartitionBatchNew(
                         emission.token, collector, given.partition, known
                     )
+                blocks = collector.blocks()
         except SourceUnavailableError as away:
-            return Block({}, 0), Emitted(name, 0, None, str(away))
+            return (), Emitted(name, 0, None, str(away))
         check_metadata({f"{emission.stream}, partition {name}": known})
-        block = collector.block()
-        return block, Emitted(name, block.length, known)
+        return blocks, Emitted(name, sum(block.length for block in blocks), known)
 
     @contextmanager
-    def _blamed(self, emission: Emission, partition: str) -> Iterator[None]:
-        """Names step and partition in what the spout raises; what fails an attempt passes."""
+    def _blamed(self, emission: Emission, what: str) -> Iterator[None]:
+        """Names the step in what the spout raises; what fails an attempt passes."""
         try:
             yield
         except (FailedException, OperationError):
@@ -173,7 +176,7 @@ class Emitting:
         except Exception as error:
             raise operation_error(
                 error,
-                step=f"{self._step.text}, partition {partition}",
+                step=f"{self._step.text}, {what}",
                 declared=self._step.declared,
                 token=emission.token,
             ) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from time import perf_counter
 from typing import Any, cast
@@ -12,13 +12,59 @@ from trident.kernels.block import NOTHING, Block, joined
 from trident.kernels.emission import Emission, Emitted, Emitting
 from trident.kernels.task import step_name
 from trident.local.program import Program
-from trident.local.program_input import ProgramInput
+from trident.local.program_input import DeferredUpdate, ProgramInput
 from trident.open_states import as_before, close_states, counted
 from trident.plan.nodes import Node, StateNode, StateUpdateNode
 from trident.plan.plan import BatchGroup
 from trident.spouts.source import Tuples
 from trident.states.control import ControlRecord
 from trident.states.state import State
+
+
+class LocalBatch:
+    """A batch of which all steps but the updates of states have run.
+
+    Parameters
+    ----------
+    states : mapping of node to State
+        The group's states.
+    updates : sequence of DeferredUpdate
+        The updates.
+    tuples : int
+        The tuples that came from the sources.
+    seconds : float
+        How long the steps took.
+    """
+
+    def __init__(
+        self,
+        states: Mapping[StateNode, State],
+        updates: Sequence[DeferredUpdate],
+        tuples: int,
+        seconds: float,
+    ) -> None:
+        self._states = states
+        self._updates = updates
+        self._tuples = tuples
+        self._seconds = seconds
+
+    def write(self, record: ControlRecord) -> Outcome:
+        """Update the states, which have begun `record`, and write them."""
+        before = counted(self._states.values())
+        started = perf_counter()
+        begun: dict[StateUpdateNode, State] = {}
+        for node, kernel, block, task in self._updates:
+            task = task._replace(record=record)
+            if node not in begun:
+                with task.at(kernel.step):
+                    self._states[node].beginCommit(record)
+                begun[node] = self._states[node]
+            kernel.apply(begun[node], block, task)
+        for state in begun.values():
+            state.commit(record)
+        seconds = {"compute": self._seconds, "write": perf_counter() - started}
+        read, written, hits = counted(self._states.values(), since=before)
+        return Outcome(self._tuples, read, written, hits, seconds, "local")
 
 
 class LocalGroupEngine:
@@ -61,9 +107,10 @@ class LocalGroupEngine:
             [source] = [each for each in self._sources if each.stream_id == emission.stream]
             self._emitting[emission.stream] = Emitting(emission, step_name(source))
         emitting = self._emitting[emission.stream]
-        blocks, emitted = [], []
-        for block, each in emitting.emit(emission, emission.assignments):
-            blocks.append(block)
+        blocks: list[Block] = []
+        emitted = []
+        for made, each in emitting.emit(emission, emission.assignments):
+            blocks.extend(made)
             emitted.append(each)
         return joined(blocks), emitted
 
@@ -83,9 +130,7 @@ class LocalGroupEngine:
             state = self._states[node]
             return as_before(state, record) if isinstance(node, StateUpdateNode) else state
 
-        sources: dict[Node, Block] = {
-            source: cast(Block, emitted.get(source.stream_id, NOTHING)) for source in self._sources
-        }
+        sources = self._blocks(emitted)
         given = ProgramInput(record.token.txid, record, sources, queried, updated)
         self._program.run(given)
         computed = perf_counter()
@@ -95,6 +140,32 @@ class LocalGroupEngine:
         read, written, hits = counted(self._states.values(), since=before)
         tuples = sum(block.length for block in sources.values())
         return Outcome(tuples, read, written, hits, seconds, "local")
+
+    def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> LocalBatch:
+        """Run all steps of a batch but its updates; nothing is read of what they update.
+
+        Parameters
+        ----------
+        record : ControlRecord
+            The attempt, as it will be begun.
+        emitted : mapping of str to Tuples
+            As for :meth:`run`.
+        """
+        started = perf_counter()
+        sources = self._blocks(emitted)
+        updates: list[DeferredUpdate] = []
+        self._program.run(
+            ProgramInput(
+                record.token.txid, record, sources, self._states.__getitem__, deferred=updates
+            )
+        )
+        tuples = sum(block.length for block in sources.values())
+        return LocalBatch(self._states, updates, tuples, perf_counter() - started)
+
+    def _blocks(self, emitted: Mapping[str, Tuples]) -> dict[Node, Block]:
+        return {
+            source: cast(Block, emitted.get(source.stream_id, NOTHING)) for source in self._sources
+        }
 
     def close(self) -> None:
         """Clean the operations up, and close emitters and states."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from trident.errors import PlanError
 from trident.local.group_engine import LocalGroupEngine
 from trident.plan.nodes import NativeNode, SourceNode, StateNode
+from trident.plan.overlap import one_at_a_time
 from trident.plan.plan import BatchGroup, Plan
 from trident.start import Engine
 from trident.states.state import State
@@ -33,6 +34,9 @@ class LocalEngine(Engine[LocalGroupEngine]):
                 what = f"start: Spark is needed for the step at {node.origin}:"
                 advice = "Pass a session: start(spark, …); trident.spark.local_session() makes one."
                 raise PlanError(what, node.call_text, (), advice)
+
+    def pending(self, group: BatchGroup, most: int) -> int:
+        return most if one_at_a_time(group) is None else 1
 
     def open(self, group: BatchGroup, states: Mapping[StateNode, State]) -> LocalGroupEngine:
         return LocalGroupEngine(group, states)

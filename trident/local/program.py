@@ -20,7 +20,7 @@ from trident.kernels.type_check import type_check
 from trident.local.exchanges import Partitions, by_key, dealt, gathered, merged, move_of
 from trident.local.operation_copies import OperationCopies
 from trident.local.parallelism import partition_counts
-from trident.local.program_input import ProgramInput, Rows
+from trident.local.program_input import DeferredUpdate, ProgramInput, Rows
 from trident.operations.interfaces import CombinerAggregator
 from trident.plan.needed_fields import fields_needed
 from trident.plan.nodes import (
@@ -266,6 +266,9 @@ def _update(node: StateUpdateNode, operation: Any, kept: tuple[str, ...] | None)
 
     def run(block: Block, task: Task, given: ProgramInput) -> Block:
         if not block.length:
+            return NOTHING
+        if given.deferred is not None:
+            given.deferred.append(DeferredUpdate(node, kernel, block, task))
             return NOTHING
         with task.at(kernel.step):
             state = given.updated(node)

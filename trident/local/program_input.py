@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from trident.kernels.block import Block
 from trident.kernels.task import Task
+from trident.kernels.update_kernel import UpdateKernel
 from trident.operations.emitted import Row
 from trident.plan.nodes import Node, StateUpdateNode, StaticStateNode
 from trident.states.control import ControlRecord
@@ -18,6 +19,27 @@ Rows = list[Row]
 
 def _no_state(node: Node) -> NoReturn:
     raise LookupError(f"{node!r} was not given to this run")
+
+
+class DeferredUpdate(NamedTuple):
+    """An update of a state, with its tuples, that is yet to be made.
+
+    Parameters
+    ----------
+    node : StateUpdateNode
+        Whose state is updated.
+    kernel : UpdateKernel
+        What updates it.
+    block : Block
+        The tuples of one partition.
+    task : Task
+        That partition.
+    """
+
+    node: StateUpdateNode
+    kernel: UpdateKernel
+    block: Block
+    task: Task
 
 
 class ProgramInput(NamedTuple):
@@ -35,6 +57,8 @@ class ProgramInput(NamedTuple):
         From the node of a state to what queries of it read.
     updated : callable
         From a state update to the state, begun.
+    deferred : list of DeferredUpdate or None
+        Where updates are noted in place of being made; no step may take their new values.
     """
 
     id: object
@@ -42,6 +66,7 @@ class ProgramInput(NamedTuple):
     sources: Mapping[Node, Block] = MappingProxyType({})
     queried: Callable[[StateUpdateNode | StaticStateNode], Any] = _no_state
     updated: Callable[[StateUpdateNode], State] = _no_state
+    deferred: list[DeferredUpdate] | None = None
 
     def task(self, partition: int, partitions: int) -> Task:
         """What one partition of a step is told."""

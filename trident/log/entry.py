@@ -166,7 +166,9 @@ def _checked(data: bytes, path: str) -> bytes:
 
 
 def check_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return `metadata` where the log can keep it.
+    """Return a copy of `metadata`, where the log can keep it.
+
+    A copy, because the spout may change in place what the log goes on to remember.
 
     Raises
     ------
@@ -178,14 +180,16 @@ def check_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     >>> check_metadata({"words": {"offset": 3}})
     {'words': {'offset': 3}}
     """
+    kept = {}
     for stream, value in metadata.items():
         try:
-            same = _plain(value) and json.loads(json.dumps(value, allow_nan=False)) == value
-        except ValueError:
+            kept[stream] = json.loads(json.dumps(value, allow_nan=False))
+            same = _plain(value) and kept[stream] == value
+        except (ValueError, TypeError):
             same = False
         if not same:
             raise MetadataError(stream, f"{value!r:.200}")
-    return metadata
+    return kept
 
 
 def _plain(value: Any) -> bool:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trident.log.entry import LogEntry
-from trident.log.errors import LogConflictError, LogUnavailableError
+from trident.log.errors import CorruptLogError, LogConflictError, LogUnavailableError
 from trident.log.folders import make_folder, sync_folder
 from trident.log.log import Log
 
-_LARGEST = 2**18
+_LARGEST = 60_000
+"""Bytes from which on another file follows."""
 _FILE = re.compile(r"(\d{20})\.json")
 
 
@@ -25,6 +26,18 @@ class _OwnFile:
     number: int
     path: Path
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """An entry as it is in a file: what its metadata came from may be changed meanwhile."""
+
+    number: int
+    data: bytes
+
+    @staticmethod
+    def of(entry: LogEntry) -> _Known:
+        return _Known(entry.number, entry.encode())
 
 
 class FileLog(Log):
@@ -68,76 +81,82 @@ class FileLog(Log):
         super().__init__(os.fspath(folder))
         self.folder = Path(folder)
         self._own: _OwnFile | None = None
-        self._known: LogEntry | None = None
+        self._known: _Known | None = None
 
     def newest(self) -> LogEntry | None:
         with self._disk():
-            self._known = self._read()
-            return self._known
+            newest = self._read()
+        self._known = None if newest is None else _Known.of(newest)
+        return newest
 
     def append(self, entry: LogEntry) -> None:
         own, self._own = self._own, None  # where this fails, nothing follows in the same file
-        known = self._known
+        known, new = self._known, _Known.of(entry)
         with self._disk():
-            follows = known is not None and known.number + 1 == entry.number
+            follows = known is not None and known.number + 1 == new.number
             if own is not None and follows and own.size < _LARGEST:
-                self._own = self._append_to(own, entry)
+                self._own = self._append_to(own, new)
             else:
-                self._own = self._append_to_new(entry)
-        self._known = entry
+                self._own = self._append_to_new(new)
+        self._known = new
 
-    def _append_to(self, own: _OwnFile, entry: LogEntry) -> _OwnFile:
-        data = entry.encode()
+    def _append_to(self, own: _OwnFile, new: _Known) -> _OwnFile:
         try:
             descriptor = os.open(own.path, os.O_WRONLY | os.O_APPEND)
         except FileNotFoundError:  # a later writer has removed it
-            raise LogConflictError(self.place, entry.number) from None
+            raise LogConflictError(self.place, new.number) from None
         try:
-            _write(descriptor, data)
+            _write(descriptor, new.data)
             os.fdatasync(descriptor)
         finally:
             os.close(descriptor)
         if _numbers(os.listdir(self.folder))[-1:] != [own.number]:
-            raise LogConflictError(self.place, entry.number)
-        own.size += len(data)
+            raise LogConflictError(self.place, new.number)
+        own.size += len(new.data)
         return own
 
-    def _append_to_new(self, entry: LogEntry) -> _OwnFile:
+    def _append_to_new(self, new: _Known) -> _OwnFile:
         make_folder(self.folder)
         number = max([0, *_numbers(os.listdir(self.folder))]) + 1
-        path, data = self._path(number), entry.encode()
+        path = self._path(number)
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:
-            raise LogConflictError(self.place, entry.number) from None
+            raise LogConflictError(self.place, new.number) from None
         try:
-            if not self._may_follow(entry):
+            if not self._may_follow(new):
                 path.unlink(missing_ok=True)
-                raise LogConflictError(self.place, entry.number)
-            _write(descriptor, data)
+                raise LogConflictError(self.place, new.number)
+            try:
+                _write(descriptor, new.data)
+            except OSError:  # on a full disk every try would keep what little room there is
+                path.unlink(missing_ok=True)
+                raise
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
         sync_folder(self.folder)
         names = os.listdir(self.folder)
         if _numbers(names)[-1:] != [number]:
-            raise LogConflictError(self.place, entry.number)
+            raise LogConflictError(self.place, new.number)
         self._remove_below(number, names)
-        return _OwnFile(number, path, len(data))
+        return _OwnFile(number, path, len(new.data))
 
-    def _may_follow(self, entry: LogEntry) -> bool:
-        """Whether the newest is what `entry` was made from, or already `entry` itself."""
+    def _may_follow(self, new: _Known) -> bool:
+        """Whether the newest is what `new` was made from, or already `new` itself."""
         newest = self._read()
         if newest is None:
-            return entry.number == 1
-        if newest == entry:  # an append that failed had put it there
+            return new.number == 1
+        found = _Known.of(newest)
+        if found == new:  # an append that failed had put it there
             return True
-        return newest.number + 1 == entry.number and self._known in (None, newest)
+        return found.number + 1 == new.number and self._known in (None, found)
 
     def _read(self) -> LogEntry | None:
         numbers: list[int] | None = None
         while numbers is None and self.folder.is_dir():
             numbers = _numbers(os.listdir(self.folder))
+            lowest = numbers[0] if numbers else 1
             while numbers:
                 path = self._path(numbers.pop())
                 try:
@@ -148,6 +167,8 @@ class FileLog(Log):
                 entry = LogEntry.last(data, str(path))
                 if entry is not None:
                     return entry
+                if not numbers and lowest > 1:  # for which a file with an entry was removed
+                    raise CorruptLogError(str(path), f"no entry is left in it, {len(data)} bytes")
         return None
 
     def _remove_below(self, number: int, names: list[str]) -> None:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
 def make_folder(folder: Path) -> None:
-    """Make `folder` and its missing parents, so that they survive a loss of power."""
+    """Make `folder` and its missing parents, so that they survive a loss of power.
+
+    It may be called again after an error: what could not be synced is not there any more.
+    """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in missing:
-        sync_folder(path.parent)
+    for path in reversed(missing):
+        path.mkdir(exist_ok=True)
+        try:
+            sync_folder(path.parent)
+        except OSError:
+            with suppress(OSError):
+                path.rmdir()
+            raise
 
 
 def sync_folder(folder: Path) -> None:

@@ -15,6 +15,7 @@ from trident.plan.nodes import (
     StateUpdateNode,
     StaticStateNode,
 )
+from trident.plan.overlap import one_at_a_time
 from trident.plan.placement import only_on_spark
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
 from trident.plan.stages import Stage, is_keyed, stages
@@ -64,6 +65,7 @@ def _group(plan: Plan, group: BatchGroup) -> Iterator[str]:
     yield f'group "{group.id}", clock: {_CLOCKS[group.clock]}'
     if group.clock == "spout":
         yield f"  with a session, {_engine(group)}"
+        yield f"  {_overlap(group)}"
     yield f"  a batch without tuples {_when_empty(group)}"
     yield from _stages(plan, group.nodes, in_batch=True)
 
@@ -73,6 +75,13 @@ def _engine(group: BatchGroup) -> str:
     if reason is None:
         return "small batches run in the driver's process, large ones on Spark"
     return f"every batch runs on Spark: {reason}"
+
+
+def _overlap(group: BatchGroup) -> str:
+    reason = one_at_a_time(group)
+    if reason is None:
+        return "batches overlap where max_pending is given; with a session one runs at a time"
+    return f"batches run one at a time: {reason}"
 
 
 def _when_empty(group: BatchGroup) -> str:

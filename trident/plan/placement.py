@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trident.plan.nodes import NativeNode, StateDeclaration, StateQueryNode, StateUpdateNode
 from trident.plan.plan import BatchGroup
-from trident.spouts.partitioned import PartitionedSpout
+from trident.spouts.classic import has_partitions
 from trident.states.maps import MapStateFactory
 
 
@@ -22,7 +22,7 @@ def only_on_spark(group: BatchGroup) -> str | None:
         The reason, as ``explain()`` says it.
     """
     for source in group.sources:
-        if isinstance(source.source, PartitionedSpout):
+        if has_partitions(source.source):
             return f'executors emit the partitions of stream "{source.stream_id}"'
     for node in group.nodes:
         if isinstance(node, NativeNode):

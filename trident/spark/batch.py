@@ -36,7 +36,8 @@ from trident.spark.natives import combines_in_python, is_native
 from trident.spark.query_kernel import TaskQueryKernel, view_of
 from trident.spark.schemas import Schemas, frame_of, quoted, selected
 from trident.spark.stage import StageContext, array_of, prepared, run_kernels
-from trident.spark.update_stage import STATUS, UpdateStage, judged, updated
+from trident.spark.statuses import STATUS
+from trident.spark.update_stage import UpdateStage, judged, updated
 from trident.states.maps import MapStateFactory
 from trident.states.state import State
 from trident.states.values import StateType

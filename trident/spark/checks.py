@@ -28,6 +28,7 @@ from trident.plan.nodes import (
 )
 from trident.spark.group import GroupPlan, is_on_driver
 from trident.spark.natives import combines_in_python, is_native
+from trident.spouts.classic import has_partitions
 
 FUSED = (
     EachNode,
@@ -77,7 +78,7 @@ def check_names(group: GroupPlan, spark: SparkSession) -> None:
 
 
 def check_pickling(group: GroupPlan) -> None:
-    """Every operation that runs on executors pickles, as do the factories of states used there.
+    """All operations, factories of states and spouts pickle that are used on executors.
 
     Raises
     ------
@@ -91,7 +92,8 @@ def check_pickling(group: GroupPlan) -> None:
                 cloudpickle.dumps(sent)  # type: ignore[no-untyped-call]
             except Exception as error:
                 what = f"{node.origin.call} at {node.origin}: can't be sent to executors ({error}):"
-                advice = "Make what can't be pickled, such as connections and locks, in prepare()."
+                made = "getEmitter()" if isinstance(node, SourceNode) else "prepare()"
+                advice = f"Make what can't be pickled, such as connections and locks, in {made}."
                 raise OperationTypeError(what, node.call_text, (), advice) from error
 
 
@@ -101,6 +103,8 @@ def _sent(node: Node) -> tuple[object, ...]:
     if isinstance(node, StateQueryNode):
         state = node.state.state
         return () if is_on_driver(state) else (node.function, state.factory)
+    if isinstance(node, SourceNode):
+        return (node.source,) if has_partitions(node.source) else ()
     if isinstance(node, NativeNode):
         return ()  # Spark runs it, and the driver tells Spark what it is
     return (node.facts.operation,)

@@ -140,19 +140,18 @@ class Compiler:
             frame.unpersist()
 
     def _begun(self, node: Node, given: InputFrame) -> Flow:
-        frame = given.frame
+        frame, partitions = given.frame, given.partitions
         names = self.group.needed[node]
         types = {name: node.fields.types[name] for name in names}
         hinted = self.group.hint(node)
-        if hinted is not None:
-            flow = Flow(frame.repartition(hinted), types, hinted)
-        elif self._small or given.partitions <= 1:
+        if hinted is None and (self._small or partitions <= 1):
             # One partition even where there was none, so that a task aggregates a batch of no rows.
-            flow = Flow(frame.coalesce(1), types, 1)
-        else:
-            flow = Flow(frame, types, given.partitions)
+            frame, partitions = frame.coalesce(1), 1
+        elif hinted is not None and not given.kernels:  # else its tasks have emitted it
+            frame, partitions = frame.repartition(hinted), hinted
+        flow = Flow(frame, types, partitions, given.kernels)
         if isinstance(node, SourceNode) and node.clock == "spout":
-            return flow  # its tuples are on the driver, so that reading them twice costs nothing
+            return flow  # its tuples are there, so that reading them twice costs nothing
         return self.kept(node, flow) if self.group.is_shared(node) else flow
 
     def _count(self, node: Node) -> int:

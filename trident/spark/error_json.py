@@ -8,6 +8,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from trident import errors
 from trident.errors import TridentError
+from trident.log.errors import MetadataError
 from trident.states.values import Token
 
 _CLASSES: dict[str, type[TridentError]] = {
@@ -15,6 +16,7 @@ _CLASSES: dict[str, type[TridentError]] = {
     for name in errors.__all__
     if isinstance(found := getattr(errors, name), type) and issubclass(found, TridentError)
 }
+_CLASSES[MetadataError.__name__] = MetadataError  # raised where partitions are emitted
 _NAMES = {found: name for name, found in _CLASSES.items()}
 
 

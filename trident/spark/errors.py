@@ -45,13 +45,13 @@ class WorkerError(TridentError):
 
 @dataclass(eq=False, repr=False)
 class StatusError(TridentError):
-    """The status of an update was not written by a task of this attempt; the batch is kept."""
+    """A status was not written by a task of this attempt; the batch is kept."""
 
     found: str
     """The beginning of what was found in its place."""
 
     _template = (
-        "expected the status of a task that updates a state, found {found!r}. "
+        "expected the status of a task, found {found!r}. "
         "The batch is kept: the next start tries it again."
     )
 

@@ -26,10 +26,13 @@ class InputFrame:
         The tuples.
     partitions : int
         How many partitions Spark reads them in; 0 for files without a line.
+    kernels : tuple of Kernel
+        What makes the tuples of the frame's rows, where those are others.
     """
 
     frame: DataFrame
     partitions: int
+    kernels: tuple[Kernel, ...] = ()
 
 
 @dataclass(frozen=True)

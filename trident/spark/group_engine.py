@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from time import perf_counter
 from typing import cast
 
@@ -10,8 +11,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from trident.batch.outcome import Outcome
-from trident.kernels.block import NOTHING, Block, joined
-from trident.kernels.emission import Emission, Emitted, Emitting
+from trident.kernels.block import NOTHING, Block
+from trident.kernels.emission import Emission, Emitted
 from trident.kernels.task import step_name
 from trident.kernels.type_check import type_check
 from trident.open_states import close_states, counted
@@ -20,8 +21,10 @@ from trident.spark.batch import SparkBatch
 from trident.spark.error_transfer import of_spark
 from trident.spark.flow import InputFrame
 from trident.spark.group import GroupPlan
+from trident.spark.kept_tuples import KeptTuples, emit_in_tasks
 from trident.spark.quiet import TASKS, Quiet
 from trident.spark.schemas import ROW, Schemas, frame_of
+from trident.spark.seal import Seal
 from trident.spark.stage import StageContext, array_of
 from trident.spouts.source import Tuples
 from trident.states.control import ControlRecord
@@ -51,31 +54,49 @@ class SparkGroupEngine:
     ) -> None:
         self.acts_on_nothing = bool(group.group.acting_on_nothing)
         self._group = group
+        self._sources = group.group.sources
         self._states = states
-        self._emitting: dict[str, Emitting] = {}
         self._schemas = Schemas(session)
         self._session = session
         self._quiet = Quiet(session, *TASKS)
+        self._kept: dict[tuple[str, int], KeptTuples] = {}
 
-    def read(self, emission: Emission) -> tuple[Block, list[Emitted]]:
-        """Emit partitions of a spout; see `GroupEngine.read`."""
-        if emission.stream not in self._emitting:
-            [source] = [
-                each for each in self._group.group.sources if each.stream_id == emission.stream
-            ]
-            self._emitting[emission.stream] = Emitting(emission, step_name(source))
-        emitting = self._emitting[emission.stream]
-        made = list(emitting.emit(emission, emission.assignments))
-        return joined(block for block, _ in made), [each for _, each in made]
+    def read(self, emission: Emission) -> tuple[Tuples, list[Emitted]]:
+        """Emit partitions of a spout, on the executors; see `GroupEngine.read`."""
+        if not emission.assignments:
+            return NOTHING, []
+        [source] = [each for each in self._sources if each.stream_id == emission.stream]
+        tasks = self._group.hint(source) or min(len(emission.assignments), self._parallelism)
+        seal = Seal()
+        with self._shown(seal):
+            kept, emitted = emit_in_tasks(
+                emission,
+                source,
+                self._group.needed[source],
+                tasks,
+                self._session,
+                self._schemas,
+                seal,
+            )
+        self._release(emission.stream, emission.token.txid)  # an earlier attempt's, which is over
+        if not kept.length:
+            kept.release()
+            return NOTHING, emitted
+        self._kept[emission.stream, emission.token.txid] = kept
+        return kept, emitted
 
     def run(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Outcome:
-        """Process one attempt whose tuples are on the driver; see `GroupEngine.run`."""
+        """Process one attempt of spouts' tuples; see `GroupEngine.run`."""
         tuples = sum(each.length for each in emitted.values())
         inputs: dict[Node, InputFrame] = {
-            source: self._input(source, cast(Block, emitted.get(source.stream_id, NOTHING)), record)
-            for source in self._group.group.sources
+            source: self._input(source, emitted.get(source.stream_id, NOTHING), record)
+            for source in self._sources
         }
-        outcome = self.run_frames(record, inputs, small=tuples <= SMALL)
+        try:
+            outcome = self.run_frames(record, inputs, small=tuples <= SMALL)
+        finally:
+            for stream in emitted:
+                self._release(stream, record.token.txid)
         return outcome + Outcome(tuples)
 
     def run_frames(
@@ -102,29 +123,56 @@ class SparkGroupEngine:
         before, started = counted(self._states.values()), perf_counter()
         context = StageContext(record)
         batch = SparkBatch(self._group, context, inputs, self._schemas, self._states, small=small)
-        self._quiet.on()
-        try:
-            in_tasks = batch.run()
-        except Exception as error:
-            shown = of_spark(error, context.seal)
-            if shown is error:
-                raise
-            raise shown from None
-        finally:
-            batch.release()
-        # After a failure Spark still tells of the other tasks.
-        self._quiet.off()
+        with self._shown(context.seal):
+            try:
+                in_tasks = batch.run()
+            finally:
+                batch.release()
         read, written, hits = counted(self._states.values(), since=before)
         seconds = {"spark": perf_counter() - started}
         return in_tasks + Outcome(0, read, written, hits, seconds, "spark")
 
     def close(self) -> None:
-        """Close the states."""
+        """Let go of what was emitted and not run, and close the states."""
         self._quiet.off()
-        close_states(self._states.values())
+        try:
+            for stream, txid in list(self._kept):
+                self._release(stream, txid)
+        finally:
+            close_states(self._states.values())
 
-    def _input(self, source: SourceNode, block: Block, record: ControlRecord) -> InputFrame:
-        """What a spout emitted, as a DataFrame of the columns that are needed."""
+    def _release(self, stream: str, txid: int) -> None:
+        if (kept := self._kept.pop((stream, txid), None)) is not None:
+            kept.release()
+
+    @contextmanager
+    def _shown(self, seal: Seal) -> Iterator[None]:
+        """Raise what a user should see for an error of Spark's, and keep Spark from logging it."""
+        self._quiet.on()
+        try:
+            yield
+        except Exception as error:
+            shown = of_spark(error, seal)
+            if shown is error:
+                raise
+            raise shown from None
+        # After a failure Spark still tells of the other tasks.
+        self._quiet.off()
+
+    @property
+    def _parallelism(self) -> int:
+        """How many tasks Spark makes where nothing else is said."""
+        slices = self._session.conf.get("spark.sql.leafNodeDefaultParallelism", None)
+        return int(slices or self._session.sparkContext.defaultParallelism)
+
+    def _input(self, source: SourceNode, tuples: Tuples, record: ControlRecord) -> InputFrame:
+        """What a spout emitted, as a DataFrame that the batch begins with."""
+        if isinstance(tuples, KeptTuples):
+            return InputFrame(tuples.rows, tuples.partitions, (tuples.kernel,))
+        return self._local_input(source, cast(Block, tuples), record)
+
+    def _local_input(self, source: SourceNode, block: Block, record: ControlRecord) -> InputFrame:
+        """What was emitted on the driver, as a DataFrame of the columns that are needed."""
         names = self._group.needed[source]
         types = {name: source.fields.types[name] or "string" for name in names}
         schema = self._schemas.of(types)
@@ -139,6 +187,5 @@ class SparkGroupEngine:
                 continue
             arrays.append(array_of(block.values(field.name), field, step, task))
         table = pa.Table.from_arrays(arrays, schema=schema.arrow)
-        slices = self._session.conf.get("spark.sql.leafNodeDefaultParallelism", None)
-        most = int(slices or self._session.sparkContext.defaultParallelism)
-        return InputFrame(frame_of(self._session, table, schema.struct), min(block.length, most))
+        frame = frame_of(self._session, table, schema.struct)
+        return InputFrame(frame, min(block.length, self._parallelism))

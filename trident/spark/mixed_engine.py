@@ -21,7 +21,7 @@ _FADING = 0.98
 """What is left of a cost on Spark with each batch that could have told it, and ran here."""
 _JOB = 0.15
 _SPARK_TUPLE = 0.4e-6
-_LOCAL_TUPLE = 1e-6
+_LOCAL_TUPLE = 0.5e-6
 """Seconds with word counts, on two cores: what is expected at first."""
 
 

@@ -88,9 +88,10 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
         runner: BatchRunner,
         folder: Path | None,
         trigger: Trigger,
+        max_pending: int,
     ) -> GroupRun:
         if folder is None:
-            return super().clock(group, opened, runner, folder, trigger)
+            return super().clock(group, opened, runner, folder, trigger, max_pending)
         assert isinstance(opened, SparkGroupEngine)
         return StreamingRun(self._prepared[group.id], opened, runner, folder, trigger)
 

@@ -24,7 +24,9 @@ from trident.tuples.value_types import misfit
 OUTPUT_ROWS = 131_072
 """The most rows of a record batch that a stage hands to Spark."""
 
-_UNFIT = (pa.ArrowException, TypeError, OverflowError, UnicodeEncodeError)
+UNFIT = (pa.ArrowException, TypeError, OverflowError, UnicodeEncodeError)
+"""What Arrow raises for a value that it can't take for a type."""
+
 _DECLARED = {
     **{"int64": "long", "int32": "int", "int16": "short", "int8": "byte"},
     **{"bool": "boolean", "large_string": "string", "large_binary": "binary"},
@@ -146,16 +148,21 @@ def array_of(values: Sequence[Any], field: pa.Field, step: StepName, task: Task)
     """
     try:
         return pa.array(values, field.type)
-    except _UNFIT:
-        wrong = next(value for value in values if not _fits(value, field.type))
+    except UNFIT:
+        wrong = unfit_value(values, field.type)
         kind = _DECLARED.get(str(field.type), str(field.type))
         with task.at(step, [field.name], Block({field.name: [wrong]}, 1), iter(())):
             raise misfit(step.text, field.name, kind, wrong) from None
 
 
+def unfit_value(values: Sequence[Any], kind: pa.DataType) -> Any:
+    """The first value that Arrow can't take for the type; there is one."""
+    return next(value for value in values if not _fits(value, kind))
+
+
 def _fits(value: object, kind: pa.DataType) -> bool:
     try:
         pa.array([value], kind)
-    except _UNFIT:
+    except UNFIT:
         return False
     return True

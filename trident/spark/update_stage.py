@@ -15,24 +15,20 @@ from trident.kernels.task import Task
 from trident.kernels.update_kernel import UpdateKernel
 from trident.open_states import counted
 from trident.spark.arrow_block import block_of_batches, blocks
-from trident.spark.error_json import error_from_json, error_to_json
+from trident.spark.error_json import error_to_json
 from trident.spark.errors import StatusError
 from trident.spark.routing import PARTITION
 from trident.spark.seal import Seal
 from trident.spark.stage import StageContext, prepared, record_batches, run_kernels
-from trident.states.errors import FailedException, StaleBatchError, StateUnavailableError
+from trident.spark.statuses import STATUS, opened_statuses
 from trident.states.state import State, StateFactory
-
-STATUS = "__trident_status"
-"""The column in which a task that updates a state tells how that went."""
 
 
 @dataclass(frozen=True)
 class UpdateStage:
     """The last stage of a job, which updates a state in its tasks; called once a task.
 
-    It reads all of its input before it writes. It ends with a status row where others would raise:
-    the driver decides what an error means, and Spark doesn't retry the task.
+    It reads all of its input before it writes, and ends with a status row where others would raise.
 
     Parameters
     ----------
@@ -68,7 +64,8 @@ class UpdateStage:
                 block = joined(run_kernels(self.kernels, blocks(given), task))
             with task.at(self.update.step):
                 made, outcome = self._written(block, task)
-            status: dict[str, Any] = {"keys": [outcome.read, outcome.written, outcome.cache_hits]}
+            keys = [outcome.read, outcome.written, outcome.cache_hits]
+            status: dict[str, Any] = {"done": {"keys": keys}}
             # The status column keeps the rows where no field is needed.
             rows = made.added({STATUS: [None] * made.length})
             makers = dict.fromkeys(self.schema.names, self.update.step)
@@ -102,37 +99,12 @@ def updated(kernel: UpdateKernel, state: State, block: Block, task: Task) -> Blo
 
 
 def judged(statuses: Iterable[str], seal: Seal) -> Outcome:
-    """What the tasks of an update did together; raises the most serious of their errors.
-
-    Raises
-    ------
-    StaleBatchError
-        When any task was overtaken.
-    TridentError
-        What stopped a task.
-    FailedException
-        When tasks failed the attempt and nothing worse happened.
-    StatusError
-        For a status that no task of this attempt has sealed.
-    """
-    outcome, errors = Outcome(), []
-    for status in statuses:
-        match seal.opened(status):
+    """What the tasks of an update did together; raises as `opened_statuses` does."""
+    outcome = Outcome()
+    for document in opened_statuses(statuses, seal):
+        match document:
             case {"keys": [int(read), int(written), int(hits)]}:
                 outcome += Outcome(0, read, written, hits)
-            case None:
-                raise StatusError(status)
-            case form:
-                errors.append(error_from_json(form))
-    if errors:
-        raise min(errors, key=_weight)
+            case _:
+                raise StatusError(f"{document}")
     return outcome
-
-
-def _weight(error: BaseException) -> int:
-    if isinstance(error, StaleBatchError):
-        return 0
-    if not isinstance(error, FailedException):
-        return 1
-    # While a store is away nobody can tell that the batch is at fault.
-    return 2 if isinstance(error, StateUnavailableError) else 3

@@ -23,6 +23,7 @@ from trident.spouts.partitioned import (
     ISpoutPartition,
     OpaquePartitionEmitter,
     PartitionCoordinator,
+    PartitionedSpout,
     TransactionalPartitionEmitter,
 )
 from trident.spouts.source import check_derived
@@ -203,6 +204,12 @@ class IOpaquePartitionedTransactionalSpout(ITridentDataSource):
 ClassicSpout = (
     ITransactionalSpout | IPartitionedTransactionalSpout | IOpaquePartitionedTransactionalSpout
 )
+
+
+def has_partitions(spout: object) -> bool:
+    """Return whether partitions of a spout, of an interface old or new, are emitted one by one."""
+    classic = IPartitionedTransactionalSpout | IOpaquePartitionedTransactionalSpout
+    return isinstance(spout, PartitionedSpout | classic)
 
 
 def as_trident(spout: ClassicSpout) -> ITridentDataSource:

@@ -61,8 +61,12 @@ class SpoutCollector(TridentCollector):
 
     def block(self) -> Block:
         """Everything emitted so far."""
+        return joined(self.blocks())
+
+    def blocks(self) -> Sequence[Block]:
+        """The same, in as many blocks as it was emitted in."""
         self._flush()
-        return joined(self._blocks)
+        return tuple(self._blocks)
 
     def _add(self, block: Block) -> None:
         if block.length:

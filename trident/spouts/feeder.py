@@ -75,7 +75,7 @@ class FeederBatchSpout(IBatchSpout):
         self._fields = Fields.of(fields)
         self._changed = threading.Condition()
         self._waiting: deque[_Feed] = deque()
-        self._emitted: tuple[int, _Feed] | None = None
+        self._emitted: dict[int, _Feed] = {}
         self._listener: Callable[[], None] = _nobody
         self._open = False
 
@@ -120,7 +120,7 @@ class FeederBatchSpout(IBatchSpout):
             self._open = True
 
     def isReady(self, batchId: int) -> bool:
-        return bool(self._waiting) or self._emitted is not None
+        return bool(self._waiting) or batchId in self._emitted
 
     def whenReady(self, listener: Callable[[], None]) -> bool:
         self._listener = listener
@@ -128,31 +128,28 @@ class FeederBatchSpout(IBatchSpout):
 
     def emitBatch(self, batchId: int, collector: TridentCollector) -> None:
         with self._changed:
-            if self._emitted is not None:
-                feed = self._emitted[1]
-            elif self._waiting:
-                feed = self._waiting.popleft()
-            else:
+            feed = self._emitted.get(batchId)
+            if feed is None and not self._waiting:
                 return
-            self._emitted = batchId, feed
+            if feed is None:
+                feed = self._emitted[batchId] = self._waiting.popleft()
             feed.emitted = True
         for values in feed.rows:
             collector.emit(values)
 
     def ack(self, batchId: int) -> None:
         with self._changed:
-            if self._emitted is not None and self._emitted[0] == batchId:
-                self._emitted[1].committed = True
-                self._emitted = None
+            feed = self._emitted.pop(batchId, None)
+            if feed is not None:
+                feed.committed = True
                 self._changed.notify_all()
 
     def close(self) -> None:
         with self._changed:
             self._open = False
             self._listener = _nobody
-            if self._emitted is not None:
-                self._waiting.append(self._emitted[1])
-                self._emitted = None
+            self._waiting.extend(self._emitted.values())
+            self._emitted.clear()
             for feed in self._waiting:
                 feed.abandoned = True
             self._waiting.clear()

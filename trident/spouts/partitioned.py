@@ -45,6 +45,15 @@ class PartitionCoordinator(ABC):
         """Promise to call `listener`, as :meth:`IBatchSpout.whenReady`."""
         return False
 
+    def follow(self, metadata: Mapping[str, Any]) -> None:
+        """Learn what is known of the partitions, by their ids.
+
+        Called before an attempt emits, with what the last committed batch left, and afterwards,
+        with what the next batch goes on from if this attempt commits. Emitters, which may be in
+        other processes, have no other way to tell the coordinator anything.
+        """
+        return None
+
     @abstractmethod
     def getPartitionsForBatch(self) -> Any:
         """Return what there is to read now; called once an attempt.
@@ -95,7 +104,11 @@ class PartitionEmitter(ABC):
         return None
 
     def close(self) -> None:
-        """Release what the emitter holds; called where it is used, and not after a kill."""
+        """Release what the emitter holds; called where it is used.
+
+        In an executor's process that is when the stream is begun by another run there, or when it
+        has too many emitters. It isn't called where a process is killed, or ends by itself.
+        """
         return None
 
 

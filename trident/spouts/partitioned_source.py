@@ -71,6 +71,7 @@ class PartitionedSource(Source):
                 f"the log holds {described(metadata)} of it, which is not by partition",
                 "Start the spout that it was begun with, or name the new one's stream anew.",
             )
+        self._coordinator.follow(known)
         if planned is None:
             assignments = [
                 Assignment(partition, known.get(name), again=False)
@@ -101,6 +102,7 @@ class PartitionedSource(Source):
                     advice = "Return from emitPartitionBatch how far it came."
                 raise SpoutPartitionError(self.stream, problem, advice)
         following = {**known, **said} or metadata
+        self._coordinator.follow(following or {})
         if not self._again or planned is not None:
             return SourceBatch(tuples, following)
         # A partition that has no part in the batch need not be there when it is emitted again.

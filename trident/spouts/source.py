@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -121,7 +122,8 @@ class Source(ABC):
         """
         self._said_ready = not self._tells or self.is_ready(token.txid)
         try:
-            batch = self._emit(token, metadata, planned)
+            # Copies, as a spout may change them in place: the next attempt begins where this did.
+            batch = self._emit(token, deepcopy(metadata), deepcopy(planned))
         except TridentError:
             raise
         except Exception as error:

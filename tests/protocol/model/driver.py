@@ -34,6 +34,7 @@ class Driver:
         self.entry: Entry
         self.read: Entry | None = None
         self.file: int | None = None
+        self.ahead: tuple[int, int] | None = None
         self.left: dict[int, Record] = {}
         self.incarnations: dict[int, int] = {}
         self.failures = 0
@@ -153,6 +154,8 @@ class Driver:
             self.failures = 0
         except (Unavailable, Stale):
             self.failures += 1
+            if self.rules.discard:
+                self.ahead = None
             yield from self._again(txid)
 
     def _took(self, txid: int) -> None:
@@ -175,19 +178,26 @@ class Driver:
     def _attempt(self, token: Token) -> Steps:
         world, rules = self.world, self.rules
         given_up = world.gives_up and self.failures >= _RETRIES
+        if given_up:
+            self.ahead = None
+        before = dict(self.entry.history).get(token[0] - 1)
+        emission: int | None
         if given_up and not rules.dead_letter:
             yield from self._commit((token[0], token[1] - 1), None, ())
             return
         if world.setup.kind == "transactional" and rules.planned:
             if self.entry.planned is None:
-                plan = world.emit(token[0])
+                plan = self._emitted(token[0], before)
                 yield from self._append(
                     self.entry._replace(number=self.entry.number + 1, planned=plan)
                 )
             emission = self.entry.planned
         else:
-            emission = world.emit(token[0])
+            emission = self._emitted(token[0], before)
         assert emission is not None
+        # While this batch is written the next is emitted, from what this one has emitted.
+        if self.ahead is None and not given_up:
+            self.ahead = (token[0] + 1, world.emit(token[0] + 1, emission))
         touched = world.touched(token[0], emission)
         if not touched:
             yield from self._commit(token, emission, ())
@@ -212,6 +222,14 @@ class Driver:
         yield from self._announce(ready, states)
         yield None
         self._took(token[0])
+
+    def _emitted(self, txid: int, before: int | None) -> int:
+        """What was emitted ahead, or is emitted now from what the batch before has emitted."""
+        ahead = self.ahead
+        if ahead is not None and ahead[0] == txid:
+            self.ahead = None
+            return ahead[1]
+        return self.world.emit(txid, before)
 
     def _begin(self, state: int, record: Record) -> Steps:
         store = self.world.stores[state]

@@ -40,6 +40,8 @@ class Rules:
     """A batch is given up as an attempt of its own that updates no state."""
     planned: bool = True
     """What a transactional batch holds is in the log before any state is written."""
+    discard: bool = True
+    """A batch that was emitted ahead is emitted anew where the attempt before it has failed."""
 
     # The control record.
     begin_compared: bool = True

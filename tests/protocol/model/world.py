@@ -91,6 +91,7 @@ class World:
         self._readers: dict[str, Reader] = {}
         self._started = 0
         self.emitted: dict[int, int] = {}
+        self._goes_on_from: dict[tuple[int, int], int | None] = {}
         self._backup: tuple[tuple[Record | None, dict[str, StoredCell]], ...] = ()
         self._log_ids = 0
         self._other: _Checkpoint | None = None
@@ -107,10 +108,15 @@ class World:
 
     # What the source emits.
 
-    def emit(self, txid: int) -> int:
-        """The number of the next emission of a batch; each has other content."""
-        self.emitted[txid] = self.emitted.get(txid, -1) + 1
-        return self.emitted[txid]
+    def emit(self, txid: int, before: int | None) -> int:
+        """The number of the next emission of a batch; each has other content.
+
+        It goes on from the emission `before` of the batch before; None where that one was given
+        up, and there is no such batch.
+        """
+        self.emitted[txid] = emission = self.emitted.get(txid, -1) + 1
+        self._goes_on_from[txid, emission] = before
+        return emission
 
     def touched(self, txid: int, emission: int) -> tuple[int, ...]:
         """The states that a batch writes; none when its source calls it empty."""
@@ -149,11 +155,14 @@ class World:
             raise Wrong(f"{entry.writer} committed {history} beside {known}")
         if len(history) < len(known):
             raise Wrong(f"{entry.writer} forgot {known[len(history) :]}")
+        for (txid, emission), (_, before) in zip(history[1:], history, strict=False):
+            if emission is not None and self._goes_on_from[txid, emission] != before:
+                raise Wrong(f"{entry.writer} committed {history}, but {txid} goes on from another")
         self.acknowledged = history
 
     def promise(self, log: Log, committed: int) -> None:
         """From now on, readers see this batch, unless a store has forgotten it meanwhile."""
-        if self.setup.harm == "rewind":
+        if self.setup.harm in ("rewind", "failover"):
             committed = min(committed, self._known())
         if log is self.log:
             self.promised = max(self.promised, committed)

@@ -1,0 +1,208 @@
+"""A state's control record in a compacted topic, and the producer that alone may write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+from trident.backends.kafka.driver import DriversLog, admin_module, driver, unavailable
+from trident.backends.kafka.topic_reader import TopicReader
+from trident.states.backing_map import IBackingMap
+from trident.states.errors import StaleBatchError, StateError, StateUnavailableError
+from trident.states.values import Token
+
+_READ_AT_ONCE = 10_000
+
+
+class Outgoing(NamedTuple):
+    """A record on its way."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes]]
+
+
+class _Fenced(Exception):
+    """Another producer has the transactional id now."""
+
+
+class ControlTopic(IBackingMap):
+    """Keeps the control record only; whoever writes it, or the state's records, holds the state.
+
+    A producer holds it from its ``init_transactions`` on, which fences every other one of the same
+    transactional id, and aborts what that had open. Between that and its own fencing nobody else
+    can have written: so what it has read, then, and written since, is what the topic holds, and to
+    compare with it and write is one step.
+
+    Parameters
+    ----------
+    topic : str
+        The control topic, and the transactional id.
+    settings : mapping
+        The driver's, with the servers.
+    where : str
+        How errors name the state's place.
+    timeout : float
+        Seconds to wait for an answer.
+    """
+
+    def __init__(
+        self, topic: str, settings: Mapping[str, Any], where: str, timeout: float
+    ) -> None:
+        self.where = where
+        self.prefix = topic
+        self._topic = topic
+        self._settings = settings
+        self._timeout = timeout
+        self._reader = TopicReader(settings, where, timeout)
+        self._client: Any = None
+        self._producer: Any = None
+        self._position = 0
+        self._record: bytes | None = None
+
+    def getControl(self) -> bytes | None:
+        if self._producer is None:
+            self._catch_up()
+        return self._record
+
+    def putControl(self, new: bytes, expected: bytes | None) -> bool:
+        self._hold()
+        if self._record != expected:
+            return False
+        try:
+            self._transaction([Outgoing(self._topic, b"control", new, [])])
+        except _Fenced:
+            return False
+        self._record = new
+        return True
+
+    def send(self, records: Iterable[Outgoing], token: Token, fence: bytes) -> None:
+        """Write records in one transaction, where the control record still is `fence`.
+
+        Raises
+        ------
+        StaleBatchError
+            When another producer has taken the state over: nothing of this shows.
+        StateUnavailableError
+            When the cluster gave no certain answer.
+        """
+        if self._producer is None or self._record != fence:
+            raise StaleBatchError(token)
+        try:
+            self._transaction(records)
+        except _Fenced:
+            raise StaleBatchError(token) from None
+
+    def multiGet(self, keys: Sequence[Any]) -> NoReturn:
+        raise StateError(f"{self.where} is a sink: it keeps no entries that could be read")
+
+    def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> NoReturn:
+        raise StateError(f"{self.where} is a sink: it keeps no entries")
+
+    def close(self) -> None:
+        self._producer = self._client = None
+        self._reader.close()
+
+    def _catch_up(self) -> None:
+        """Read what was written since the last look."""
+        if not self._position and not self._exists():
+            return
+        end = self._reader.end(self._topic, 0)
+        if end < self._position:
+            problem = f"{self._topic} ends at offset {end}, and was read to {self._position}"
+            raise StateUnavailableError(self.where, problem, "Restore the topic.")
+        while self._position < end:
+            messages, self._position = self._reader.read(
+                self._topic, 0, self._position, _READ_AT_ONCE
+            )
+            if messages:
+                self._record = messages[-1].value()
+
+    def _hold(self) -> None:
+        """Take the state: fence whoever has it, then see what that left."""
+        if self._producer is not None:
+            return
+        if not self._exists():
+            self._make_topic()
+        producer = driver().Producer(
+            {
+                "partitioner": "murmur2_random",  # as the other clients of Kafka
+                **self._settings,
+                "transactional.id": self._topic,
+                "enable.idempotence": True,
+                "logger": DriversLog(),
+            }
+        )
+        self._asked(lambda: producer.init_transactions(self._timeout))
+        self._catch_up()
+        self._producer = producer
+
+    def _transaction(self, records: Iterable[Outgoing]) -> None:
+        producer = self._producer
+
+        def written() -> None:
+            producer.begin_transaction()
+            for topic, key, value, headers in records:
+                while True:
+                    try:
+                        producer.produce(topic, value, key, headers=headers)
+                        break
+                    except BufferError:
+                        producer.poll(0.1)
+                producer.poll(0)
+            producer.commit_transaction(self._timeout)
+
+        self._asked(written)
+
+    def _asked(self, ask: Callable[[], object]) -> None:
+        """Ask the cluster to write; where that fails the producer's outcome is its successor's."""
+        kafka = driver()
+        try:
+            ask()
+        except kafka.KafkaException as error:
+            self._producer = None
+            told = error.args[0]
+            codes = kafka.KafkaError
+            if told.code() in (
+                codes._FENCED,
+                codes.PRODUCER_FENCED,
+                codes.INVALID_PRODUCER_EPOCH,
+            ):
+                raise _Fenced from error
+            if told.code() == codes.MSG_SIZE_TOO_LARGE:
+                advice = "Make it smaller, or raise message.max.bytes in settings= and the topic."
+                raise StateError(f"{self.where}: a record is too large. {advice}") from error
+            raise unavailable(self.where, error) from error
+
+    def _exists(self) -> bool:
+        """Ask the cluster whether the control topic is there."""
+        kafka = driver()
+        asked = self._admin().describe_topics(
+            kafka.TopicCollection([self._topic]), request_timeout=self._timeout
+        )
+        try:
+            asked[self._topic].result()
+        except kafka.KafkaException as error:
+            if error.args[0].code() == kafka.KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return False
+            raise unavailable(self.where, error) from error
+        return True
+
+    def _make_topic(self) -> None:
+        kafka = driver()
+        made = admin_module().NewTopic(self._topic, 1, config={"cleanup.policy": "compact"})
+        try:
+            self._admin().create_topics([made], request_timeout=self._timeout)[
+                self._topic
+            ].result()
+        except kafka.KafkaException as error:
+            if error.args[0].code() != kafka.KafkaError.TOPIC_ALREADY_EXISTS:
+                raise unavailable(self.where, error) from error
+
+    def _admin(self) -> Any:
+        if self._client is None:
+            settings = {**self._settings, "logger": DriversLog()}
+            self._client = admin_module().AdminClient(settings)
+        self._client.poll(0)  # hands on what it has logged
+        return self._client

@@ -1,0 +1,46 @@
+"""The driver, imported when a client is first made; what it logs goes to the log ``trident``."""
+
+from __future__ import annotations
+
+import logging
+from importlib import import_module
+from typing import Any
+
+from trident.states.errors import StateUnavailableError
+
+_logger = logging.getLogger("trident")
+
+
+def driver() -> Any:
+    """Return the module of clients.
+
+    Raises
+    ------
+    ImportError
+        When the driver is not installed.
+    """
+    try:
+        return import_module("confluent_kafka")
+    except ImportError as error:
+        raise ImportError(
+            f"a sink in Kafka needs a driver that can't be imported ({error}): "
+            'pip install "trident-spark[kafka]"'
+        ) from error
+
+
+def admin_module() -> Any:
+    """Return the module of what makes topics."""
+    driver()
+    return import_module("confluent_kafka.admin")
+
+
+class DriversLog:
+    """Takes what a client logs: what matters of it becomes an error of ours anyway."""
+
+    def log(self, level: int, message: str, *values: Any) -> None:
+        _logger.debug(message, *values)
+
+
+def unavailable(where: str, error: Exception) -> StateUnavailableError:
+    """Return what a batch that met the driver's `error` is told."""
+    return StateUnavailableError(where, error.args[0].str(), "The batch waits for the cluster.")

@@ -1,0 +1,300 @@
+"""Batches that are emitted and computed while an earlier one is committed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.batch import overlapping_run
+from tests.batch.overlapping_run import EXPECTED, PENDING, Words, counts, topology
+from trident import FeederBatchSpout, Fields, Function, IRichSpout, Split, TridentTopology
+from trident.batch.errors import BatchFailedError
+from trident.batch.watchpoints import POINTS, watching
+from trident.errors import PlanError
+from trident.log.checkpoint import group_folder
+from trident.log.file_log import FileLog
+from trident.operations.builtin import Count, MapGet
+from trident.operations.interfaces import TridentCollector
+from trident.states.errors import FailedException, StateUnavailableError
+from trident.states.memory import MemoryMapState
+from trident.states.values import Token
+from trident.testing import fail_at, hold_at
+
+KINDS = pytest.mark.parametrize("kind", ["opaque", "transactional"])
+
+
+def run_all(folder: Path, spout: Words, split: Any = None, **options: Any) -> list[int]:
+    """Run what is left; return the attempts of each batch."""
+    options = {"trigger": "available", "max_pending": PENDING, **options}
+    with topology(folder, spout, split).start(None, folder / "checkpoint", **options) as run:
+        run.awaitTermination(60)
+        [group] = run.groups.values()
+        return [progress.attempts for progress in group.recentProgress]
+
+
+class Watched(Words):
+    """Tells when it has emitted a batch."""
+
+    def __init__(self, kind: Any = "opaque") -> None:
+        super().__init__(kind)
+        self.changed = threading.Condition()
+
+    def emitBatch(self, token: Token, metadata: Any, collector: TridentCollector) -> Any:
+        following = super().emitBatch(token, metadata, collector)
+        with self.changed:
+            self.changed.notify_all()
+        return following
+
+    def wait_emitted(self, txid: int) -> None:
+        with self.changed:
+            assert self.changed.wait_for(lambda: ("emit", txid) in self.calls, 60)
+
+
+@KINDS
+def test_everything_counts_once(tmp_path: Path, kind: Any) -> None:
+    assert set(run_all(tmp_path, Words(kind))) == {1}
+    assert counts(tmp_path) == EXPECTED
+
+
+@pytest.mark.parametrize("point", ["before begin", "after write", "before commit", "after commit"])
+def test_batches_are_emitted_while_one_is_committed_up_to_max_pending(
+    tmp_path: Path, point: str
+) -> None:
+    spout = Watched()
+    with (
+        hold_at(point, 2) as hold,
+        topology(tmp_path, spout).start(max_pending=3) as run,
+    ):
+        hold.wait_reached()
+        spout.wait_emitted(4)
+        assert ("success", 2) not in spout.calls
+        assert ("emit", 5) not in spout.calls
+        hold.release()
+        run.processAllAvailable()
+    assert counts(tmp_path) == EXPECTED
+
+
+def test_a_state_sees_one_batch_after_the_other(tmp_path: Path) -> None:
+    passed: list[tuple[int, str]] = []
+    with watching(lambda point, token: passed.append((token.txid, point))):
+        batches = len(run_all(tmp_path, Words()))
+    assert passed == [(txid, point) for txid in range(1, batches + 1) for point in POINTS]
+
+
+def test_a_batch_is_acknowledged_after_its_commit_and_in_order(tmp_path: Path) -> None:
+    spout = Words()
+    committed: list[int] = []
+
+    def watch(point: str, token: Token) -> None:
+        if point == "after announce":
+            committed.append(token.txid)
+            assert ("success", token.txid) not in spout.calls
+
+    with watching(watch):
+        run_all(tmp_path, spout)
+    assert [txid for call, txid in spout.calls if call == "success"] == committed
+
+
+@KINDS
+@pytest.mark.parametrize("point", POINTS[: POINTS.index("after commit")])
+def test_a_batch_that_fails_takes_those_behind_it_with_it(
+    tmp_path: Path, kind: Any, point: str
+) -> None:
+    spout = Words(kind)
+    with fail_at(point, 2):
+        attempts = run_all(tmp_path, spout)
+    assert attempts == [1, 2] + [1] * (len(attempts) - 2)
+    assert counts(tmp_path) == EXPECTED
+    # What was computed behind it is emitted again, after its own second emission.
+    again = [txid for call, txid in spout.calls if call == "emit"]
+    assert again[again.index(2) + 1 :].count(2) == 1
+    assert again.index(2) < again.index(3)
+
+
+class Failing(Function):
+    """Passes words on, and fails with `error` at one of them, once."""
+
+    def __init__(self, at: int, error: Exception) -> None:
+        self.at = at
+        self.error = error
+
+    def execute(self, tuple: Any, collector: TridentCollector) -> None:
+        self.at -= 1
+        if self.at == 0:
+            raise self.error
+        collector.emit([tuple[0]])
+
+
+@KINDS
+@pytest.mark.parametrize(
+    "error", [FailedException("no"), StateUnavailableError("a server", "it is away")]
+)
+def test_a_batch_that_fails_while_it_is_computed_has_another_attempt(
+    tmp_path: Path, kind: Any, error: Exception
+) -> None:
+    attempts = run_all(tmp_path, Words(kind), Failing(14, error))
+    assert sorted(attempts) == [1] * (len(attempts) - 1) + [2]
+    assert counts(tmp_path) == EXPECTED
+
+
+def test_an_error_while_a_batch_is_computed_stops_the_run_after_those_before_it(
+    tmp_path: Path,
+) -> None:
+    spout = Words()
+    with pytest.raises(Exception, match="a bug"):
+        run_all(tmp_path, spout, Failing(30, ValueError("a bug")))
+    emitted = max(txid for call, txid in spout.calls if call == "emit")
+    acknowledged = [txid for call, txid in spout.calls if call == "success"]
+    assert acknowledged == list(range(1, emitted))
+    run_all(tmp_path, Words())
+    assert counts(tmp_path) == EXPECTED
+
+
+def test_a_batch_that_always_fails_is_kept(tmp_path: Path) -> None:
+    with (
+        fail_at("after write", 3, times=100),
+        pytest.raises(BatchFailedError, match="batch 3"),
+    ):
+        run_all(tmp_path, Words(), retries=1)
+    run_all(tmp_path, Words())
+    assert counts(tmp_path) == EXPECTED
+
+
+def test_a_run_that_stops_finishes_the_batch_under_way_and_keeps_those_behind_it(
+    tmp_path: Path,
+) -> None:
+    spout = Watched()
+    with hold_at("after write", 2) as hold:
+        run = topology(tmp_path, spout).start(None, tmp_path / "checkpoint", max_pending=3)
+        hold.wait_reached()
+        spout.wait_emitted(4)
+        for group in run.groups.values():
+            group.request_stop()
+        hold.release()
+        run.stop()
+    assert [txid for call, txid in spout.calls if call == "success"] == [1, 2]
+    newest = FileLog(group_folder(tmp_path / "checkpoint", "lines") / "log").newest()
+    assert newest is not None
+    assert newest.committed == 2
+    run_all(tmp_path, Words())
+    assert counts(tmp_path) == EXPECTED
+
+
+def test_what_a_transactional_batch_holds_is_logged_before_it_begins(tmp_path: Path) -> None:
+    log = FileLog(group_folder(tmp_path / "checkpoint", "lines") / "log")
+
+    def watch(point: str, token: Token) -> None:
+        if point == "before begin":
+            newest = log.newest()
+            assert newest is not None
+            assert newest.committed == token.txid - 1
+            start = 4 * (token.txid - 1)
+            assert newest.planned == {"lines": [start, start + 4]}
+
+    with watching(watch):
+        run_all(tmp_path, Words("transactional"))
+
+
+@KINDS
+@pytest.mark.parametrize("point", [*POINTS, "compute"])
+def test_everything_counts_once_where_the_driver_is_killed(
+    tmp_path: Path, kind: str, point: str
+) -> None:
+    folder = tmp_path / kind
+    folder.mkdir()
+    command = [sys.executable, "-m", overlapping_run.__name__, str(folder)]
+    killed = subprocess.run([*command, point, "4"], capture_output=True, timeout=60, check=False)
+    assert killed.returncode == -9, killed.stderr
+    done = subprocess.run([*command, "", "0"], capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert counts(folder) == EXPECTED
+
+
+def test_feeds_of_several_threads_are_committed_while_others_are_computed() -> None:
+    spout = FeederBatchSpout("line string")
+    counted = TridentTopology()
+    words = counted.newStream("lines", spout).each("line", Split(), "word").groupBy("word")
+    state = words.persistentAggregate(MemoryMapState.Factory(), Count(), "count")
+    counted.newDRPCStream("count").stateQuery(state, "args", MapGet(), "n").project("n")
+    with counted.start(max_pending=3) as run, fail_at("after write", 2):
+        threads = [threading.Thread(target=spout.feed, args=[[["a b"]], 60]) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert run.drpc.execute("count", "a") == "[[8]]"
+
+
+class Messages(IRichSpout):
+    def open(self, conf: Any, context: Any, collector: Any) -> None: ...
+
+    def nextTuple(self) -> None: ...
+
+    def declareOutputFields(self, declarer: Any) -> None:
+        declarer.declare(Fields.of("line string"))
+
+
+def _plain(made: TridentTopology) -> None:
+    words = made.newStream("lines", Words()).groupBy("line")
+    words.persistentAggregate(MemoryMapState.Factory(), Count(), "count")
+
+
+def _queried(made: TridentTopology) -> None:
+    lines = made.newStream("lines", Words())
+    state = lines.groupBy("line").persistentAggregate(MemoryMapState.Factory(), Count(), "count")
+    lines.stateQuery(state, "line", MapGet(), "n").peek(print)
+
+
+def _taken(made: TridentTopology) -> None:
+    words = made.newStream("lines", Words()).groupBy("line")
+    state = words.persistentAggregate(MemoryMapState.Factory(), Count(), "count")
+    state.newValuesStream().peek(print)
+
+
+def _acked(made: TridentTopology) -> None:
+    words = made.newStream("lines", Messages()).groupBy("line")
+    words.persistentAggregate(MemoryMapState.Factory(), Count(), "count")
+
+
+@pytest.mark.parametrize(
+    ("declare", "told"),
+    [
+        (_plain, "batches overlap where max_pending is given"),
+        (_queried, r"one at a time: step \d+ reads a state that they update"),
+        (_taken, r"one at a time: step \d+ takes new values of a state"),
+        (_acked, 'one at a time: the spout of stream "lines" has a part in the commit'),
+    ],
+)
+def test_explain_says_which_batches_overlap(
+    declare: Callable[[TridentTopology], None], told: str
+) -> None:
+    made = TridentTopology()
+    declare(made)
+    assert re.search(told, made.explain())
+
+
+def test_a_group_that_reads_what_it_updates_runs_one_batch_at_a_time(tmp_path: Path) -> None:
+    spout, made = Watched(), TridentTopology()
+    lines = made.newStream("lines", spout)
+    state = lines.groupBy("line").persistentAggregate(MemoryMapState.Factory(), Count(), "count")
+    lines.stateQuery(state, "line", MapGet(), "n").peek(lambda line, n: None)
+    with made.start(max_pending=PENDING) as run:
+        run.processAllAvailable()
+    emitted = [call for call in spout.calls if call[0] == "emit"]
+    in_turn = [each for _, txid in emitted for each in (("emit", txid), ("success", txid))]
+    assert spout.calls == in_turn
+
+
+@pytest.mark.parametrize("most", [0, -1, 1.5, True, "2"])
+def test_max_pending_is_a_whole_number_from_1(most: Any) -> None:
+    made = TridentTopology()
+    _plain(made)
+    with pytest.raises(PlanError, match="max_pending is a whole number from 1"):
+        made.start(max_pending=most)

@@ -1,0 +1,46 @@
+"""A program that writes to a sink and is killed while it does; run as ``python -m``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from trident import FixedBatchSpout, KafkaStateUpdater, Token, TridentTopology
+from trident.backends import kafka
+from trident.batch.watchpoints import watching
+
+NUMBERS = 60
+
+
+def topology(servers: str, topic: str) -> TridentTopology:
+    """Numbers from 0, three a batch."""
+    made = TridentTopology()
+    numbers = FixedBatchSpout("number long", 3, *([number] for number in range(NUMBERS)))
+    made.newStream("numbers", numbers).partitionPersist(
+        kafka.sink(servers, topic), "number", KafkaStateUpdater("number"), name="numbers"
+    )
+    return made
+
+
+def main(folder: Path, servers: str, topic: str, how: str, number: float) -> None:
+    """Run until killed: at a named point, the one after so many passed; or after some seconds."""
+    left = int(number)
+
+    def watch(point: str, token: Token) -> None:
+        nonlocal left
+        if point == how:
+            left -= 1
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    if how == "clock":
+        signal.setitimer(signal.ITIMER_REAL, number)  # nobody handles it: the system ends us
+    started = topology(servers, topic).start(checkpoint=folder / "run", trigger="available")
+    with watching(watch), started as run:
+        run.awaitTermination()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:5], float(sys.argv[5]))

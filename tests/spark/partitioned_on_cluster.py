@@ -1,0 +1,77 @@
+"""Sums a partitioned spout on a cluster, while processes there are killed; run as ``python -m``.
+
+In batch 1 a Python worker is killed when it has emitted a partition, so that its task runs again.
+In batch 2 the executor is killed that keeps what a partition emitted, before that is read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.faults.word_count import at
+from tests.spark.shelves import OpaqueShelf, Shelf, TransactionalShelf
+from trident import Sum, TridentTopology
+from trident.backends import sqlite
+from trident.spark import local_session
+
+NUMBERS = {"a": [1, 2, 3, 4, 5], "b": [10, 20, 30], "c": [100]}
+
+
+def main(master: str, folder: Path) -> None:
+    """Sum each kind of spout, and leave what came of it in a file."""
+    spark = local_session(
+        **{
+            "spark.master": master,
+            "spark.driver.host": "127.0.0.1",
+            "spark.executorEnv.PYTHONPATH": str(Path.cwd()),
+        }
+    )
+    found = {kind.__name__: _summed(spark, folder / kind.__name__, kind) for kind in KINDS}
+    (folder / "result.json").write_text(json.dumps(found))
+    spark.stop()
+
+
+KINDS: tuple[Any, ...] = (OpaqueShelf, TransactionalShelf)
+
+
+def _summed(spark: Any, folder: Path, kind: Any) -> dict[str, Any]:
+    folder.mkdir()
+    shelf = Shelf(str(folder))
+    for name, numbers in NUMBERS.items():
+        shelf.add(name, [("x", number) for number in numbers])
+    shelf.put("kill-a")
+    factory = sqlite.opaque(folder / "sums.db", "sums")
+    topology = TridentTopology()
+    stream = topology.newStream("numbers", kind(shelf)).groupBy("part")
+    stream.persistentAggregate(factory, "number", Sum(), "sum")
+    with (
+        at("before begin", 2, 0, lambda: _kill_executor_of("a", shelf)),
+        topology.start(spark, folder / "checkpoint", trigger="available") as run,
+    ):
+        assert run.awaitTermination(120)
+        attempts = [progress.attempts for progress in run.groups["numbers"].recentProgress]
+    state: Any = factory.makeState()
+    emitted = [event[3:] for event in shelf.events if event[1:3] == ["emitted", "a"]]
+    return {"sums": dict(state.getTuples()), "attempts": attempts, "emitted": emitted}
+
+
+def _kill_executor_of(name: str, shelf: Shelf) -> None:
+    """Kill the executor whose worker has emitted a partition last."""
+    emitted = [event for event in shelf.events if event[1:3] == ["emitted", name]]
+    worker = emitted[-1][0]
+    os.kill(_parent(_parent(worker)), signal.SIGKILL)  # the worker's is the daemon that forks it
+
+
+def _parent(process: int) -> int:
+    asked = ["ps", "-o", "ppid=", "-p", str(process)]
+    return int(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

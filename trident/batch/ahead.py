@@ -1,0 +1,166 @@
+"""Batches that are emitted and computed before the one before them has committed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from queue import SimpleQueue
+from typing import Any
+
+from trident.batch.outcome import Outcome
+from trident.batch.progress import BatchProgress
+from trident.batch.runner import BatchRunner
+from trident.batch.work import BatchWork, Computed
+from trident.states.control import ControlRecord
+from trident.states.values import Token
+
+
+class ComputedBatch(BatchWork):
+    """The first attempt of a batch, of which only the writing is left.
+
+    Parameters
+    ----------
+    token : Token
+        The attempt.
+    planned : mapping of str to object or None
+        What :meth:`BatchWork.plan` decided, where the log doesn't hold it yet.
+    work : BatchWork
+        What has emitted the batch.
+    following : mapping of str to object
+        The metadata that its commit stores.
+    computed : Computed or None
+        What was computed; None where there is nothing to run.
+    """
+
+    def __init__(
+        self,
+        token: Token,
+        planned: Mapping[str, Any] | None,
+        work: BatchWork,
+        following: Mapping[str, Any],
+        computed: Computed | None,
+    ) -> None:
+        self.token = token
+        self.emitted_metadata = work.emitted_metadata
+        self.emitted_plan = work.emitted_plan
+        self.following = following
+        self._planned = planned
+        self._computed = computed
+        self._done = threading.Event()
+        self._progress: BatchProgress | None = None
+        self._failure: BaseException | None = None
+
+    def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return self._planned
+
+    def emit(self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
+        return self._computed is not None
+
+    def run(self, record: ControlRecord) -> Outcome:
+        assert self._computed is not None
+        return self._computed.write(record)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it is committed, has failed, or was discarded."""
+        return self._done.is_set()
+
+    def end(
+        self, progress: BatchProgress | None = None, failure: BaseException | None = None
+    ) -> None:
+        """Say what became of it: neither is given where it was discarded."""
+        self._progress, self._failure = progress, failure
+        self._done.set()
+
+    def wait(self) -> BatchProgress | None:
+        """Wait for its end; return None where it was discarded, raise what it failed with."""
+        self._done.wait()
+        if self._failure is not None:
+            raise self._failure
+        return self._progress
+
+
+class FailedAttempt(BatchWork):
+    """A batch whose first attempt has failed already; its next ones are those of `work`.
+
+    Parameters
+    ----------
+    work : BatchWork
+        The batch.
+    failure : BaseException
+        What its first attempt failed with.
+    """
+
+    def __init__(self, work: BatchWork, failure: BaseException) -> None:
+        self._work = work
+        self._failure: BaseException | None = failure
+
+    def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        self._fail()
+        return self._work.plan(txid, metadata)
+
+    def emit(self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
+        self._fail()
+        to_run = self._work.emit(token, metadata, planned)
+        self.emitted_metadata = self._work.emitted_metadata
+        self.emitted_plan = self._work.emitted_plan
+        return to_run
+
+    def run(self, record: ControlRecord) -> Outcome:
+        return self._work.run(record)
+
+    def committing(self, token: Token) -> None:
+        self._work.committing(token)
+
+    def committed(self, token: Token) -> None:
+        self._work.committed(token)
+
+    def _fail(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+
+class Committer:
+    """Writes and commits computed batches, in their order, in a thread of its own.
+
+    After one that fails, and once the run is to stop, those behind it are discarded.
+
+    Parameters
+    ----------
+    runner : BatchRunner
+        The group's; used by that thread only while a batch is under way.
+    """
+
+    def __init__(self, runner: BatchRunner) -> None:
+        self._runner = runner
+        self._batches: SimpleQueue[ComputedBatch | None] = SimpleQueue()
+        self._failed = False
+        self._thread = threading.Thread(
+            target=self._run, name=f"trident-{runner.group}-commit", daemon=True
+        )
+        self._thread.start()
+
+    def take(self, batch: ComputedBatch) -> None:
+        """Commit `batch` after those that were taken before it."""
+        self._batches.put(batch)
+
+    def go_on(self) -> None:
+        """Commit again, after a failure, when all batches behind it were discarded."""
+        self._failed = False
+
+    def close(self) -> None:
+        """End the thread, after the batch under way."""
+        self._batches.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (batch := self._batches.get()) is not None:
+            if self._failed or self._runner.stopping.is_set():
+                batch.end()
+                continue
+            try:
+                batch.end(self._runner.run_once(batch))
+            except BaseException as failure:
+                self._failed = True
+                batch.end(failure=failure)

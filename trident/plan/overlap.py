@@ -1,0 +1,36 @@
+"""Which groups may compute batches while an earlier one is written."""
+
+from __future__ import annotations
+
+from trident.plan.nodes import StateQueryNode, StateUpdateNode
+from trident.plan.plan import BatchGroup
+from trident.spouts.classic import ICommitterTransactionalSpout
+from trident.spouts.interfaces import ICommitterTridentSpout
+from trident.spouts.rich import IRichSpout
+
+_COMMITTING = (ICommitterTridentSpout, ICommitterTransactionalSpout, IRichSpout)
+
+
+def one_at_a_time(group: BatchGroup) -> str | None:
+    """Why the batches of a group of spouts run one at a time; None where they may overlap.
+
+    Parameters
+    ----------
+    group : BatchGroup
+        The group.
+
+    Returns
+    -------
+    str or None
+        The reason, as ``explain()`` says it.
+    """
+    for source in group.sources:
+        if isinstance(source.source, _COMMITTING):
+            return f'the spout of stream "{source.stream_id}" has a part in the commit'
+    for node in group.nodes:
+        if isinstance(node, StateQueryNode) and isinstance(node.state, StateUpdateNode):
+            return f"step {node.id} reads a state that they update"
+        for parent in node.parents:
+            if isinstance(parent, StateUpdateNode):
+                return f"step {node.id} takes new values of a state"
+    return None

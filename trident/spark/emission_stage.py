@@ -1,0 +1,128 @@
+"""The stage in which partitions of a spout are emitted, by tasks of the executors.
+
+What they emit stays there, as rows of Arrow data that Spark never looks into, and which the kernels
+of the next stage read.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from trident.kernels.block import Block
+from trident.kernels.emission import Emission, Emitted, Emitting
+from trident.kernels.kernel import Kernel
+from trident.kernels.task import StepName, Task
+from trident.spark.arrow_block import ArrowBlock, blocks
+from trident.spark.arrow_collector import ArrowCollector
+from trident.spark.error_json import error_to_json
+from trident.spark.live_emitters import live_emitter
+from trident.spark.seal import Seal
+from trident.spark.stage import record_batches
+from trident.spark.statuses import STATUS
+from trident.states.errors import FailedException
+
+RUN = "run"
+ROWS = "rows"
+SCHEMA = pa.schema({RUN: pa.string(), STATUS: pa.string(), ROWS: pa.binary()})
+"""One row for each record batch, and one with the status at the end; both with the id of the run of
+the task, as Spark may run a task twice, and then keeps what either run has emitted."""
+
+
+@dataclass(frozen=True)
+class EmissionStage:
+    """Emits the partitions of each task; called once a task, with the task's number as its row.
+
+    Parameters
+    ----------
+    emission : Emission
+        All partitions; the task with number `i` of `n` emits every `n`-th from the `i`-th on.
+    step : StepName
+        The call that declared the stream, for errors.
+    types : mapping of str to (str, pyarrow.DataType)
+        The declared type of each field that has one, and what that is in Arrow.
+    schema : pyarrow.Schema
+        The columns that later steps need.
+    tasks : int
+        How many tasks there are.
+    seal : Seal
+        Seals what the tasks tell the driver.
+    """
+
+    emission: Emission
+    step: StepName
+    types: Mapping[str, tuple[str, pa.DataType]]
+    schema: pa.Schema
+    tasks: int
+    seal: Seal
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        [number] = [number for batch in batches for number in batch.column(0).to_pylist()]
+        run, told = secrets.token_hex(8), []
+        task = Task(self.emission.token.txid, None, number, self.tasks)
+        try:
+            for made, emitted in self._emitted(number):
+                for block in made:
+                    for batch in record_batches(block, self.schema, {}, task):
+                        yield _row(run, None, batch.serialize())
+                told.append(list(emitted))
+            status: dict[str, Any] = {"done": {"run": run, "emitted": told}}
+        except Exception as error:
+            status = error_to_json(error)
+        yield _row(run, self.seal.sealed(status), None)
+
+    def _emitted(self, number: int) -> Iterable[tuple[Sequence[Block], Emitted]]:
+        mine = self.emission.assignments[number :: self.tasks]
+        if not mine:
+            return ()
+        collector = partial(ArrowCollector, types=self.types)
+        make = partial(Emitting, self.emission, self.step, collector)
+        return live_emitter(self.emission, make).emit(self.emission, mine)
+
+
+def _row(run: str, status: str | None, rows: pa.Buffer | None) -> pa.RecordBatch:
+    columns = [pa.array([run]), pa.array([status], pa.string()), _binary(rows)]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def _binary(value: pa.Buffer | None) -> pa.Array:
+    """An array of one value, which is not copied."""
+    if value is None:
+        return pa.nulls(1, pa.binary())
+    _, offsets = pa.array([0, value.size], pa.int32()).buffers()
+    return pa.BinaryArray.from_buffers(pa.binary(), 1, [None, offsets, value])
+
+
+@dataclass(frozen=True)
+class KeptRowsKernel(Kernel):
+    """Reads what an `EmissionStage` emitted.
+
+    Parameters
+    ----------
+    runs : frozenset of str
+        The runs of tasks that the driver has heard of.
+    schema : pyarrow.Schema
+        The columns.
+    """
+
+    runs: frozenset[str]
+    schema: pa.Schema
+
+    def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
+        for block in blocks:
+            assert isinstance(block, ArrowBlock)
+            if not self.runs.issuperset(block.values(RUN)):
+                raise FailedException(
+                    "Spark has run a task that emits partitions again, and kept what it emitted "
+                    "then in place of what the batch began with"
+                )
+            yield from self._blocks(block.arrow(ROWS))
+
+    def _blocks(self, rows: pa.Array) -> Iterator[Block]:
+        for one in rows.drop_null():
+            yield from blocks([pa.ipc.read_record_batch(one.as_buffer(), self.schema)])

@@ -1,0 +1,149 @@
+"""Tuples that partitions of a spout emitted on the executors, and that stay there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pickle import PicklingError
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from trident.errors import SpoutPartitionError
+from trident.kernels.emission import Emission, Emitted
+from trident.kernels.task import step_name
+from trident.plan.nodes import SourceNode
+from trident.spark.emission_stage import ROWS, RUN, EmissionStage, KeptRowsKernel
+from trident.spark.errors import StatusError
+from trident.spark.schemas import Schemas
+from trident.spark.seal import Seal
+from trident.spark.statuses import STATUS, opened_statuses
+
+_STRUCT = f"{RUN} string, {STATUS} string, {ROWS} binary"
+
+
+@dataclass(frozen=True)
+class KeptTuples:
+    """The tuples of one stream in one attempt.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What the tasks of an `EmissionStage` gave, checkpointed: the loss of a block fails the
+        attempt.
+    kernel : KeptRowsKernel
+        Makes tuples of its :attr:`rows`.
+    partitions : int
+        In how many partitions they are.
+    length : int
+        How many tuples there are.
+    """
+
+    frame: DataFrame
+    kernel: KeptRowsKernel
+    partitions: int
+    length: int
+
+    @property
+    def rows(self) -> DataFrame:
+        """What the kernel reads."""
+        return self.frame.select(RUN, ROWS)
+
+    def release(self) -> None:
+        """Remove them from the executors; Spark would too, but much later."""
+        frame: Any = self.frame
+        context = frame.sparkSession.sparkContext._jsc
+        if context is not None:  # else the session was stopped
+            rdd = frame._jdf.queryExecution().analyzed().rdd()
+            # RDD.unpersist would warn that nothing can make the rows again.
+            context.sc().unpersistRDD(rdd.id(), False)
+
+
+def emit_in_tasks(
+    emission: Emission,
+    source: SourceNode,
+    needed: Sequence[str],
+    tasks: int,
+    session: SparkSession,
+    schemas: Schemas,
+    seal: Seal,
+) -> tuple[KeptTuples, list[Emitted]]:
+    """Emit all partitions of an emission in one Spark job.
+
+    Parameters
+    ----------
+    emission : Emission
+        The partitions.
+    source : SourceNode
+        The stream.
+    needed : sequence of str
+        The fields that a later step needs.
+    tasks : int
+        How many tasks emit.
+    session : SparkSession
+        Where the job runs.
+    schemas : Schemas
+        Looks types up.
+    seal : Seal
+        For what the tasks tell.
+
+    Raises
+    ------
+    OperationError
+        What the spout raised, with the partition.
+    SpoutPartitionError
+        For partitions that can't be sent to executors.
+    FailedException
+        The attempt failed.
+    StatusError
+        For what no task of this attempt told.
+    """
+    declared = {name: kind for name, kind in source.fields.types.items() if kind}
+    types = declared | {name: declared.get(name, "string") for name in needed}
+    arrow = schemas.of(types).arrow
+    stage = EmissionStage(
+        emission,
+        step_name(source),
+        {name: (kind, arrow.field(name).type) for name, kind in types.items()},
+        schemas.of({name: types[name] for name in needed}).arrow,
+        tasks,
+        seal,
+    )
+    numbers = session.range(0, tasks, 1, tasks)
+    try:
+        emitted = numbers.mapInArrow(stage, _STRUCT)
+    except PicklingError as error:
+        problem = f"its partitions can't be sent to executors ({error})"
+        advice = "Let partitions and conf hold plain values only."
+        raise SpoutPartitionError(emission.stream, problem, advice) from None
+    # The job that reads the status is the one in which rows are kept.
+    frame = emitted.localCheckpoint(eager=False)
+    statuses = frame.where(F.col(STATUS).isNotNull()).select(STATUS).toArrow()
+    runs, found = told_by(statuses.column(0).to_pylist(), seal)
+    names = [each.partition.getId() for each in emission.assignments]
+    if found.keys() != set(names):
+        raise StatusError(", ".join(found))
+    kernel = KeptRowsKernel(step_name(source), None, runs, stage.schema)
+    length = sum(each.tuples for each in found.values())
+    return KeptTuples(frame, kernel, tasks, length), [found[name] for name in names]
+
+
+def told_by(statuses: Sequence[str], seal: Seal) -> tuple[frozenset[str], dict[str, Emitted]]:
+    """Which runs of tasks were heard of, and what became of each partition."""
+    runs, found = set(), {}
+    for document in opened_statuses(statuses, seal):
+        match document:
+            case {"run": str(run), "emitted": list(emitted)}:
+                runs.add(run)
+                found.update({each.id: each for each in map(_emitted, emitted)})
+            case _:
+                raise StatusError(f"{document}")
+    return frozenset(runs), found
+
+
+def _emitted(told: Any) -> Emitted:
+    match told:
+        case [str(name), int(tuples), metadata, None | str() as away]:
+            return Emitted(name, tuples, metadata, away)
+    raise StatusError(f"{told}")

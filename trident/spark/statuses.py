@@ -1,0 +1,56 @@
+"""What tasks tell the driver in a row of their own, where others would raise.
+
+The driver decides then what an error means, and Spark doesn't retry the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from trident.errors import SourceUnavailableError
+from trident.spark.error_json import error_from_json
+from trident.spark.errors import StatusError
+from trident.spark.seal import Seal
+from trident.states.errors import FailedException, StaleBatchError, StateUnavailableError
+
+STATUS = "__trident_status"
+"""The column of a task's status, null in its other rows."""
+
+
+def opened_statuses(statuses: Iterable[str], seal: Seal) -> list[dict[str, Any]]:
+    """What each task told of what it did; raises the most serious of their errors.
+
+    Raises
+    ------
+    StaleBatchError
+        When any task was overtaken.
+    TridentError
+        What stopped a task.
+    FailedException
+        When tasks failed the attempt and nothing worse happened.
+    StatusError
+        For a status that no task of this attempt has sealed.
+    """
+    done, errors = [], []
+    for status in statuses:
+        match seal.opened(status):
+            case {"done": dict(document)}:
+                done.append(document)
+            case None:
+                raise StatusError(status)
+            case form:
+                errors.append(error_from_json(form))
+    if errors:
+        raise min(errors, key=_weight)
+    return done
+
+
+def _weight(error: BaseException) -> int:
+    if isinstance(error, StaleBatchError):
+        return 0
+    if not isinstance(error, FailedException):
+        return 1
+    # While a store or a source is away nobody can tell that the batch is at fault.
+    away = StateUnavailableError | SourceUnavailableError
+    return 2 if isinstance(error, away) else 3

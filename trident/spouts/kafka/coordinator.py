@@ -1,0 +1,268 @@
+"""Which partitions there are, where each begins, and how far it can be read now."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from time import monotonic
+from typing import Any
+
+from trident.spouts.errors import SourceUnavailableError
+from trident.spouts.kafka.driver import admin, driver
+from trident.spouts.kafka.partitions import KafkaPartition
+from trident.spouts.kafka.settings import KafkaSettings
+from trident.spouts.partitioned import PartitionCoordinator
+from trident.states.values import Token
+
+_logger = logging.getLogger("trident")
+
+_Place = tuple[str, int]
+"""A topic and the number of a partition."""
+
+
+class KafkaCoordinator(PartitionCoordinator):
+    """Asks the cluster, on the driver: before each batch once, all partitions together.
+
+    Parameters
+    ----------
+    settings : KafkaSettings
+        What is read.
+    """
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._client: Any = None
+        self._topics: dict[str, str | None] = {}
+        self._places: list[_Place] = []
+        self._refreshed: float | None = None
+        self._listed = False
+        self._missing: set[str] = set()
+        self._ends: dict[_Place, int | str] = {}
+        self._asked_anew = False
+        self._known: Mapping[str, Any] | None = None
+        self._strategies: dict[_Place, str] = {}
+        self._begins: dict[_Place, int] = {}
+        self._told: set[str] = set()
+
+    def follow(self, metadata: Mapping[str, Any]) -> None:
+        if self._known is None:
+            self._told = set(_losses(metadata))
+        self._known = metadata
+
+    def isReady(self, txid: int) -> bool:
+        if self._known is None or self._has_more():
+            return True
+        try:
+            self._ask()
+        except SourceUnavailableError:
+            return True  # the batch will say so, and wait
+        return self._has_more()
+
+    def _has_more(self) -> bool:
+        known = self._known or {}
+        for place, end in self._ends.items():
+            said = known.get(_name(place))
+            # Also one that ends before it was read to, or has another topic's id: the reader tells.
+            if isinstance(end, int) and (
+                said is None or said["next"] != end or said["topic"] != self._topics[place[0]]
+            ):
+                return True
+        return False
+
+    def getPartitionsForBatch(self) -> list[KafkaPartition]:
+        if not self._asked_anew:
+            self._ask()
+        self._asked_anew = False
+        self._find_begins()
+        made = []
+        for place in self._places:
+            topic, partition = place
+            end, begin = self._ends[place], self._begins.get(place)
+            away = end if isinstance(end, str) else ""
+            if not away and begin is None and _name(place) not in (self._known or {}):
+                away = "its leader could not be asked where to begin"
+            made.append(
+                KafkaPartition(
+                    topic,
+                    partition,
+                    self._topics[topic],
+                    begin,
+                    None if away or isinstance(end, str) else end,
+                    away,
+                )
+            )
+        return made
+
+    def success(self, token: Token) -> None:
+        for loss in _losses(self._known or {}):
+            if loss not in self._told:
+                self._told.add(loss)
+                _logger.warning("%s; the stream goes on without", loss)
+
+    def _ask(self) -> None:
+        """Learn how far each partition can be read."""
+        since = self._refreshed
+        if since is None or monotonic() - since >= self._settings.partition_refresh:
+            self._refresh()
+        self._ends = self._offsets(dict.fromkeys(self._places, "LATEST"))
+        failed = [end for end in self._ends.values() if isinstance(end, str)]
+        if failed:
+            self._refreshed = None  # perhaps they are gone
+            if len(failed) == len(self._ends):
+                raise SourceUnavailableError(self._settings.place, failed[0])
+        self._asked_anew = True
+
+    def _refresh(self) -> None:
+        found: dict[str, str | None] = {}
+        places: list[_Place] = []
+        names = self._names()
+        for topic, described in self._described(names).items():
+            found[topic] = _topic_id(described)
+            places += [(topic, partition.id) for partition in described.partitions]
+        gone = set(self._places) - set(places)
+        if gone:
+            _logger.warning(
+                "%s: gone, and read no more: %s",
+                *(self._settings.place, ", ".join(sorted(map(_name, gone)))),
+            )
+        # What is there when a stream begins is read as it was told to; what comes later from its
+        # first record on.
+        known = self._known or {}
+        for place in places:
+            if _name(place) not in known:
+                late = self._listed or known or place[0] in self._missing
+                strategy = "EARLIEST" if late else self._settings.first_poll.otherwise
+                self._strategies.setdefault(place, strategy)
+        self._topics, self._places, self._listed = found, sorted(places), True
+        # What is missing may only be on its way, as after a broker's start: then look again soon.
+        self._refreshed = None if gone or len(found) < len(names) else monotonic()
+
+    def _names(self) -> list[str]:
+        topics = self._settings.topics
+        if not isinstance(topics, re.Pattern):
+            return list(topics)
+        try:
+            listed = self._admin().list_topics(timeout=self._settings.poll_timeout).topics
+        except driver().KafkaException as error:
+            raise SourceUnavailableError(self._settings.place, _problem(error)) from error
+        return [name for name in listed if not name.startswith("__") and topics.fullmatch(name)]
+
+    def _described(self, names: list[str]) -> dict[str, Any]:
+        kafka = driver()
+        if not names:
+            return {}
+        asked = self._admin().describe_topics(
+            kafka.TopicCollection(names), request_timeout=self._settings.poll_timeout
+        )
+        described = {}
+        for name, future in asked.items():
+            try:
+                described[name] = future.result()
+            except kafka.KafkaException as error:
+                missing = error.args[0].code() == kafka.KafkaError.UNKNOWN_TOPIC_OR_PART
+                if not missing:
+                    raise SourceUnavailableError(self._settings.place, _problem(error)) from error
+                if name not in self._topics and not self._is_known(name):
+                    self._missing.add(name)
+                    raise SourceUnavailableError(
+                        self._settings.place,
+                        f"there is no topic {name!r}",
+                        "Create it, or correct its name: the stream waits for it.",
+                    ) from error
+        return described
+
+    def _is_known(self, topic: str) -> bool:
+        return any(name.rpartition("-")[0] == topic for name in self._known or {})
+
+    def _find_begins(self) -> None:
+        """Find where to begin in partitions that the log doesn't know, once each."""
+        due = {
+            place: strategy
+            for place, strategy in self._strategies.items()
+            if place not in self._begins and place in self._ends
+        }
+        if not due:
+            return
+        self._begins.update(self._committed(due))
+        left = {place: strategy for place, strategy in due.items() if place not in self._begins}
+        for place, offset in self._offsets(left).items():
+            if isinstance(offset, int):
+                self._begins[place] = offset
+
+    def _committed(self, due: Mapping[_Place, str]) -> dict[_Place, int]:
+        """Where a consumer group has committed an offset, there."""
+        group = self._settings.group
+        strategy = self._settings.first_poll.otherwise
+        if group is None or strategy not in due.values():
+            return {}
+        kafka = driver()
+        at = [kafka.TopicPartition(topic, partition) for topic, partition in due]
+        asked = self._admin().list_consumer_group_offsets(
+            [kafka.ConsumerGroupTopicPartitions(group, at)],
+            request_timeout=self._settings.poll_timeout,
+        )
+        try:
+            found = asked[group].result().topic_partitions
+        except kafka.KafkaException as error:
+            raise SourceUnavailableError(self._settings.place, _problem(error)) from error
+        return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+
+    def _offsets(self, asked: Mapping[_Place, str]) -> dict[_Place, int | str]:
+        """Offsets by place; where one can't be told, why."""
+        if not asked:
+            return {}
+        kafka, settings = driver(), self._settings
+        spec = admin().OffsetSpec
+        specs = {"EARLIEST": spec.earliest(), "LATEST": spec.latest()}
+        if settings.timestamp is not None:
+            specs["TIMESTAMP"] = spec.for_timestamp(settings.timestamp)
+        level = kafka.IsolationLevel
+        futures = self._admin().list_offsets(
+            {kafka.TopicPartition(*place): specs[which] for place, which in asked.items()},
+            isolation_level=(
+                level.READ_COMMITTED if settings.reads_committed else level.READ_UNCOMMITTED
+            ),
+            request_timeout=settings.poll_timeout,
+        )
+        found: dict[_Place, int | str] = {}
+        late = []
+        for at, future in futures.items():
+            place = at.topic, at.partition
+            try:
+                found[place] = future.result().offset
+            except kafka.KafkaException as error:
+                found[place] = _problem(error)
+            else:
+                if found[place] == -1:  # no record is as young
+                    late.append(place)
+        return {**found, **self._offsets(dict.fromkeys(late, "LATEST"))}
+
+    def _admin(self) -> Any:
+        if self._client is None:
+            self._client = admin().AdminClient(self._settings.admin())
+        self._client.poll(0)  # hands on what it has logged
+        return self._client
+
+
+def _name(place: _Place) -> str:
+    return KafkaPartition(*place, None, None, None).getId()
+
+
+def _topic_id(described: Any) -> str | None:
+    found = str(described.topic_id) if described.topic_id is not None else ""
+    return found if found.strip("A") else None  # no id is all zeros, as base64
+
+
+def _problem(error: Exception) -> str:
+    [told] = error.args
+    return f"{told.name()}: {told.str()}"
+
+
+def _losses(metadata: Mapping[str, Any]) -> Iterable[str]:
+    for name, said in metadata.items():
+        span = f"partition {name}, offsets {said['first']} to {said['next'] - 1}"
+        if "lost" in said:
+            yield f"partition {name}: {said['lost']}"
+        if "skipped" in said:
+            yield f"{span}: {said['skipped']} records did not decode"

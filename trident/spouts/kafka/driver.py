@@ -1,0 +1,39 @@
+"""The driver, imported when a client is first made; what it logs goes to the log ``trident``."""
+
+from __future__ import annotations
+
+import logging
+from importlib import import_module
+from typing import Any
+
+_logger = logging.getLogger("trident")
+
+
+def driver() -> Any:
+    """Return the module of clients.
+
+    Raises
+    ------
+    ImportError
+        When the driver is not installed.
+    """
+    try:
+        return import_module("confluent_kafka")
+    except ImportError as error:
+        raise ImportError(
+            f"a spout of Kafka needs a driver that can't be imported ({error}): "
+            'pip install "trident-spark[kafka]"'
+        ) from error
+
+
+def admin() -> Any:
+    """Return the module of what asks a cluster about itself."""
+    driver()
+    return import_module("confluent_kafka.admin")
+
+
+class DriversLog:
+    """Takes what a client logs: what matters of it becomes an error of ours anyway."""
+
+    def log(self, level: int, message: str, *values: Any) -> None:
+        _logger.debug(message, *values)

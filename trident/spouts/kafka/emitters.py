@@ -1,0 +1,199 @@
+"""Emitting partitions: behind the last batch, or exactly as an earlier attempt did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from trident.spouts.collector import SpoutCollector
+from trident.spouts.errors import SourceUnavailableError
+from trident.spouts.kafka.errors import KafkaDataLossError
+from trident.spouts.kafka.partitions import KafkaPartition
+from trident.spouts.kafka.reader import Fetched, KafkaReader, OffsetOutOfRange, Place
+from trident.spouts.kafka.rejected import rejecting
+from trident.spouts.kafka.settings import KafkaSettings
+from trident.spouts.partitioned import OpaquePartitionEmitter, TransactionalPartitionEmitter
+from trident.states.values import Token
+
+
+class _Emission:
+    """What emitters of both kinds do; may live in any process.
+
+    What is said of a partition: the offset where its batch began, the one where the next begins,
+    how many records lay between, and the topic's id; and where there were such, what was lost and
+    how many did not decode.
+    """
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._reader = KafkaReader(settings)
+        self._rejected = rejecting(settings)
+
+    def keep(self, partitions: Iterable[Any]) -> None:
+        self._reader.keep((each.topic, each.partition) for each in partitions)
+
+    def emit_new(
+        self, collector: SpoutCollector, partition: KafkaPartition, last: Any
+    ) -> dict[str, Any] | None:
+        """Emit what follows the last batch; None where there is nothing, and nothing new to say.
+
+        Such a partition is then no part of the batch, which need not wait for it in a replay.
+        """
+        end = self._end_of(partition)
+        if last is not None and (last["next"], last["topic"]) == (end, partition.topic_id):
+            return None
+        place = partition.topic, partition.partition
+        losses: list[str] = []
+        start = self._start(partition, last, losses)
+        fetched = Fetched([], start)
+        while start != end:
+            try:
+                # Where the end is before the start, what is at the start tells whether it was cut.
+                until = end if start < end else start + 1
+                fetched = self._reader.read(place, start, until, self._settings.max_records)
+                break
+            except OffsetOutOfRange:
+                start = self._moved(partition, start, losses)
+                fetched = Fetched([], start)
+        said = {
+            "first": start,
+            "next": fetched.next,
+            "records": len(fetched.messages),
+            "topic": partition.topic_id,
+        }
+        if losses:
+            said["lost"] = "; ".join(losses)
+        rejected = self._emit(fetched.messages, collector)
+        if rejected:
+            said["skipped"] = rejected
+        return said
+
+    def emit_again(
+        self, collector: SpoutCollector, partition: KafkaPartition, said: dict[str, Any]
+    ) -> None:
+        """Emit exactly what an earlier attempt did."""
+        first, following, count = said["first"], said["next"], said["records"]
+        if not count:
+            return
+        self._end_of(partition)
+        place = partition.topic, partition.partition
+        batch = f"of the {count} records from offset {first} to {following - 1}, which are to be "
+        batch += "emitted again,"
+        if said["topic"] != partition.topic_id:
+            self._lose(place, f"{batch} all are gone: the topic was deleted and made anew")
+            return
+        try:
+            messages = self._reader.read_exactly(place, first, following)
+        except OffsetOutOfRange:
+            low, high = self._reader.bounds(place)
+            self._lose(place, f"{batch} only those from offset {low} to {high - 1} are left")
+            start = max(low, first)
+            following = min(high, following)
+            messages = []
+            if start < following:
+                messages = self._reader.read_exactly(place, start, following)
+        if len(messages) != count:
+            self._lose(place, f"{batch} only {len(messages)} are left")
+        self._emit(messages, collector)
+
+    def close(self) -> None:
+        try:
+            self._rejected.close()
+        finally:
+            self._reader.close()
+
+    def _end_of(self, partition: KafkaPartition) -> int:
+        if partition.end is None:
+            raise SourceUnavailableError(
+                f"Kafka at {self._settings.servers}, {partition.getId()}", partition.away
+            )
+        return partition.end
+
+    def _start(self, partition: KafkaPartition, last: Any, losses: list[str]) -> int:
+        if last is None:
+            assert partition.begin is not None
+            return partition.begin
+        if last["topic"] == partition.topic_id:
+            return int(last["next"])
+        place = partition.topic, partition.partition
+        problem = f"the topic was deleted and made anew, when it was read to offset {last['next']}"
+        losses.append(self._lose(place, problem))
+        return self._reader.bounds(place)[0]
+
+    def _moved(self, partition: KafkaPartition, start: int, losses: list[str]) -> int:
+        """Where to go on when `start` is out of range."""
+        place = partition.topic, partition.partition
+        low, high = self._reader.bounds(place)
+        if start < low:
+            problem = f"offsets {start} to {low - 1} were deleted before they were read"
+            losses.append(self._lose(place, problem))
+            return low
+        if start > high:
+            problem = f"it ends at offset {high} and was read to {start}: its end was lost"
+            losses.append(self._lose(place, problem))
+            # Without ids of topics this may as well be another one of that name.
+            return low if partition.topic_id is None else high
+        return start
+
+    def _lose(self, place: Place, problem: str) -> str:
+        if self._settings.fail_on_data_loss:
+            raise KafkaDataLossError(*place, problem)
+        return problem
+
+    def _emit(self, messages: Sequence[Any], collector: SpoutCollector) -> int:
+        """Emit records; return how many did not decode."""
+        if not messages:
+            return 0
+        self._settings.translation.emit(messages, collector, self._rejected.take)
+        return self._rejected.settle()
+
+
+def _ordered(described: Iterable[KafkaPartition]) -> list[KafkaPartition]:
+    return sorted(described, key=lambda each: (each.topic, each.partition))
+
+
+class OpaqueKafkaEmitter(OpaquePartitionEmitter):
+    """Goes on behind the last committed batch of each partition."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._emission = _Emission(settings)
+
+    def getOrderedPartitions(self, allPartitionInfo: Any) -> list[KafkaPartition]:
+        return _ordered(allPartitionInfo)
+
+    def refreshPartitions(self, partitionResponsibilities: Sequence[Any]) -> None:
+        self._emission.keep(partitionResponsibilities)
+
+    def emitPartitionBatch(
+        self, tx: Token, collector: SpoutCollector, partition: Any, lastMetadata: Any
+    ) -> Any:
+        return self._emission.emit_new(collector, partition, lastMetadata)
+
+    def close(self) -> None:
+        self._emission.close()
+
+
+class TransactionalKafkaEmitter(TransactionalPartitionEmitter):
+    """Emits a batch again from the offsets that the log has of it."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._emission = _Emission(settings)
+
+    def getOrderedPartitions(self, allPartitionInfo: Any) -> list[KafkaPartition]:
+        return _ordered(allPartitionInfo)
+
+    def refreshPartitions(self, partitionResponsibilities: Sequence[Any]) -> None:
+        self._emission.keep(partitionResponsibilities)
+
+    def emitPartitionBatchNew(
+        self, tx: Token, collector: SpoutCollector, partition: Any, lastMetadata: Any
+    ) -> Any:
+        return self._emission.emit_new(collector, partition, lastMetadata)
+
+    def emitPartitionBatch(
+        self, tx: Token, collector: SpoutCollector, partition: Any, metadata: Any
+    ) -> None:
+        self._emission.emit_again(collector, partition, metadata)
+
+    def close(self) -> None:
+        self._emission.close()

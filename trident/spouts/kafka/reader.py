@@ -1,0 +1,223 @@
+"""Reading partitions in one process: one consumer, told by us where to read what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any, NamedTuple
+
+from trident.spouts.errors import SourceUnavailableError
+from trident.spouts.kafka.driver import driver
+from trident.spouts.kafka.settings import KafkaSettings
+
+_AT_ONCE = 10_000
+
+Place = tuple[str, int]
+
+
+class OffsetOutOfRange(Exception):
+    """What is to be read isn't there any more, or never was."""
+
+
+class Fetched(NamedTuple):
+    """Some records of a partition.
+
+    Parameters
+    ----------
+    messages : list
+        The driver's messages.
+    next : int
+        Where to go on behind them, and behind whatever is no record: markers of transactions,
+        what was aborted, what compaction has removed.
+    """
+
+    messages: list[Any]
+    next: int
+
+
+@dataclass
+class _Ahead:
+    """What was read of a partition and not handed out yet."""
+
+    position: int
+    """Where what is ahead begins."""
+    messages: list[Any] = field(default_factory=list)
+    end: int | None = None
+    """Where the partition ends, as long as nothing was read behind."""
+    failure: Any = None
+    paused: bool = False
+
+    @property
+    def reached(self) -> int:
+        """How far it is known what there is."""
+        last = self.messages[-1].offset() + 1 if self.messages else self.position
+        return last if self.end is None else max(last, self.end)
+
+    def take(self, count: int) -> Fetched:
+        taken, self.messages = self.messages[:count], self.messages[count:]
+        if self.messages:
+            self.position = self.messages[0].offset()
+        else:
+            last = taken[-1].offset() + 1 if taken else self.position
+            self.position = last if self.end is None else max(last, self.end)
+        return Fetched(taken, self.position)
+
+
+class KafkaReader:
+    """Reads any partitions, one after the other; what comes in of the others meanwhile is kept.
+
+    Parameters
+    ----------
+    settings : KafkaSettings
+        What is read; nothing is connected before the first read.
+    """
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._consumer: Any = None
+        self._ahead: dict[Place, _Ahead] = {}
+        self._trouble = ""
+
+    def keep(self, places: Iterable[Place]) -> None:
+        """Read no other partitions any more."""
+        for place in self._ahead.keys() - set(places):
+            self._drop(place)
+
+    def read(self, place: Place, start: int, until: int, limit: int) -> Fetched:
+        """Read from `start` on: up to `limit` records, fewer only where `until` is reached.
+
+        Raises
+        ------
+        OffsetOutOfRange
+            Where `start` is before the first record, or behind the end.
+        SourceUnavailableError
+            Where the partition could not be read in time.
+        """
+        ahead = self._placed(place, start)
+        if self._await(place, ahead, until, limit) or ahead.messages:
+            return ahead.take(limit)
+        raise self._unavailable(place, self._late(ahead, until))
+
+    def read_exactly(self, place: Place, start: int, until: int) -> list[Any]:
+        """Read all records from `start` to before `until`; raises as :meth:`read` does."""
+        ahead = self._placed(place, start)
+        if not self._await(place, ahead, until, None):
+            self._drop(place)
+            raise self._unavailable(place, self._late(ahead, until))
+        count = sum(message.offset() < until for message in ahead.messages)
+        return ahead.take(count).messages
+
+    def bounds(self, place: Place) -> tuple[int, int]:
+        """Where the partition's records begin and end now."""
+        kafka = driver()
+        try:
+            found: tuple[int, int] = self._connected().get_watermark_offsets(
+                kafka.TopicPartition(*place), timeout=self._settings.poll_timeout
+            )
+        except kafka.KafkaException as error:
+            raise self._unavailable(place, error.args[0].str()) from error
+        return found
+
+    def close(self) -> None:
+        """Close the consumer."""
+        if self._consumer is not None:
+            self._consumer.close()
+        self._consumer = None
+        self._ahead = {}
+
+    def _await(self, place: Place, ahead: _Ahead, until: int, limit: int | None) -> bool:
+        """Poll until enough is there; False where that takes too long."""
+        deadline = monotonic() + self._settings.poll_timeout
+        while True:
+            if ahead.failure is not None:
+                self._fail(place, ahead)
+            if ahead.reached >= until or (limit is not None and len(ahead.messages) >= limit):
+                return True
+            left = deadline - monotonic()
+            if left <= 0:
+                return False
+            self._poll(place, left)
+
+    def _poll(self, place: Place, seconds: float) -> None:
+        consumer = self._consumer
+        self._go_on(place)
+        message = consumer.poll(seconds)
+        if message is None:
+            return
+        ended = driver().KafkaError._PARTITION_EOF
+        for each in (message, *consumer.consume(_AT_ONCE, 0)):
+            of = each.topic(), each.partition()
+            ahead = self._ahead.get(of)
+            error = each.error()
+            if ahead is None:
+                continue
+            if error is None:
+                ahead.messages.append(each)
+                ahead.end = None
+            elif error.code() == ended:
+                ahead.end = each.offset()
+            else:
+                ahead.failure = error
+        self._hold_back(place)
+
+    def _hold_back(self, place: Place) -> None:
+        """Let those partitions wait of which enough is there."""
+        enough = 2 * self._settings.max_records
+        for other, ahead in self._ahead.items():
+            if other != place and not ahead.paused and len(ahead.messages) >= enough:
+                self._consumer.pause([driver().TopicPartition(*other)])
+                ahead.paused = True
+
+    def _go_on(self, place: Place) -> None:
+        """Let a partition that was held back come in again."""
+        if self._ahead[place].paused:
+            self._consumer.resume([driver().TopicPartition(*place)])
+            self._ahead[place].paused = False
+
+    def _placed(self, place: Place, start: int) -> _Ahead:
+        """What is ahead from `start` on."""
+        ahead = self._ahead.get(place)
+        if ahead is not None and ahead.position == start and ahead.failure is None:
+            if len(ahead.messages) < self._settings.max_records:
+                self._go_on(place)
+            return ahead
+        self._drop(place)
+        self._connected().incremental_assign([driver().TopicPartition(*place, start)])
+        ahead = self._ahead[place] = _Ahead(start)
+        return ahead
+
+    def _drop(self, place: Place) -> None:
+        if place in self._ahead:
+            self._go_on(place)  # one that waits would do so still, when it is assigned anew
+            del self._ahead[place]
+            self._consumer.incremental_unassign([driver().TopicPartition(*place)])
+
+    def _fail(self, place: Place, ahead: _Ahead) -> None:
+        self._drop(place)
+        if ahead.failure.code() == driver().KafkaError._AUTO_OFFSET_RESET:
+            raise OffsetOutOfRange
+        raise self._unavailable(place, ahead.failure.str())
+
+    def _connected(self) -> Any:
+        if self._consumer is None:
+            self._consumer = driver().Consumer(
+                {**self._settings.consumer(), "error_cb": self._troubled}
+            )
+        return self._consumer
+
+    def _troubled(self, error: Any) -> None:
+        self._trouble = error.str()
+
+    def _late(self, ahead: _Ahead, until: int) -> str:
+        if ahead.end is not None:
+            return f"it ends at offset {ahead.end}, and is to be read to {until}"
+        trouble = f"; the driver says: {self._trouble}" if self._trouble else ""
+        self._trouble = ""
+        return f"no answer within {self._settings.poll_timeout:g} s{trouble}"
+
+    def _unavailable(self, place: Place, problem: str) -> SourceUnavailableError:
+        topic, partition = place
+        return SourceUnavailableError(
+            f"Kafka at {self._settings.servers}, topic {topic}, partition {partition}", problem
+        )

@@ -1,0 +1,111 @@
+"""What becomes of records that don't decode: an error, nothing, or a dead letter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trident.spouts.errors import SourceUnavailableError
+from trident.spouts.kafka.driver import driver
+from trident.spouts.kafka.errors import KafkaRecordError
+from trident.spouts.kafka.records import KafkaRecord, OnRecordError
+from trident.spouts.kafka.settings import DeadLetterTopic, KafkaSettings
+
+
+class Rejected:
+    """Passes records over, and counts them."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def take(self, record: KafkaRecord, error: Exception) -> None:
+        """Take a record; called for each that doesn't decode."""
+        self._count += 1
+
+    def settle(self) -> int:
+        """Return how many were taken since the last call, when what was done is done for good."""
+        count, self._count = self._count, 0
+        return count
+
+    def close(self) -> None:
+        """Release what is held."""
+
+
+class _Failing(Rejected):
+    def take(self, record: KafkaRecord, error: Exception) -> None:
+        problem = f"{type(error).__name__}: {error}"
+        raise KafkaRecordError(record.topic, record.partition, record.offset, problem) from error
+
+
+class _Told(Rejected):
+    """Hands them to a function of the user's."""
+
+    def __init__(self, told: OnRecordError) -> None:
+        super().__init__()
+        self._told = told
+
+    def take(self, record: KafkaRecord, error: Exception) -> None:
+        self._told(record, error)
+        super().take(record, error)
+
+
+class _DeadLetters(Rejected):
+    """Sends them to a topic."""
+
+    def __init__(self, topic: str, settings: KafkaSettings) -> None:
+        super().__init__()
+        self._topic = topic
+        self._settings = settings
+        self._producer: Any = None
+        self._failures: list[str] = []
+
+    def take(self, record: KafkaRecord, error: Exception) -> None:
+        if self._producer is None:
+            self._producer = driver().Producer(self._settings.admin())
+        from_where = {
+            "trident.topic": record.topic,
+            "trident.partition": record.partition,
+            "trident.offset": record.offset,
+            "trident.error": f"{type(error).__name__}: {error}",
+        }
+        headers = [(name, str(told).encode()) for name, told in from_where.items()]
+        letter = {
+            "topic": self._topic,
+            "key": record.key,
+            "value": record.value,
+            "headers": [*record.headers, *headers],
+            "on_delivery": self._delivered,
+        }
+        try:
+            self._producer.produce(**letter)
+        except BufferError:  # many are on their way
+            self._producer.flush(self._settings.poll_timeout)
+            self._producer.produce(**letter)
+        super().take(record, error)
+
+    def settle(self) -> int:
+        if self._producer is not None:
+            left = self._producer.flush(self._settings.poll_timeout)
+            failures, self._failures = self._failures, []
+            if left or failures:
+                self._producer.purge()
+                problem = failures[0] if failures else "no answer in time"
+                place = f"Kafka at {self._settings.servers}, topic {self._topic}"
+                raise SourceUnavailableError(place, f"dead letters are not taken: {problem}")
+        return super().settle()
+
+    def close(self) -> None:
+        if self._producer is not None:
+            self._producer.flush(0)
+
+    def _delivered(self, error: Any, _: Any) -> None:
+        if error is not None:
+            self._failures.append(error.str())
+
+
+def rejecting(settings: KafkaSettings) -> Rejected:
+    """Return what takes the records of a stream that don't decode."""
+    if isinstance(settings.on_error, DeadLetterTopic):
+        return _DeadLetters(settings.on_error.topic, settings)
+    if callable(settings.on_error):
+        return _Told(settings.on_error)
+    return Rejected() if settings.on_error == "skip" else _Failing()

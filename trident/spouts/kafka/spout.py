@@ -1,0 +1,268 @@
+"""Kafka's topics as a stream, opaque or transactional."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from trident.errors import described
+from trident.spouts.kafka.coordinator import KafkaCoordinator
+from trident.spouts.kafka.emitters import OpaqueKafkaEmitter, TransactionalKafkaEmitter
+from trident.spouts.kafka.records import (
+    COLUMNS,
+    DECODERS,
+    DEFAULT,
+    Decoder,
+    Translation,
+    Translator,
+    typed,
+)
+from trident.spouts.kafka.settings import FIXED, DeadLetterTopic, KafkaSettings, OnError
+from trident.spouts.kafka.strategy import FirstPollOffsetStrategy
+from trident.spouts.partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
+from trident.states.errors import UsageError
+from trident.tuples.fields import Fields, FieldsLike
+
+Topics = str | Sequence[str] | re.Pattern[str]
+Deserializer = str | Decoder
+
+
+class KafkaTridentSpoutOpaque(IOpaquePartitionedTridentSpout):
+    """What :meth:`KafkaSpout.opaque` makes."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+
+    def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> KafkaCoordinator:
+        return KafkaCoordinator(self._settings)
+
+    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> OpaqueKafkaEmitter:
+        return OpaqueKafkaEmitter(self._settings)
+
+    def getOutputFields(self) -> Fields:
+        return self._settings.fields
+
+    def __repr__(self) -> str:
+        return f"KafkaSpout.opaque({self._settings!r})"
+
+
+class KafkaTridentSpoutTransactional(IPartitionedTridentSpout):
+    """What :meth:`KafkaSpout.transactional` makes."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+
+    def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> KafkaCoordinator:
+        return KafkaCoordinator(self._settings)
+
+    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> TransactionalKafkaEmitter:
+        return TransactionalKafkaEmitter(self._settings)
+
+    def getOutputFields(self) -> Fields:
+        return self._settings.fields
+
+    def __repr__(self) -> str:
+        return f"KafkaSpout.transactional({self._settings!r})"
+
+
+class KafkaSpout:
+    """Makes spouts that read topics of Kafka."""
+
+    @staticmethod
+    def opaque(
+        servers: str | Sequence[str],
+        topics: Topics,
+        *,
+        first_poll: FirstPollOffsetStrategy | str = FirstPollOffsetStrategy.UNCOMMITTED_EARLIEST,
+        timestamp: int | datetime | None = None,
+        fields: FieldsLike | None = None,
+        translator: Translator | None = None,
+        key: Deserializer = "string",
+        value: Deserializer = "string",
+        max_records: int = 10_000,
+        on_error: OnError = "fail",
+        fail_on_data_loss: bool = False,
+        poll_timeout: float = 5.0,
+        partition_refresh: float = 30.0,
+        settings: Mapping[str, Any] | None = None,
+    ) -> KafkaTridentSpoutOpaque:
+        """Return a spout whose batches, replayed, may hold other records; none is lost or doubled.
+
+        Exact with opaque state. It goes on without partitions that are away, and behind records
+        that retention has deleted before they were read: the log ``trident`` tells which.
+
+        Parameters
+        ----------
+        servers : str or sequence of str
+            Brokers to begin with, ``"host:port"``.
+        topics : str, sequence of str, or compiled pattern
+            The topics; of a pattern, all whose whole name matches, also those made later.
+        first_poll : FirstPollOffsetStrategy or str
+            Where to begin when the log knows nothing of the stream.
+        timestamp : int or datetime, optional
+            For the strategies of a TIMESTAMP, in milliseconds since 1970.
+        fields : Fields, str, or iterable of str, optional
+            Without a translator which values of a record a tuple has, out of topic, partition,
+            offset, key, value and timestamp (all but the last by default); these are emitted as
+            columns. With one, the names, and if you like types, of what it returns.
+        translator : callable, optional
+            Is given a :class:`KafkaRecord`, and returns a tuple's values, or None for no tuple.
+            Called where the partition is read, on Spark by a task; so it has to pickle.
+        key, value : str or callable
+            What decodes them: ``"string"`` (UTF-8), ``"bytes"``, ``"long"`` (8 bytes), ``"json"``,
+            or a function of bytes. An absent key or value is None.
+        max_records : int
+            How many records of each partition a batch holds at most.
+        on_error : str, callable or DeadLetterTopic
+            What becomes of a record whose decoding or translation raises: ``"fail"`` stops the run
+            and names it; ``"skip"`` passes it over; a function is given the record, undecoded, and
+            the error; a :class:`DeadLetterTopic` keeps it. The log ``trident`` tells how many.
+        fail_on_data_loss : bool
+            Whether to stop, rather than go on and tell, where records are gone that weren't read.
+        poll_timeout : float
+            Seconds to wait for an answer before a partition counts as away.
+        partition_refresh : float
+            Seconds after which to look for new topics and partitions.
+        settings : mapping, optional
+            Settings of librdkafka, for security among others. Their values are never shown.
+
+        Raises
+        ------
+        UsageError
+            For an argument that is wrong.
+
+        Notes
+        -----
+        Only records of committed transactions are read, unless ``isolation.level`` says otherwise.
+        No offset is committed to Kafka: how far the stream has come is in its log.
+
+        Examples
+        --------
+        >>> spout = KafkaSpout.opaque("localhost:9092", "sentences", fields="value")
+        >>> spout.kind, spout.getOutputFields()
+        ('opaque', Fields('value string'))
+        """
+        return KafkaTridentSpoutOpaque(_checked(**locals()))
+
+    @staticmethod
+    def transactional(
+        servers: str | Sequence[str],
+        topics: Topics,
+        *,
+        first_poll: FirstPollOffsetStrategy | str = FirstPollOffsetStrategy.UNCOMMITTED_EARLIEST,
+        timestamp: int | datetime | None = None,
+        fields: FieldsLike | None = None,
+        translator: Translator | None = None,
+        key: Deserializer = "string",
+        value: Deserializer = "string",
+        max_records: int = 10_000,
+        on_error: OnError = "fail",
+        fail_on_data_loss: bool = True,
+        poll_timeout: float = 5.0,
+        partition_refresh: float = 30.0,
+        settings: Mapping[str, Any] | None = None,
+    ) -> KafkaTridentSpoutTransactional:
+        """Return a spout whose batches, replayed, hold the same records.
+
+        Exact with transactional and opaque state. A batch waits for partitions that are away. One
+        that is to be emitted again, and of which retention or compaction has removed records since,
+        stops the run: where ``fail_on_data_loss=False`` it goes on with those that are left.
+
+        The parameters are those of :meth:`opaque`.
+
+        Examples
+        --------
+        >>> KafkaSpout.transactional("one:9092,two:9092", ["a", "b"], settings={"a.secret": "x"})
+        KafkaSpout.transactional(<Kafka at one:9092,two:9092, a, b, client settings: a.secret>)
+        """
+        return KafkaTridentSpoutTransactional(_checked(**locals()))
+
+
+def _checked(
+    servers: Any,
+    topics: Any,
+    first_poll: Any,
+    timestamp: Any,
+    fields: Any,
+    translator: Any,
+    key: Any,
+    value: Any,
+    max_records: Any,
+    on_error: Any,
+    fail_on_data_loss: bool,
+    poll_timeout: Any,
+    partition_refresh: Any,
+    settings: Any,
+) -> KafkaSettings:
+    names = Fields.of(DEFAULT if fields is None else fields)
+    for which, kind in (("key", key), ("value", value)):
+        if not callable(kind) and kind not in DECODERS:
+            raise UsageError(f"KafkaSpout: {which}=", str(kind), list(DECODERS), "Or a function.")
+    if translator is None:
+        for name in names:
+            if name not in COLUMNS:
+                advice = "A translator makes other fields."
+                raise UsageError("KafkaSpout: a record has no", name, COLUMNS, advice)
+        names = typed(names, key, value)
+    elif fields is None:
+        raise UsageError("KafkaSpout: a translator needs fields=, the names of what it returns")
+    strategy = _strategy(first_poll)
+    if (strategy.otherwise == "TIMESTAMP") != (timestamp is not None):
+        raise UsageError("KafkaSpout: timestamp= goes with first_poll=TIMESTAMP, and it with that")
+    for name, least, found in (
+        ("max_records", 1, max_records),
+        ("poll_timeout", 0, poll_timeout),
+        ("partition_refresh", 0, partition_refresh),
+    ):
+        if isinstance(found, bool) or not isinstance(found, int | float) or found < least:
+            raise UsageError(f"KafkaSpout: {name}= is {described(found)}; at least {least} is due")
+    if not (callable(on_error) or isinstance(on_error, DeadLetterTopic)) and (
+        on_error not in ("fail", "skip")
+    ):
+        advice = "Or a function, or a DeadLetterTopic."
+        raise UsageError("KafkaSpout: on_error=", str(on_error), ["fail", "skip"], advice)
+    client = dict(settings or {})
+    for name in sorted(client.keys() & {*FIXED, "bootstrap.servers", "logger", "error_cb"}):
+        raise UsageError(f"KafkaSpout: the setting {name!r} is the spout's own; leave it out")
+    return KafkaSettings(
+        servers=servers if isinstance(servers, str) else ",".join(servers),
+        topics=_topics(topics),
+        first_poll=strategy,
+        timestamp=_milliseconds(timestamp),
+        fields=names,
+        translation=Translation(names.names, key, value, translator),
+        max_records=max_records,
+        on_error=on_error,
+        fail_on_data_loss=fail_on_data_loss,
+        poll_timeout=poll_timeout,
+        partition_refresh=partition_refresh,
+        client=client,
+    )
+
+
+def _strategy(given: Any) -> FirstPollOffsetStrategy:
+    if isinstance(given, FirstPollOffsetStrategy):
+        return given
+    if given not in FirstPollOffsetStrategy.__members__:
+        allowed = list(FirstPollOffsetStrategy.__members__)
+        raise UsageError("KafkaSpout: first_poll=", str(given), allowed)
+    return FirstPollOffsetStrategy[given]
+
+
+def _topics(given: Any) -> tuple[str, ...] | re.Pattern[str]:
+    if isinstance(given, re.Pattern):
+        return given
+    names = (given,) if isinstance(given, str) else tuple(given)
+    for name in names:
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", name):
+            advice = "Give a name, a list of names, or a re.compile(...) of them."
+            raise UsageError("KafkaSpout: no name of a topic is", str(name), (), advice)
+    if not names:
+        raise UsageError("KafkaSpout: no topic is given")
+    return tuple(dict.fromkeys(names))
+
+
+def _milliseconds(given: int | datetime | None) -> int | None:
+    return int(given.timestamp() * 1000) if isinstance(given, datetime) else given
