@@ -16,6 +16,7 @@ from trident import (
     ICommitterTransactionalSpout,
     ICommitterTridentSpout,
     ITransactionalSpout,
+    ITridentSpout,
 )
 from trident.errors import OperationTypeError
 from trident.testing import fail_at
@@ -103,3 +104,14 @@ def test_a_classic_emitter_that_would_never_be_asked_to_commit_is_an_error(tmp_p
 
     with pytest.raises(OperationTypeError, match="ICommitterTransactionalSpout.Emitter, found"):
         count(tmp_path, Classic(), "word", ["a"])
+
+
+def test_a_spout_that_hides_that_its_emitter_commits_is_an_error(tmp_path: Path) -> None:
+    class Plain(ITridentSpout):
+        getCoordinator = Spout.getCoordinator
+        getEmitter = Spout.getEmitter
+        getOutputFields = Spout.getOutputFields
+        coordinator, emitter = Twice(), Committing()
+
+    with pytest.raises(OperationTypeError, match="an ICommitterTridentSpout, found 'Plain'"):
+        count(tmp_path, Plain(), "word", ["a"])

@@ -182,5 +182,6 @@ def check_derived(made: object, interface: type[Any], name: str, stream: str) ->
         Where it isn't: methods with a default would be missing, or never be called.
     """
     if not isinstance(made, interface):
-        what = f'the spout of the stream "{stream}": expected a {name}, found'
+        article = "an" if name[0] in "EI" else "a"
+        what = f'the spout of the stream "{stream}": expected {article} {name}, found'
         raise OperationTypeError(what, type(made).__name__, (), f"Derive its class from {name}.")

@@ -66,6 +66,8 @@ class TridentSource(Source):
             check_derived(self._emitter, Emitter, "Emitter", stream)
             if isinstance(spout, ICommitterTridentSpout):
                 check_derived(self._emitter, CommitterEmitter, "CommitterEmitter", stream)
+            elif isinstance(self._emitter, CommitterEmitter):  # batches of others may overlap
+                check_derived(spout, ICommitterTridentSpout, "ICommitterTridentSpout", stream)
             undo.callback(self._emitter.close)
             self.notifies = self._coordinator.whenReady(opening.listener)
             undo.pop_all()
