@@ -13,6 +13,7 @@ from trident.spouts.interfaces import (
     BatchCoordinator,
     CommitterEmitter,
     Emitter,
+    ICommitterTridentSpout,
     ITridentDataSource,
     ITridentSpout,
     SpoutKind,
@@ -26,6 +27,7 @@ from trident.spouts.partitioned import (
     PartitionedSpout,
     TransactionalPartitionEmitter,
 )
+from trident.spouts.source import check_derived
 from trident.states.values import Token
 from trident.tuples.fields import Fields
 
@@ -213,6 +215,8 @@ def has_partitions(spout: object) -> bool:
 
 def as_trident(spout: ClassicSpout) -> ITridentDataSource:
     """Return the same spout behind an interface of Trident's."""
+    if isinstance(spout, ICommitterTransactionalSpout):
+        return _CommitterTransactional(spout)
     if isinstance(spout, ITransactionalSpout):
         return _Transactional(spout)
     if isinstance(spout, IPartitionedTransactionalSpout):
@@ -238,6 +242,14 @@ class _Transactional(ITridentSpout):
         return self._spout.getOutputFields()
 
 
+class _CommitterTransactional(_Transactional, ICommitterTridentSpout):
+    def getEmitter(self, txStateId: str, conf: Mapping[str, Any], context: Any) -> CommitterEmitter:
+        made: Any = self._spout.getEmitter(conf, context)
+        name = "ICommitterTransactionalSpout.Emitter"
+        check_derived(made, CommitterTransactionalEmitter, name, txStateId)
+        return _CommitterTransactionalEmitter(made)
+
+
 class _TransactionalCoordinator(BatchCoordinator):
     def __init__(self, own: TransactionalCoordinator) -> None:
         self._own = own
@@ -252,22 +264,27 @@ class _TransactionalCoordinator(BatchCoordinator):
         self._own.close()
 
 
-class _TransactionalEmitter(CommitterEmitter):
+class _TransactionalEmitter(Emitter):
     def __init__(self, own: TransactionalEmitter) -> None:
         self._own = own
 
     def emitBatch(self, token: Token, metadata: Any, collector: TridentCollector) -> Any:
         self._own.emitBatch(token, metadata, collector)
 
-    def commit(self, token: Token) -> None:
-        if isinstance(self._own, CommitterTransactionalEmitter):
-            self._own.commit(token)
-
     def success(self, token: Token) -> None:
         self._own.cleanupBefore(token.txid + 1)
 
     def close(self) -> None:
         self._own.close()
+
+
+class _CommitterTransactionalEmitter(_TransactionalEmitter, CommitterEmitter):
+    def __init__(self, own: CommitterTransactionalEmitter) -> None:
+        super().__init__(own)
+        self._commit = own.commit
+
+    def commit(self, token: Token) -> None:
+        self._commit(token)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from trident.spouts.partitioned import (
     PartitionedSpout,
     PartitionEmitter,
 )
-from trident.spouts.source import Opening, Source, SourceBatch, tells_nothing
+from trident.spouts.source import Opening, Source, SourceBatch, check_derived, tells_nothing
 from trident.states.values import Token
 
 _logger = logging.getLogger("trident")
@@ -34,6 +34,8 @@ class PartitionedSource(Source):
 
     def __init__(self, opening: Opening, spout: PartitionedSpout) -> None:
         self._coordinator = spout.getCoordinator(opening.conf, None)
+        name = "IPartitionedTridentSpout.Coordinator"
+        check_derived(self._coordinator, PartitionCoordinator, name, opening.stream)
         with ExitStack() as undo:
             undo.callback(self._coordinator.close)
             tells = tells_nothing(self._coordinator, PartitionCoordinator)
@@ -50,13 +52,11 @@ class PartitionedSource(Source):
         self.follows_metadata = not (tells and self.notifies)
 
     def _emitter(self, spout: PartitionedSpout) -> PartitionEmitter:
-        made: PartitionEmitter = spout.getEmitter(self._opening.conf, None)
+        made = spout.getEmitter(self._opening.conf, None)
         for interface in (IPartitionedTridentSpout, IOpaquePartitionedTridentSpout):
-            if isinstance(spout, interface) and not isinstance(made, interface.Emitter):
-                raise SpoutPartitionError(
-                    self.stream,
-                    f"getEmitter returned {described(made)}, which is no emitter of such a spout",
-                    f"Derive its class from {interface.__name__}.Emitter.",
+            if isinstance(spout, interface):
+                check_derived(
+                    made, interface.Emitter, f"{interface.__name__}.Emitter", self.stream
                 )
         return made
 

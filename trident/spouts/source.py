@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from trident.errors import OperationTypeError
 from trident.kernels.emission import Emission, Emitted
 from trident.log.entry import check_metadata
 from trident.spouts.collector import SpoutCollector
@@ -176,3 +177,17 @@ class Source(ABC):
 def tells_nothing(spout: Any, interface: Any) -> bool:
     """Whether `spout` says by an ``isReady`` of its own when it has nothing."""
     return getattr(spout.isReady, "__func__", None) is not interface.isReady
+
+
+def check_derived(made: object, interface: type[Any], name: str, stream: str) -> None:
+    """Check that the class of what a method of a spout made is derived from its interface.
+
+    Raises
+    ------
+    OperationTypeError
+        Where it isn't: methods with a default would be missing, or never be called.
+    """
+    if not isinstance(made, interface):
+        article = "an" if name[0] in "EI" else "a"
+        what = f'the spout of the stream "{stream}": expected {article} {name}, found'
+        raise OperationTypeError(what, type(made).__name__, (), f"Derive its class from {name}.")

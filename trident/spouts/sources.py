@@ -11,15 +11,18 @@ from typing import Any
 
 from trident.spouts.classic import ClassicSpout, as_trident
 from trident.spouts.interfaces import (
+    BatchCoordinator,
     CommitterEmitter,
+    Emitter,
     IBatchSpout,
+    ICommitterTridentSpout,
     ITridentDataSource,
     ITridentSpout,
 )
 from trident.spouts.partitioned import PartitionedSpout
 from trident.spouts.partitioned_source import PartitionedSource
 from trident.spouts.rich import IRichSpout, SpoutOutputCollector
-from trident.spouts.source import Opening, Source, SourceBatch, tells_nothing
+from trident.spouts.source import Opening, Source, SourceBatch, check_derived, tells_nothing
 from trident.states.errors import FailedException
 from trident.states.values import Token
 
@@ -55,10 +58,17 @@ class TridentSource(Source):
         super().__init__(opening, spout, tells=True)
         self.plans = spout.kind == "transactional"
         self.remembers = not self.plans
-        self._coordinator = spout.getCoordinator(opening.stream, opening.conf, None)
+        stream, conf = opening.stream, opening.conf
+        self._coordinator = spout.getCoordinator(stream, conf, None)
+        check_derived(self._coordinator, BatchCoordinator, "BatchCoordinator", stream)
         with ExitStack() as undo:
             undo.callback(self._coordinator.close)
-            self._emitter = spout.getEmitter(opening.stream, opening.conf, None)
+            self._emitter = spout.getEmitter(stream, conf, None)
+            check_derived(self._emitter, Emitter, "Emitter", stream)
+            if isinstance(spout, ICommitterTridentSpout):
+                check_derived(self._emitter, CommitterEmitter, "CommitterEmitter", stream)
+            elif isinstance(self._emitter, CommitterEmitter):  # batches of others may overlap
+                check_derived(spout, ICommitterTridentSpout, "ICommitterTridentSpout", stream)
             undo.callback(self._emitter.close)
             self.notifies = self._coordinator.whenReady(opening.listener)
             undo.pop_all()
