@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from trident.batch.states import BatchState
@@ -46,9 +47,10 @@ def make_states(
 
 
 def close_states(states: Iterable[State]) -> None:
-    """Close all of them."""
-    for state in states:
-        state.close()
+    """Close all of them, also where one raises."""
+    with ExitStack() as closing:
+        for state in states:
+            closing.callback(state.close)
 
 
 def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from trident import Fields, SpoutCollector
@@ -25,10 +24,7 @@ def test_a_column_may_be_changed_once_it_is_emitted(collector: SpoutCollector) -
     assert list(collector.block().values("n")) == [1, 2, 7, 2]
 
 
-@pytest.mark.parametrize(
-    "column",
-    [(1, 2), range(1, 3), array("q", [1, 2]), pa.array([1, 2]), pa.chunked_array([[1], [2]])],
-)
+@pytest.mark.parametrize("column", [(1, 2), range(1, 3), array("q", [1, 2])], ids=type)
 def test_a_column_is_any_sequence_of_values(collector: SpoutCollector, column: Any) -> None:
     collector.emitColumns({"n": column})
     found = collector.block().values("n")

@@ -29,7 +29,13 @@ from trident import (
 )
 from trident.backends import sqlite
 from trident.batch.errors import BatchFailedError, OutageError
-from trident.errors import OperationError, OperationTypeError, PlanError, SpoutPartitionError
+from trident.errors import (
+    OperationError,
+    OperationTypeError,
+    PlanError,
+    SourceUnavailableError,
+    SpoutPartitionError,
+)
 from trident.log.errors import MetadataError
 from trident.testing import fail_at
 
@@ -426,3 +432,18 @@ def test_what_a_coordinator_raises_names_stream_and_batch(sums: Sums) -> None:
     assert raised.value.__notes__ == [
         'raised by the spout of the stream "numbers" in batch 1, attempt 0'
     ]
+
+
+def test_partitions_whose_emitter_can_not_be_told_of_them_are_away(
+    sums: Sums, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refresh(self: Any, partitions: Any) -> None:
+        if self.shelf.away:
+            raise SourceUnavailableError("shelf a", "no connection")
+
+    spout = emitting(refreshPartitions=refresh)
+    spout.shelf.away = {"a"}
+    assert sums.run(spout) == {}
+    assert "goes on without partition a: shelf a: no connection." in caplog.text
+    spout.shelf.away = set()
+    assert sums.run(spout) == {"a": 1}

@@ -132,8 +132,13 @@ class Emitting:
         """
         ids = [assignment.partition.getId() for assignment in assignments]
         if ids != self._ids:
-            with self._blamed(emission, f"partition {', '.join(ids)}"):
-                self._emitter.refreshPartitions([each.partition for each in assignments])
+            try:
+                with self._blamed(emission, f"partition {', '.join(ids)}"):
+                    self._emitter.refreshPartitions([each.partition for each in assignments])
+            except SourceUnavailableError as away:
+                self._ids = []
+                yield from (((), Emitted(name, 0, None, str(away))) for name in ids)
+                return
             self._ids = ids
         for name, assignment in zip(ids, assignments, strict=True):
             yield self._one(emission, name, assignment)
