@@ -103,7 +103,7 @@ def test_an_operation_that_cannot_be_sent_is_named_at_start(spark: SparkSession)
 def test_spark_connect_is_refused_by_name() -> None:
     session: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(SparkSessionError, match="Spark Connect"):
-        SparkEngine(TridentTopology().plan(), session)
+        SparkEngine(TridentTopology().plan(), session, "spark")
 
 
 def test_a_type_that_spark_needs_and_nobody_tells_is_an_error_at_start(

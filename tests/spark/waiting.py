@@ -36,7 +36,8 @@ def main(folder: Path, engine: str) -> None:
         count("frames", topology.newStream("frames", lines), "value")
     spout = FixedBatchSpout("line string", 1, ("a b",), ("c",), cycle=True)
     count("spouts", topology.newStream("spouts", spout), "line")
-    with topology.start(spark, folder / "checkpoint", engine="spark") as run:
+    choice = "auto" if spark is None else "spark"
+    with topology.start(spark, folder / "checkpoint", engine=choice) as run:
         run.awaitTermination()
     print("not reached")
 
