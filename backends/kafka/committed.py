@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from trident.backends.kafka.control_topic import ControlTopic
 from trident.backends.kafka.state import STATE, TOKEN
 from trident.backends.kafka.topic_reader import TopicReader
 from trident.states.control import Control
+
+_TOKEN = re.compile(rb"([0-9]{1,19})/([0-9]{1,19})")
 
 
 class CommittedRecord(NamedTuple):
@@ -68,9 +71,11 @@ class CommittedRecords:
         found: list[CommittedRecord] = []
         for message in messages:
             headers = dict(message.headers() or ())
-            if headers.get(STATE) != str(self._place.prefix).encode():
+            token = _TOKEN.fullmatch(headers.get(TOKEN) or b"")
+            # Anybody may write to the topic: what no attempt of this state can have is passed over.
+            if headers.get(STATE) != str(self._place.prefix).encode() or token is None:
                 continue
-            txid, attempt = map(int, headers[TOKEN].split(b"/"))
+            txid, attempt = map(int, token.groups())
             if control is None or txid > control.committed:
                 return found, message.offset()
             if control.is_committed(txid, attempt):

@@ -53,7 +53,8 @@ class KafkaState(State):
         headers : list of (str, bytes), optional
             More headers.
         """
-        record = Outgoing(topic or self._topic, key, value, [*self._headers, *(headers or ())])
+        # Ours come last, as the last header of a name counts.
+        record = Outgoing(topic or self._topic, key, value, [*(headers or ()), *self._headers])
         self._pending.append(record)
 
     def commit(self, batch: Batch) -> None:

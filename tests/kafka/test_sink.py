@@ -14,7 +14,7 @@ import pytest
 
 from tests.kafka import killed_sink
 from tests.kafka.broker import Broker
-from trident import FixedBatchSpout, KafkaStateUpdater, TridentTopology
+from trident import FixedBatchSpout, KafkaStateUpdater, StateUpdater, TridentTopology
 from trident.backends import kafka
 from trident.batch.watchpoints import POINTS
 from trident.errors import LostStateError, OperationError, StaleBatchError, StateError
@@ -90,6 +90,35 @@ def test_records_tell_their_attempt(writing: Writing) -> None:
         "trident.token": b"1/1",
         "trident.state": f"{writing.topic}.words.trident".encode(),
     }
+
+
+@pytest.mark.parametrize("token", [None, b"", b"1", b"1/0/0", b"-1/0", b"x/y", b"9" * 5000 + b"/0"])
+def test_a_record_that_no_attempt_of_the_state_can_have_written_is_passed_over(
+    token: bytes | None, writing: Writing
+) -> None:
+    writing.run("a")
+    forged: list[tuple[str, bytes]] = [] if token is None else [("trident.token", token)]
+    producer = writing.broker.transaction()
+    state = f"{writing.topic}.words.trident".encode()
+    producer.produce(writing.topic, b"theirs", headers=[("trident.state", state), *forged])
+    producer.commit_transaction()
+    writing.run("a", "b", "c")
+    assert writing.committed() == ["a", "c"]
+
+
+def test_headers_of_a_record_do_not_replace_those_of_its_attempt(writing: Writing) -> None:
+    class Forging(StateUpdater[Any]):
+        def updateState(self, state: Any, tuples: Any, collector: Any) -> None:
+            for each in tuples:
+                state.send(each[0].encode(), headers=[("trident.token", b"7/7")])
+
+    topology = TridentTopology()
+    spout = FixedBatchSpout("word string", 2, ["a"])
+    stream = topology.newStream("words", spout)
+    stream.partitionPersist(writing.sink, "word", Forging(), name="words")
+    with topology.start(checkpoint=writing.folder / "run", trigger="available") as run:
+        run.awaitTermination(60)
+    assert writing.committed() == ["a"]
 
 
 @pytest.mark.parametrize("point", POINTS[:7])
