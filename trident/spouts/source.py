@@ -107,7 +107,8 @@ class Source(ABC):
         self.fields = Fields.of(spout.getOutputFields())
         self._tells = tells
         self._filled = True
-        self._said_ready = True
+        self.leaves_txid = False
+        """Whether the txid of which no tuple was just emitted may still be emitted later."""
 
     def emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
         """Emit the tuples of one attempt.
@@ -121,7 +122,7 @@ class Source(ABC):
         planned : object or None
             What the log says that this batch holds.
         """
-        self._said_ready = not self._tells or self.is_ready(token.txid)
+        self.leaves_txid = self.follows_metadata or (self._tells and not self.is_ready(token.txid))
         try:
             # Copies, as a spout may change them in place: the next attempt begins where this did,
             # and a commit, before which other batches may be emitted, stores what its own has said.
@@ -146,11 +147,6 @@ class Source(ABC):
     def has_nothing(self, txid: int) -> bool:
         """Return whether the spout says that it has no more, as far as it can say so."""
         return not self.is_ready(txid) if self._tells else not self._filled
-
-    @property
-    def leaves_txid(self) -> bool:
-        """Whether the txid of which no tuple was just emitted may still be emitted later."""
-        return self.follows_metadata or not self._said_ready
 
     def plan(self, txid: int, previous: Any) -> Any:
         """Return the metadata of `txid`; only where the source :attr:`plans`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from copy import deepcopy
@@ -110,7 +109,7 @@ class RichSource(Source):
         super().__init__(opening, spout, tells=False)
         self._spout = spout
         self._into = SpoutOutputCollector(f"the spout of {self.stream}", self.fields)
-        self._pending: dict[int, list[Any]] = defaultdict(list)
+        self._pending: dict[int, list[Any]] = {}
         self._emitted_at = monotonic()
         self._committing: int | None = None
         spout.open(opening.conf, None, self._into)
