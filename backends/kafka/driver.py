@@ -23,13 +23,13 @@ def driver() -> Any:
         return import_module("confluent_kafka")
     except ImportError as error:
         raise ImportError(
-            f"a sink in Kafka needs a driver that can't be imported ({error}): "
+            f"streams and sinks of Kafka need a driver that can't be imported ({error}): "
             'pip install "trident-spark[kafka]"'
         ) from error
 
 
 def admin_module() -> Any:
-    """Return the module of what makes topics."""
+    """Return the module of what asks a cluster about itself, and makes topics."""
     driver()
     return import_module("confluent_kafka.admin")
 

@@ -8,17 +8,15 @@ from collections.abc import Iterable, Mapping
 from time import monotonic
 from typing import Any
 
+from trident.backends.kafka.driver import admin_module, driver
 from trident.spouts.errors import SourceUnavailableError
-from trident.spouts.kafka.driver import admin, driver
 from trident.spouts.kafka.partitions import KafkaPartition
+from trident.spouts.kafka.reader import Place
 from trident.spouts.kafka.settings import KafkaSettings
 from trident.spouts.partitioned import PartitionCoordinator
 from trident.states.values import Token
 
 _logger = logging.getLogger("trident")
-
-_Place = tuple[str, int]
-"""A topic and the number of a partition."""
 
 
 class KafkaCoordinator(PartitionCoordinator):
@@ -34,15 +32,15 @@ class KafkaCoordinator(PartitionCoordinator):
         self._settings = settings
         self._client: Any = None
         self._topics: dict[str, str | None] = {}
-        self._places: list[_Place] = []
+        self._places: list[Place] = []
         self._refreshed: float | None = None
         self._listed = False
         self._missing: set[str] = set()
-        self._ends: dict[_Place, int | str] = {}
+        self._ends: dict[Place, int | str] = {}
         self._asked_anew = False
         self._known: Mapping[str, Any] | None = None
-        self._strategies: dict[_Place, str] = {}
-        self._begins: dict[_Place, int] = {}
+        self._strategies: dict[Place, str] = {}
+        self._begins: dict[Place, int] = {}
         self._told: set[str] = set()
 
     def follow(self, metadata: Mapping[str, Any]) -> None:
@@ -115,7 +113,7 @@ class KafkaCoordinator(PartitionCoordinator):
 
     def _refresh(self) -> None:
         found: dict[str, str | None] = {}
-        places: list[_Place] = []
+        places: list[Place] = []
         names = self._names()
         for topic, described in self._described(names).items():
             found[topic] = _topic_id(described)
@@ -190,7 +188,7 @@ class KafkaCoordinator(PartitionCoordinator):
             if isinstance(offset, int):
                 self._begins[place] = offset
 
-    def _committed(self, due: Mapping[_Place, str]) -> dict[_Place, int]:
+    def _committed(self, due: Mapping[Place, str]) -> dict[Place, int]:
         """Where a consumer group has committed an offset, there."""
         group = self._settings.group
         strategy = self._settings.first_poll.otherwise
@@ -208,12 +206,12 @@ class KafkaCoordinator(PartitionCoordinator):
             raise SourceUnavailableError(self._settings.place, _problem(error)) from error
         return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
-    def _offsets(self, asked: Mapping[_Place, str]) -> dict[_Place, int | str]:
+    def _offsets(self, asked: Mapping[Place, str]) -> dict[Place, int | str]:
         """Offsets by place; where one can't be told, why."""
         if not asked:
             return {}
         kafka, settings = driver(), self._settings
-        spec = admin().OffsetSpec
+        spec = admin_module().OffsetSpec
         specs = {"EARLIEST": spec.earliest(), "LATEST": spec.latest()}
         if settings.timestamp is not None:
             specs["TIMESTAMP"] = spec.for_timestamp(settings.timestamp)
@@ -225,7 +223,7 @@ class KafkaCoordinator(PartitionCoordinator):
             ),
             request_timeout=settings.poll_timeout,
         )
-        found: dict[_Place, int | str] = {}
+        found: dict[Place, int | str] = {}
         late = []
         for at, future in futures.items():
             place = at.topic, at.partition
@@ -240,12 +238,12 @@ class KafkaCoordinator(PartitionCoordinator):
 
     def _admin(self) -> Any:
         if self._client is None:
-            self._client = admin().AdminClient(self._settings.admin())
+            self._client = admin_module().AdminClient(self._settings.admin())
         self._client.poll(0)  # hands on what it has logged
         return self._client
 
 
-def _name(place: _Place) -> str:
+def _name(place: Place) -> str:
     return KafkaPartition(*place, None, None, None).getId()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from trident.spouts.collector import SpoutCollector
@@ -12,11 +12,15 @@ from trident.spouts.kafka.partitions import KafkaPartition
 from trident.spouts.kafka.reader import Fetched, KafkaReader, OffsetOutOfRange, Place
 from trident.spouts.kafka.rejected import rejecting
 from trident.spouts.kafka.settings import KafkaSettings
-from trident.spouts.partitioned import OpaquePartitionEmitter, TransactionalPartitionEmitter
+from trident.spouts.partitioned import (
+    OpaquePartitionEmitter,
+    PartitionEmitter,
+    TransactionalPartitionEmitter,
+)
 from trident.states.values import Token
 
 
-class _Emission:
+class _KafkaEmitter(PartitionEmitter):
     """What emitters of both kinds do; may live in any process.
 
     What is said of a partition: the offset where its batch began, the one where the next begins,
@@ -29,10 +33,13 @@ class _Emission:
         self._reader = KafkaReader(settings)
         self._rejected = rejecting(settings)
 
-    def keep(self, partitions: Iterable[Any]) -> None:
-        self._reader.keep((each.topic, each.partition) for each in partitions)
+    def getOrderedPartitions(self, allPartitionInfo: Any) -> list[KafkaPartition]:
+        return sorted(allPartitionInfo, key=lambda each: (each.topic, each.partition))
 
-    def emit_new(
+    def refreshPartitions(self, partitionResponsibilities: Sequence[Any]) -> None:
+        self._reader.keep((each.topic, each.partition) for each in partitionResponsibilities)
+
+    def _emit_new(
         self, collector: SpoutCollector, partition: KafkaPartition, last: Any
     ) -> dict[str, Any] | None:
         """Emit what follows the last batch; None where there is nothing, and nothing new to say.
@@ -68,7 +75,7 @@ class _Emission:
             said["skipped"] = rejected
         return said
 
-    def emit_again(
+    def _emit_again(
         self, collector: SpoutCollector, partition: KafkaPartition, said: dict[str, Any]
     ) -> None:
         """Emit exactly what an earlier attempt did."""
@@ -148,52 +155,24 @@ class _Emission:
         return self._rejected.settle()
 
 
-def _ordered(described: Iterable[KafkaPartition]) -> list[KafkaPartition]:
-    return sorted(described, key=lambda each: (each.topic, each.partition))
-
-
-class OpaqueKafkaEmitter(OpaquePartitionEmitter):
+class OpaqueKafkaEmitter(_KafkaEmitter, OpaquePartitionEmitter):
     """Goes on behind the last committed batch of each partition."""
-
-    def __init__(self, settings: KafkaSettings) -> None:
-        self._emission = _Emission(settings)
-
-    def getOrderedPartitions(self, allPartitionInfo: Any) -> list[KafkaPartition]:
-        return _ordered(allPartitionInfo)
-
-    def refreshPartitions(self, partitionResponsibilities: Sequence[Any]) -> None:
-        self._emission.keep(partitionResponsibilities)
 
     def emitPartitionBatch(
         self, tx: Token, collector: SpoutCollector, partition: Any, lastMetadata: Any
     ) -> Any:
-        return self._emission.emit_new(collector, partition, lastMetadata)
-
-    def close(self) -> None:
-        self._emission.close()
+        return self._emit_new(collector, partition, lastMetadata)
 
 
-class TransactionalKafkaEmitter(TransactionalPartitionEmitter):
+class TransactionalKafkaEmitter(_KafkaEmitter, TransactionalPartitionEmitter):
     """Emits a batch again from the offsets that the log has of it."""
-
-    def __init__(self, settings: KafkaSettings) -> None:
-        self._emission = _Emission(settings)
-
-    def getOrderedPartitions(self, allPartitionInfo: Any) -> list[KafkaPartition]:
-        return _ordered(allPartitionInfo)
-
-    def refreshPartitions(self, partitionResponsibilities: Sequence[Any]) -> None:
-        self._emission.keep(partitionResponsibilities)
 
     def emitPartitionBatchNew(
         self, tx: Token, collector: SpoutCollector, partition: Any, lastMetadata: Any
     ) -> Any:
-        return self._emission.emit_new(collector, partition, lastMetadata)
+        return self._emit_new(collector, partition, lastMetadata)
 
     def emitPartitionBatch(
         self, tx: Token, collector: SpoutCollector, partition: Any, metadata: Any
     ) -> None:
-        self._emission.emit_again(collector, partition, metadata)
-
-    def close(self) -> None:
-        self._emission.close()
+        self._emit_again(collector, partition, metadata)

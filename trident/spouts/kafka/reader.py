@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, NamedTuple
 
+from trident.backends.kafka.driver import driver
 from trident.spouts.errors import SourceUnavailableError
-from trident.spouts.kafka.driver import driver
 from trident.spouts.kafka.settings import KafkaSettings
 
 _AT_ONCE = 10_000
 
 Place = tuple[str, int]
+"""A topic and the number of a partition."""
 
 
 class OffsetOutOfRange(Exception):

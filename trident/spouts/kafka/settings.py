@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from trident.spouts.kafka.driver import DriversLog
+from trident.backends.kafka.driver import DriversLog
 from trident.spouts.kafka.records import OnRecordError, Translation
 from trident.spouts.kafka.strategy import FirstPollOffsetStrategy
 from trident.tuples.fields import Fields
