@@ -74,6 +74,7 @@ class ControlRecord:
     committed: int = 0
     retried: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
     ready: bool | None = False
+    _encoded: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         retried = dict(self.retried)
@@ -92,13 +93,13 @@ class ControlRecord:
 
     def confirmed(self) -> ControlRecord:
         """Return the record after its own attempt has written everything."""
-        return replace(self, ready=True)
+        return ControlRecord(self.log_id, self.token, self.committed, self.retried, True)
 
     def announced(self) -> ControlRecord:
         """Return the record after its own attempt has been committed."""
         txid, attempt = self.token
         retried = {**self.retried, txid: attempt} if attempt else self.retried
-        return replace(self, committed=txid, retried=retried)
+        return ControlRecord(self.log_id, self.token, txid, retried, self.ready)
 
     def waiting(self) -> ControlRecord:
         """Return the record of a state that waits for its first batch, in the same log."""
@@ -115,6 +116,12 @@ class ControlRecord:
 
     def encode(self) -> bytes:
         """Return the canonical bytes: equal for equal records, and only for them."""
+        # A batch sends each of its records several times, as what is written and as the fence.
+        if self._encoded is None:
+            object.__setattr__(self, "_encoded", self._encode())
+        return self._encoded  # type: ignore[return-value]
+
+    def _encode(self) -> bytes:
         told = {
             "format": _FORMAT,
             "lineage": self.log_id,

@@ -82,14 +82,35 @@ Counts = tuple[int, int, int]
 """Keys read, keys written and cache hits."""
 
 
-def counted(states: Iterable[State], since: Counts = (0, 0, 0)) -> Counts:
-    """What was read and written since these counts were taken; by default since the beginning."""
-    read = written = hits = 0
-    for state in states:
-        for layer in layers(state.backing)[0] if isinstance(state, StoredMap) else ():
-            if isinstance(layer, CountedMap):
-                read += layer.counts.keys_read
-                written += layer.counts.keys_written
-            if isinstance(layer, CachedMap):
-                hits += layer.hits
-    return read - since[0], written - since[1], hits - since[2]
+class Counters:
+    """What states read and write, counted by layers over their stores.
+
+    Parameters
+    ----------
+    states : iterable of State
+        The states; those that aren't maps of this library count nothing.
+    """
+
+    def __init__(self, states: Iterable[State]) -> None:
+        over_stores = [
+            layer
+            for state in states
+            if isinstance(state, StoredMap)
+            for layer in layers(state.backing)[0]
+        ]
+        self._counted = [layer for layer in over_stores if isinstance(layer, CountedMap)]
+        self._cached = [layer for layer in over_stores if isinstance(layer, CachedMap)]
+
+    def counts(self) -> Counts:
+        """Return what was read and written since the states were made."""
+        read = written = 0
+        for layer in self._counted:
+            counts = layer.counts
+            read += counts.keys_read
+            written += counts.keys_written
+        return read, written, sum([layer.hits for layer in self._cached])
+
+    def since(self, before: Counts) -> Counts:
+        """Return what was read and written since `before` was returned."""
+        read, written, hits = self.counts()
+        return read - before[0], written - before[1], hits - before[2]

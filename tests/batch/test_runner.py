@@ -21,7 +21,6 @@ from trident.batch.watchpoints import POINTS, watching
 from trident.log.errors import (
     LogConflictError,
     LogMismatchError,
-    MetadataError,
     PlacementError,
     ReplayError,
     TakenOverError,
@@ -284,16 +283,6 @@ def test_emitted_metadata_travels_with_the_commit(
     following = Words(engine, "a")
     open_runner(log, state).run(following)
     assert following.calls[1] == ("emit", Token(2, 1), {"words": {"offset": 5}})
-
-
-def test_metadata_that_cannot_be_logged_commits_nothing(
-    log: Log, state: OpaqueMap, engine: CountingEngine
-) -> None:
-    work = Words(engine, "a")
-    work.emitted_metadata = {"words": (1, 2)}
-    with pytest.raises(MetadataError):
-        open_runner(log, state).run(work)
-    assert newest(log).committed == 0
 
 
 # States that are not what the log knows

@@ -14,6 +14,7 @@ from trident import BatchCoordinator, Emitter, Fields, ITridentSpout, TridentCol
 from trident.batch.watchpoints import watching
 from trident.log import file_log
 from trident.log.entry import LogEntry
+from trident.log.errors import MetadataError
 from trident.log.file_log import FileLog
 from trident.spouts.interfaces import SpoutKind
 from trident.states.values import Token
@@ -94,6 +95,31 @@ def test_the_log_is_gone_on_with_in_another_file(
 ) -> None:
     monkeypatch.setattr(file_log, "_LARGEST", 1)
     assert count(tmp_path, spout(), "number", list(range(BATCHES))) == [1] * BATCHES
+
+
+class Inexpressible(Returning):
+    """What it says would come back from the log as a list."""
+
+    def emitted(self, metadata: dict[str, int], collector: TridentCollector) -> Any:
+        collector.emit([0])
+        return (1, 2)
+
+
+class InexpressiblePlan(Planned):
+    def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
+        return (1, 2)
+
+
+@pytest.mark.parametrize("spout", [Inexpressible, InexpressiblePlan])
+@pytest.mark.parametrize("pending", [1, 2])
+def test_metadata_that_cannot_be_logged_commits_nothing(
+    tmp_path: Path, spout: type[Returning], pending: int
+) -> None:
+    with pytest.raises(MetadataError, match="stream 'values'"):
+        count(tmp_path, spout(), "number", [0], max_pending=pending)
+    newest = FileLog(tmp_path / "checkpoint" / "values" / "log").newest()
+    assert newest is not None
+    assert (newest.committed, newest.planned) == (0, None)
 
 
 @pytest.mark.parametrize("spout", [Returning, Taking, Planned, Deciding])

@@ -20,7 +20,7 @@ from trident.batch.states import BatchState, GroupStates
 from trident.batch.stopwatch import Stopwatch
 from trident.batch.watchpoints import reached
 from trident.batch.work import BatchWork, NothingNew
-from trident.log.entry import LogEntry, check_metadata
+from trident.log.entry import LogEntry
 from trident.log.errors import (
     LogMismatchError,
     LogUnavailableError,
@@ -374,13 +374,13 @@ class BatchRunner:
         if entry.planned is None:
             planned = work.plan(token.txid, entry.metadata)
             if planned is not None:
-                entry = self._append(planned=check_metadata(planned))
+                entry = self._append(planned=planned)
             watch.done("plan")
         planned = entry.planned or {}
         to_run = work.emit(token, entry.metadata, planned)
         watch.done("emit")
         if to_run and work.emitted_plan:
-            planned = {**planned, **check_metadata(work.emitted_plan)}
+            planned = {**planned, **work.emitted_plan}
             entry = self._append(planned=planned)
             watch.done("plan")
         ready = None
@@ -408,7 +408,7 @@ class BatchRunner:
             accepted={
                 name: held for name, held in entry.accepted.items() if name not in begun_states
             },
-            metadata={**entry.metadata, **planned, **check_metadata(work.emitted_metadata)},
+            metadata={**entry.metadata, **planned, **work.emitted_metadata},
             planned=None,
             begun=Token(txid + 1, 0),
             committed=txid,
@@ -446,15 +446,17 @@ class BatchRunner:
         self._patiently(txid, tell_states, "the announcement of ")
 
     def _patiently(self, txid: int, do: Callable[[], T], what: str = "") -> T:
-        outage = self._outage(txid, what)
+        outage = None
         while True:
             try:
                 done = do()
+                break
             except (FailedException, LogUnavailableError) as failure:
+                outage = outage or self._outage(txid, what)
                 outage.wait(failure)
-            else:
-                outage.over()
-                return done
+        if outage is not None:
+            outage.over()
+        return done
 
     def _given_up(self, token: Token, failures: int, failure: FailedException) -> BatchFailedError:
         text = str(failure) or type(failure).__name__

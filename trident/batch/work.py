@@ -27,10 +27,12 @@ class BatchWork(ABC):
 
     emitted_metadata: Mapping[str, Any] = {}
     """What the last ``emit`` or ``run`` says of its sources, by stream id; stored by the commit
-    and given to the next txid. JSON values only."""
+    and given to the next txid. JSON values only, which nobody changes afterwards; see
+    :func:`~trident.log.entry.check_metadata`."""
     emitted_plan: Mapping[str, Any] = {}
     """For transactional streams whose emission decides what the batch holds, and had not decided
-    yet, what their replay needs to emit the same; logged before any state is written."""
+    yet, what their replay needs to emit the same; logged before any state is written. JSON values
+    as well."""
 
     def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Decide what `txid` will hold, before any state is written.

@@ -13,7 +13,7 @@ from trident.kernels.emission import Emission, Emitted, Emitting
 from trident.kernels.task import step_name
 from trident.local.program import Program
 from trident.local.program_input import DeferredUpdate, ProgramInput
-from trident.open_states import as_before, close_states, counted
+from trident.open_states import Counters, as_before, close_states
 from trident.plan.nodes import Node, StateNode, StateUpdateNode
 from trident.plan.plan import BatchGroup
 from trident.spouts.source import Tuples
@@ -28,6 +28,8 @@ class LocalBatch:
     ----------
     states : mapping of node to State
         The group's states.
+    counters : Counters
+        What they read and write.
     updates : sequence of DeferredUpdate
         The updates.
     tuples : int
@@ -39,18 +41,20 @@ class LocalBatch:
     def __init__(
         self,
         states: Mapping[StateNode, State],
+        counters: Counters,
         updates: Sequence[DeferredUpdate],
         tuples: int,
         seconds: float,
     ) -> None:
         self._states = states
+        self._counters = counters
         self._updates = updates
         self._tuples = tuples
         self._seconds = seconds
 
     def write(self, record: ControlRecord) -> Outcome:
         """Update the states, which have begun `record`, and write them."""
-        before = counted(self._states.values())
+        before = self._counters.counts()
         started = perf_counter()
         begun: dict[StateUpdateNode, State] = {}
         for node, kernel, block, task in self._updates:
@@ -63,7 +67,7 @@ class LocalBatch:
         for state in begun.values():
             state.commit(record)
         seconds = {"compute": self._seconds, "write": perf_counter() - started}
-        read, written, hits = counted(self._states.values(), since=before)
+        read, written, hits = self._counters.since(before)
         return Outcome(self._tuples, read, written, hits, seconds, "local")
 
 
@@ -97,6 +101,7 @@ class LocalGroupEngine:
         self.acts_on_nothing = bool(group.acting_on_nothing)
         self._sources = group.sources
         self._states = states
+        self._counters = Counters(states.values())
         self._emitting: dict[str, Emitting] = {}
         self._program = Program(group.nodes, conf=conf)
         self._program.prepare()
@@ -116,7 +121,7 @@ class LocalGroupEngine:
 
     def run(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Outcome:
         """Process one attempt; see `GroupEngine.run`."""
-        before = counted(self._states.values())
+        before = self._counters.counts()
         started = perf_counter()
         begun: dict[StateUpdateNode, State] = {}
 
@@ -137,7 +142,7 @@ class LocalGroupEngine:
         for state in begun.values():
             state.commit(record)
         seconds = {"compute": computed - started, "write": perf_counter() - computed}
-        read, written, hits = counted(self._states.values(), since=before)
+        read, written, hits = self._counters.since(before)
         tuples = sum(block.length for block in sources.values())
         return Outcome(tuples, read, written, hits, seconds, "local")
 
@@ -160,7 +165,8 @@ class LocalGroupEngine:
             )
         )
         tuples = sum(block.length for block in sources.values())
-        return LocalBatch(self._states, updates, tuples, perf_counter() - started)
+        seconds = perf_counter() - started
+        return LocalBatch(self._states, self._counters, updates, tuples, seconds)
 
     def _blocks(self, emitted: Mapping[str, Tuples]) -> dict[Node, Block]:
         return {

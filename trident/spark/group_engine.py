@@ -15,7 +15,7 @@ from trident.kernels.block import NOTHING, Block
 from trident.kernels.emission import Emission, Emitted
 from trident.kernels.task import step_name
 from trident.kernels.type_check import type_check
-from trident.open_states import close_states, counted
+from trident.open_states import Counters, close_states
 from trident.plan.nodes import Node, SourceNode, StateNode
 from trident.spark.batch import SparkBatch
 from trident.spark.error_transfer import of_spark
@@ -56,6 +56,7 @@ class SparkGroupEngine:
         self._group = group
         self._sources = group.group.sources
         self._states = states
+        self._counters = Counters(states.values())
         self._schemas = Schemas(session)
         self._session = session
         self._quiet = Quiet(session, *TASKS)
@@ -120,7 +121,7 @@ class SparkGroupEngine:
         FailedException
             The attempt failed.
         """
-        before, started = counted(self._states.values()), perf_counter()
+        before, started = self._counters.counts(), perf_counter()
         context = StageContext(record)
         batch = SparkBatch(self._group, context, inputs, self._schemas, self._states, small=small)
         with self._shown(context.seal):
@@ -128,7 +129,7 @@ class SparkGroupEngine:
                 in_tasks = batch.run()
             finally:
                 batch.release()
-        read, written, hits = counted(self._states.values(), since=before)
+        read, written, hits = self._counters.since(before)
         seconds = {"spark": perf_counter() - started}
         return in_tasks + Outcome(0, read, written, hits, seconds, "spark")
 

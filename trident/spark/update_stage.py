@@ -13,7 +13,7 @@ from trident.kernels.block import NOTHING, Block, joined
 from trident.kernels.kernel import Kernel
 from trident.kernels.task import Task
 from trident.kernels.update_kernel import UpdateKernel
-from trident.open_states import counted
+from trident.open_states import Counters
 from trident.spark.arrow_block import block_of_batches, blocks
 from trident.spark.error_json import error_to_json
 from trident.spark.errors import StatusError
@@ -81,11 +81,11 @@ class UpdateStage:
             return NOTHING, Outcome()
         state = self.factory.makeState({}, None, task.partition, task.partitions)
         try:
-            before = counted([state])
+            counters = Counters([state])
             state.beginCommit(self.context.record)
             made = updated(self.update, state, block, task)
             state.commit(self.context.record)
-            return made, Outcome(0, *counted([state], since=before))
+            return made, Outcome(0, *counters.counts())
         finally:
             state.close()
 

@@ -164,7 +164,7 @@ class Source(ABC):
         """Release the spout."""
 
     def _copied(self, metadata: Any) -> Any:
-        return check_metadata({self.stream: metadata})[self.stream]
+        return None if metadata is None else check_metadata({self.stream: metadata})[self.stream]
 
     def _collector(self) -> SpoutCollector:
         return SpoutCollector(f"the spout of {self.stream}", self.fields)
