@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from tests.servers.process import QUICK
 from trident.backends.urls import state_from_url
 from trident.states import Ability, IBackingMap
 from trident.states.maps import MapStateFactory
@@ -65,7 +67,7 @@ _FENCED = frozenset({Ability.FENCED, Ability.REMOVE, Ability.LIST, Ability.LOOK}
 _CLUSTER = _FENCED - {Ability.LIST, Ability.LOOK}
 
 
-BACKENDS = [
+_ALL = [
     Backend("memory", "{server}{own}?prefix=", "memory", _FENCED),
     Backend(
         "SQLite",
@@ -137,3 +139,6 @@ BACKENDS = [
         runs=4,
     ),
 ]
+
+BACKENDS = [row for row in _ALL if row.extra is None] if QUICK in os.environ else _ALL
+"""The rows that this run tests: a quick run would only skip those that have a server."""

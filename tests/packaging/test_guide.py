@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.packaging.conftest import ROOT
 
 
+@pytest.mark.slow
 def test_the_store_of_the_guide_passes_the_suite(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "states.md").read_text()
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
