@@ -18,9 +18,11 @@ from trident import (
     Aggregator,
     CombinerAggregator,
     Count,
+    CustomStreamGrouping,
     Equals,
     Fields,
     FilterNull,
+    FirstN,
     FlatMapFunction,
     Function,
     MapGet,
@@ -120,6 +122,11 @@ def twice(*values: Any) -> list[tuple[str, int]]:
     return [described(*values)] * 2
 
 
+def by_look(a: Row, b: Row) -> int:
+    one, other = repr(tuple(a)), repr(tuple(b))
+    return (one > other) - (one < other)
+
+
 def looked_at(*values: Any) -> None:
     assert values
 
@@ -146,6 +153,14 @@ class Whereabouts(Function):
 
     def execute(self, tuple: Any, collector: TridentCollector) -> None:
         collector.emit(self.found)
+
+
+class FirstAndLast(CustomStreamGrouping):
+    """Copies tuples to the first partition and to the last."""
+
+    def chooseTasks(self, targetTasks: Sequence[int], values: Any) -> Sequence[int]:
+        assert values[0] == values[values.getFields().names[0]]
+        return sorted({targetTasks[0], targetTasks[-1]})
 
 
 class Small(Filter):
@@ -446,7 +461,9 @@ class Chain:
         )
 
     def move(self) -> None:
-        how = self._random.choice(["shuffle", "by", "global", "batchGlobal", "broadcast"])
+        how = self._random.choice(
+            ["shuffle", "local", "by", "global", "batchGlobal", "broadcast", "chosen"]
+        )
         hint = self._random.randint(1, 4)
         found = self._field("string", "long")
         if how == "by" and found is None:
@@ -454,12 +471,14 @@ class Chain:
         name = found[0] if found else ""
         moves: dict[str, Callable[[Stream], Stream]] = {
             "shuffle": lambda s: s.shuffle().parallelismHint(hint),
+            "local": lambda s: s.localOrShuffle().identityPartition().parallelismHint(hint),
             "by": lambda s: s.partitionBy(name).parallelismHint(hint),
+            "chosen": lambda s: s.partition(FirstAndLast()).parallelismHint(hint),
             "global": lambda s: s.global_(),
             "batchGlobal": lambda s: s.batchGlobal(),
             "broadcast": lambda s: s.broadcast().parallelismHint(hint),
         }
-        copies = hint if how == "broadcast" else 1
+        copies = {"broadcast": hint, "chosen": min(hint, 2)}.get(how, 1)
         self._add(
             f"{how}({name}).parallelismHint({hint})",
             self.schema,
@@ -521,6 +540,52 @@ class Chain:
             build,
             expect,
         )
+
+    def extreme(self) -> None:
+        """The least or greatest tuple, or the first ones in order."""
+        found = self._field("string", "long")
+        kind = self._random.choice(["whole", *["by", "first"] * bool(found)])
+        greatest, count = self._random.choice([True, False]), self._random.randint(1, 4)
+        pick: Callable[..., Any] = max if greatest else min
+        schema = self.schema
+        if kind == "whole":
+
+            def build(w: World, s: Stream) -> Stream:
+                given = s.global_()
+                return given.max(by_look) if greatest else given.min(by_look)
+
+            self._add(
+                f"global().{pick.__name__}(by_look)",
+                schema,
+                build,
+                lambda w, rows: [pick(rows, key=repr)] if rows else [],
+            )
+        if kind == "by" and found:
+            name, at = found  # of a tie any tuple may be left, as their order is
+
+            def build_by(w: World, s: Stream) -> Stream:
+                given = s.global_()
+                return (given.maxBy(name) if greatest else given.minBy(name)).project(name)
+
+            def expect_by(w: World, rows: Rows) -> Rows:
+                values = [row[at] for row in rows if row[at] is not None]
+                return [(pick(values),)] if values else []
+
+            self._add(f"global().{pick.__name__}By({name})", (schema[at],), build_by, expect_by)
+        if kind == "first" and found:
+            name, at = found
+
+            def expect_first(w: World, rows: Rows) -> Rows:
+                values = sorted((r[at] for r in rows if r[at] is not None), reverse=greatest)
+                nulls = [None] * (len(rows) - len(values))
+                return [(value,) for value in [*values, *nulls][:count]]
+
+            self._add(
+                f"FirstN({count}, {name}, reverse={greatest})",
+                (schema[at],),
+                lambda w, s: s.applyAssembly(FirstN(count, name, greatest)).project(name),
+                expect_first,
+            )
 
     def persist(self) -> None:
         """A state, of which the new values go on, or what it held before beside each tuple."""
@@ -610,7 +675,7 @@ class Chain:
 
 KINDS = (
     *(Chain.each, Chain.filter, Chain.replace, Chain.look, Chain.project, Chain.move),
-    *(Chain.locate, Chain.ask, Chain.merge),
+    *(Chain.locate, Chain.ask, Chain.merge, Chain.extreme),
     *(Chain.aggregate, Chain.persist) * 3,  # of which there are the most kinds
 )
 

@@ -10,6 +10,7 @@ from trident.kernels.block import NOTHING, Block, joined
 from trident.kernels.build import (
     aggregate_kernel,
     final_kernel,
+    grouping_kernel,
     query_kernel,
     tuple_kernel,
     update_kernel,
@@ -17,7 +18,7 @@ from trident.kernels.build import (
 from trident.kernels.kernel import BlockKernel, Kernel
 from trident.kernels.task import Task
 from trident.kernels.type_check import type_check
-from trident.local.exchanges import Partitions, by_key, dealt, gathered, merged, move_of
+from trident.local.exchanges import Partitions, as_chosen, by_key, dealt, gathered, merged, move_of
 from trident.local.operation_copies import OperationCopies
 from trident.local.parallelism import partition_counts
 from trident.local.program_input import DeferredUpdate, ProgramInput, Rows
@@ -146,6 +147,8 @@ class Program:
         """Whether a step takes tuples from elsewhere than its partition of the step before."""
         if not isinstance(node, _EXCHANGING):
             return isinstance(node, _BEGINNING)
+        if isinstance(node, PartitionNode) and node.grouping is not None:
+            return True
         return self._counts[node] > 1 or self._counts[node.parent] > 1
 
     def _compiled(self, chain: list[Node]) -> ChainRun:
@@ -156,6 +159,8 @@ class Program:
                 return self._source(node, count)
             case MergeNode():
                 return self._merge(node, count)
+            case PartitionNode() if node.grouping is not None:
+                return self._grouped(node, count)
             case PartitionNode() if node in self._moving:
                 move = move_of(node, count)
                 return lambda parents, _: move(parents[0])
@@ -200,6 +205,17 @@ class Program:
             return merged(streams, count)
 
         return run_chain
+
+    def _grouped(self, node: PartitionNode, count: int) -> ChainRun:
+        """Bring tuples to the partitions that a grouping of the user's chooses."""
+        before, needed = self._counts[node.parent], self._needed[node]
+        chosen = _in_each(
+            [
+                [_run(grouping_kernel(node, own, needed, count))]
+                for own in self._operations.of(node, before)
+            ]
+        )
+        return lambda parents, given: as_chosen(chosen(parents, given), count)
 
     def _aggregate(self, node: AggregateNode, count: int) -> ChainRun:
         """Aggregate a batch; combiners first in each partition, then across them."""
