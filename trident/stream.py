@@ -27,12 +27,15 @@ from trident.operations.kept_tuples import Comparator, GreatestTuple, LeastTuple
 from trident.plan import lowering
 from trident.plan.arguments import as_consumer, as_instance
 from trident.plan.builder import Builder
+from trident.plan.chain import Chain
 from trident.plan.nodes import (
+    AggregateNode,
     AnyAggregator,
     HintNode,
     NameNode,
     NewValuesNode,
     Node,
+    PartitionAggregateNode,
     PartitionNode,
     PeekNode,
     ProjectNode,
@@ -96,6 +99,28 @@ class _Aggregates:
         """
         node = lowering.aggregate(self._builder, self._node, self._group, arguments)
         return Stream(self._builder, node)
+
+    def chainedAgg(self) -> ChainedAggregatorDeclarer:
+        """Begin a chain of aggregators over the same tuples, which ``chainEnd()`` ends.
+
+        Returns
+        -------
+        ChainedAggregatorDeclarer
+            Takes either calls of ``aggregate`` or calls of ``partitionAggregate``. At the end it is
+            a stream of the group fields, if grouped, and of all outputs: every combination of the
+            tuples that the aggregators emit, of which the last varies fastest. Where one of them
+            emits nothing there is none. Combiners alone combine within each partition first.
+
+        Examples
+        --------
+        >>> from trident import Count, FixedBatchSpout, Sum, TridentTopology
+        >>> spout = FixedBatchSpout("shop string, eur long", 9)
+        >>> shops = TridentTopology().newStream("sales", spout).groupBy("shop")
+        >>> chain = shops.chainedAgg().aggregate(Count(), "n").aggregate("eur", Sum(), "total")
+        >>> chain.chainEnd().getOutputFields()
+        Fields('shop string, n long, total long')
+        """
+        return ChainedAggregatorDeclarer(Chain(self._builder, self._node, self._group))
 
     @overload
     def persistentAggregate(
@@ -627,6 +652,55 @@ class GroupedStream(_Aggregates):
 
     def _moved(self) -> Stream:
         return self.toStream().partitionBy(self._group)
+
+
+class ChainedAggregatorDeclarer:
+    """What ``chainedAgg()`` gives: a chain of aggregators without any yet; immutable."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+
+    def aggregate(self, *arguments: Any) -> ChainedFullAggregatorDeclarer:
+        """Aggregate each batch, or each group of it: ``aggregate([inputs,] aggregator, outputs)``;
+        see ``Stream.aggregate``."""
+        return ChainedFullAggregatorDeclarer(self._chain.then("aggregate", arguments))
+
+    def partitionAggregate(self, *arguments: Any) -> ChainedPartitionAggregatorDeclarer:
+        """Aggregate each partition: ``partitionAggregate([inputs,] aggregator, outputs)``; see
+        ``Stream.partitionAggregate``."""
+        chain = self._chain.then("partitionAggregate", arguments)
+        return ChainedPartitionAggregatorDeclarer(chain)
+
+
+class ChainedFullAggregatorDeclarer:
+    """A chain of aggregators of each batch; immutable."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+
+    def aggregate(self, *arguments: Any) -> ChainedFullAggregatorDeclarer:
+        """One more aggregator: ``aggregate([inputs,] aggregator, outputs)``."""
+        return ChainedFullAggregatorDeclarer(self._chain.then("aggregate", arguments))
+
+    def chainEnd(self) -> Stream:
+        """The stream of the group fields, if grouped, and of all outputs."""
+        return Stream(self._chain.builder, self._chain.end(AggregateNode))
+
+
+class ChainedPartitionAggregatorDeclarer:
+    """A chain of aggregators of each partition; immutable."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+
+    def partitionAggregate(self, *arguments: Any) -> ChainedPartitionAggregatorDeclarer:
+        """One more aggregator: ``partitionAggregate([inputs,] aggregator, outputs)``."""
+        chain = self._chain.then("partitionAggregate", arguments)
+        return ChainedPartitionAggregatorDeclarer(chain)
+
+    def chainEnd(self) -> Stream:
+        """The stream of the group fields, if grouped, and of all outputs."""
+        return Stream(self._chain.builder, self._chain.end(PartitionAggregateNode))
 
 
 class TridentState:

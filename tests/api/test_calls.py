@@ -493,3 +493,24 @@ def test_a_stream_knows_the_nearest_label() -> None:
     assert named.getName() == "text"
     assert named.name("words").parallelismHint(2).getName() == "words"
     assert topology.merge(named, named).getName() is None
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda s: s.chainedAgg().aggregate("idd", Sum(), "n"), "aggregate: unknown field 'idd'"),
+        (lambda s: s.chainedAgg().aggregate(Count, "n"), "the class Count"),
+        (lambda s: s.chainedAgg().aggregate(Count(), "n, m"), r"Count\(\) makes one value"),
+        (lambda s: s.chainedAgg().aggregate("sentence", Sum(), "n"), "adds numbers, not 'string'"),
+        (
+            lambda s: s.chainedAgg().aggregate(Count(), "n").aggregate("id", Max(), "n"),
+            "Output fields for chained aggregators must be distinct, found 'n'",
+        ),
+        (
+            lambda s: s.groupBy("id").chainedAgg().partitionAggregate(Count(), "id"),
+            "partitionAggregate: there is already a field 'id'",
+        ),
+    ],
+)
+def test_a_chain_says_which_call_is_wrong(call: Callable[[Stream], Any], text: str) -> None:
+    fails(lambda t, s: call(s), PlanError, text)

@@ -115,6 +115,9 @@ def later_operations() -> TridentTopology:
     first = stream.applyAssembly(FirstN(10, "id", reverse=True))
     merged = topology.merge("n, text", least, most, first)
     merged.partitionPersist(memory(), "text", Write(), name="texts")
+    stream.chainedAgg().aggregate(Count(), "n").aggregate("id", Max(), "most").chainEnd()
+    groups = stream.groupBy("id").chainedAgg().aggregate("sentence", Longest(), "longest")
+    groups.aggregate("id", Tally(), "tally").chainEnd()
     return topology
 
 

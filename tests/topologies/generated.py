@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain as flattened
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -311,6 +313,10 @@ AGGREGATES = (
 )
 
 
+def list_of(parts: Iterable[Iterable[Any]]) -> list[Any]:
+    return list(flattened.from_iterable(parts))
+
+
 def grouped(rows: Rows, key: Sequence[int], value: int) -> dict[Row, list[Any]]:
     found: dict[Row, list[Any]] = {}
     for row in rows:
@@ -541,6 +547,48 @@ class Chain:
             expect,
         )
 
+    def chained(self) -> None:
+        """Several aggregators at once, of a batch or of its groups."""
+        count = self._random.choice([1, 2, 2, 3])
+        found = [one for _ in range(count) if (one := self._aggregate(AGGREGATES))]
+        if not found:
+            return
+        by, schema = self._key(), self.schema
+        keys = [schema[place][0] for place in by]
+        outputs = [[self._new() for _ in aggregate.makes("")] for aggregate, _ in found]
+        kinds = [aggregate.makes(schema[at][1]) for aggregate, (_, at) in found]
+
+        def build(w: World, s: Stream) -> Stream:
+            chain: Any = (s.groupBy(keys) if keys else s).chainedAgg()
+            for (aggregate, (name, _)), made in zip(found, outputs, strict=True):
+                chain = chain.aggregate(name, aggregate.make(), made)
+            ended: Stream = chain.chainEnd()
+            return ended
+
+        def expect(w: World, rows: Rows) -> Rows:
+            of_each = [grouped(rows, by, at) for _, (_, at) in found]
+            groups = [*of_each[0]] if by or rows else [()]
+            made: Rows = []
+            for key in groups:
+                folds = [
+                    aggregate.fold(values.get(key, []))
+                    for (aggregate, _), values in zip(found, of_each, strict=True)
+                ]
+                for row in product(*folds):
+                    values = zip(list_of(kinds), list_of(row), strict=True)
+                    made.append((*key, *(number(kind, value) for kind, value in values)))
+            return made
+
+        self._add(
+            f"chainedAgg({keys}, {[(a.make.__name__, name) for a, (name, _) in found]})",
+            (
+                *(schema[place] for place in by),
+                *zip(list_of(outputs), list_of(kinds), strict=True),
+            ),
+            build,
+            expect,
+        )
+
     def extreme(self) -> None:
         """The least or greatest tuple, or the first ones in order."""
         found = self._field("string", "long")
@@ -684,7 +732,7 @@ class Chain:
 
 KINDS = (
     *(Chain.each, Chain.filter, Chain.replace, Chain.look, Chain.project, Chain.move),
-    *(Chain.locate, Chain.ask, Chain.merge, Chain.extreme),
+    *(Chain.locate, Chain.ask, Chain.merge, Chain.extreme, Chain.chained),
     *(Chain.aggregate, Chain.persist) * 3,  # of which there are the most kinds
 )
 

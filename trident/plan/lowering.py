@@ -305,7 +305,7 @@ def _combined(
         aggregator=combiner,
         outputs=outputs,
     )
-    own = _copy(combiner)
+    own = own_copy(combiner)
     updater = (
         CombinerAggStateUpdater(own)
         if group is None
@@ -322,8 +322,8 @@ def _combined(
     )
 
 
-def _copy(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
-    """A copy of the combiner for the update, as each step prepares an operation of its own; the
+def own_copy(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
+    """A copy of the combiner for a second step, as each step prepares an operation of its own; the
     combiner itself where it can't be copied."""
     try:
         return deepcopy(combiner)
