@@ -58,6 +58,15 @@ if TYPE_CHECKING:
         TridentOperationContext,
     )
     from trident.operations.sending import KafkaStateUpdater
+    from trident.operations.windows import (
+        BaseWindow,
+        Duration,
+        SessionWindow,
+        SlidingCountWindow,
+        SlidingDurationWindow,
+        TumblingCountWindow,
+        TumblingDurationWindow,
+    )
     from trident.run import Run
     from trident.spouts.classic import (
         ICommitterTransactionalSpout,
@@ -126,6 +135,10 @@ _HOMES = {
         "TridentOperationContext"
     ),
     "operations.sending": "KafkaStateUpdater",
+    "operations.windows": (
+        "BaseWindow Duration SessionWindow SlidingCountWindow SlidingDurationWindow "
+        "TumblingCountWindow TumblingDurationWindow"
+    ),
     "run": "Run",
     "spouts.feeder": "FeederBatchSpout",
     "spouts.fixed": "FixedBatchSpout",
@@ -165,6 +178,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 __all__ = [
     "Adoption",
     "Aggregator",
+    "BaseWindow",
     "BatchCoordinator",
     "CombinerAggregator",
     "CommitterEmitter",
@@ -172,6 +186,7 @@ __all__ = [
     "Count",
     "DeadLetterTopic",
     "Debug",
+    "Duration",
     "Emitter",
     "Equals",
     "FailedException",
@@ -223,6 +238,9 @@ __all__ = [
     "ReadOnlySnapshottable",
     "ReducerAggregator",
     "Run",
+    "SessionWindow",
+    "SlidingCountWindow",
+    "SlidingDurationWindow",
     "SnapshotGet",
     "Snapshottable",
     "SocketLinesSpout",
@@ -244,6 +262,8 @@ __all__ = [
     "TridentState",
     "TridentTopology",
     "TridentTuple",
+    "TumblingCountWindow",
+    "TumblingDurationWindow",
     "TupleCollectionGet",
     "ValueUpdater",
     "native",

@@ -265,7 +265,7 @@ def _update(node: StateUpdateNode, operation: Any, kept: tuple[str, ...] | None)
     kernel = update_kernel(node, operation, kept)
 
     def run(block: Block, task: Task, given: ProgramInput) -> Block:
-        if not block.length:
+        if not kernel.acts_on(block):
             return NOTHING
         if given.deferred is not None:
             given.deferred.append(DeferredUpdate(node, kernel, block, task))
