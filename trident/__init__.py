@@ -60,6 +60,15 @@ if TYPE_CHECKING:
         TridentOperationContext,
     )
     from trident.operations.sending import KafkaStateUpdater
+    from trident.operations.windows import (
+        BaseWindow,
+        Duration,
+        SessionWindow,
+        SlidingCountWindow,
+        SlidingDurationWindow,
+        TumblingCountWindow,
+        TumblingDurationWindow,
+    )
     from trident.run import Run
     from trident.spouts.classic import (
         ICommitterTransactionalSpout,
@@ -129,6 +138,10 @@ _HOMES = {
         "TridentCollector TridentOperationContext"
     ),
     "operations.sending": "KafkaStateUpdater",
+    "operations.windows": (
+        "BaseWindow Duration SessionWindow SlidingCountWindow SlidingDurationWindow "
+        "TumblingCountWindow TumblingDurationWindow"
+    ),
     "run": "Run",
     "spouts.feeder": "FeederBatchSpout",
     "spouts.fixed": "FixedBatchSpout",
@@ -169,6 +182,7 @@ __all__ = [
     "Adoption",
     "Aggregator",
     "Assembly",
+    "BaseWindow",
     "BatchCoordinator",
     "CombinerAggregator",
     "CommitterEmitter",
@@ -177,6 +191,7 @@ __all__ = [
     "CustomStreamGrouping",
     "DeadLetterTopic",
     "Debug",
+    "Duration",
     "Emitter",
     "Equals",
     "FailedException",
@@ -229,6 +244,9 @@ __all__ = [
     "ReadOnlySnapshottable",
     "ReducerAggregator",
     "Run",
+    "SessionWindow",
+    "SlidingCountWindow",
+    "SlidingDurationWindow",
     "SnapshotGet",
     "Snapshottable",
     "SocketLinesSpout",
@@ -250,6 +268,8 @@ __all__ = [
     "TridentState",
     "TridentTopology",
     "TridentTuple",
+    "TumblingCountWindow",
+    "TumblingDurationWindow",
     "TupleCollectionGet",
     "ValueUpdater",
     "native",

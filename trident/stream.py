@@ -24,7 +24,8 @@ from trident.operations.interfaces import (
     StateUpdater,
 )
 from trident.operations.kept_tuples import Comparator, GreatestTuple, LeastTuple
-from trident.plan import lowering
+from trident.operations.windows import BaseWindow, DurationLike
+from trident.plan import lowering, window_lowering
 from trident.plan.arguments import as_consumer, as_instance
 from trident.plan.builder import Builder
 from trident.plan.chain import Chain
@@ -185,6 +186,112 @@ class _Aggregates:
             self._builder, self._node, self._group, state, arguments, name
         )
         return TridentState(self._builder, node)
+
+    @overload
+    def window(
+        self,
+        config: BaseWindow,
+        store: StateLike,
+        aggregator: AnyAggregator,
+        outputs: FieldsLike,
+        /,
+        *,
+        name: str | None = None,
+    ) -> Stream: ...
+    @overload
+    def window(
+        self,
+        config: BaseWindow,
+        store: StateLike,
+        inputs: FieldsLike,
+        aggregator: AnyAggregator,
+        outputs: FieldsLike,
+        /,
+        *,
+        name: str | None = None,
+    ) -> Stream: ...
+    def window(
+        self, config: Any, store: Any, /, *arguments: Any, name: str | None = None
+    ) -> Stream:
+        """Aggregate windows: ``window(config, store, [inputs,] aggregator, outputs)``.
+
+        Windows are of the whole stream, or of each group by itself, not of a partition. What is
+        open is kept in the store, as any state: it survives a restart, and a batch that is tried
+        again counts once. A window is emitted in the batch that ends it.
+
+        Parameters
+        ----------
+        config : BaseWindow
+            Which windows: `TumblingCountWindow`, `SlidingCountWindow`.
+        store : StateFactory, its URL, or StateSpec
+            Makes an opaque map, which no other state shares.
+        inputs : fields, optional
+            What the aggregator sees; without it an empty tuple.
+        aggregator : CombinerAggregator, ReducerAggregator or Aggregator
+            Of a combiner an aggregate is kept for each part of a window; of a reducer too, where
+            windows tumble. For others all tuples of open windows are kept.
+        outputs : fields
+            The output fields; one for a combiner or reducer.
+        name : str, optional
+            The state's name, unique in the topology; by default the outputs.
+
+        Returns
+        -------
+        Stream
+            Of the group fields, if grouped, and the outputs.
+
+        Examples
+        --------
+        >>> from trident import FixedBatchSpout, MemoryMapState, Sum, TridentTopology
+        >>> from trident import TumblingCountWindow
+        >>> spout = FixedBatchSpout("shop string, eur long", 9)
+        >>> sales = TridentTopology().newStream("sales", spout)
+        >>> sales.groupBy("shop").window(
+        ...     TumblingCountWindow.of(100), MemoryMapState.Factory(), "eur", Sum(), "eur of 100"
+        ... ).getOutputFields()
+        Fields('shop string, eur of 100 long')
+        """
+        check_not_updated("window", store)
+        node = window_lowering.window(
+            self._builder, self._node, self._group, config, store, arguments, name
+        )
+        return Stream(self._builder, node)
+
+    def tumblingWindow(
+        self,
+        length: int | DurationLike,
+        store: StateLike,
+        /,
+        *arguments: Any,
+        name: str | None = None,
+    ) -> Stream:
+        """Aggregate each so many tuples, or so much time: ``tumblingWindow(length, store, [inputs,]
+        aggregator, outputs)``; see `window`.
+
+        Examples
+        --------
+        >>> from trident import Count, FixedBatchSpout, MemoryMapState, TridentTopology
+        >>> stream = TridentTopology().newStream("s", FixedBatchSpout("word string", 3))
+        >>> stream.tumblingWindow(100, MemoryMapState.Factory(), Count(), "n").getOutputFields()
+        Fields('n long')
+        """
+        config = window_lowering.tumbling(length)
+        return self.window(config, store, *arguments, name=name)
+
+    def slidingWindow(
+        self,
+        length: int | DurationLike,
+        slide: int | DurationLike,
+        store: StateLike,
+        /,
+        *arguments: Any,
+        name: str | None = None,
+    ) -> Stream:
+        """Aggregate the last so many tuples, or so much time, again and again:
+        ``slidingWindow(length, slide, store, [inputs,] aggregator, outputs)``; see `window`.
+        """
+        config = window_lowering.sliding(length, slide)
+        return self.window(config, store, *arguments, name=name)
 
 
 class Assembly(Protocol):

@@ -33,6 +33,7 @@ from trident import (
     Negate,
     OpaqueMap,
     ReducerAggregator,
+    SlidingCountWindow,
     Split,
     Sum,
     TridentCollector,
@@ -197,6 +198,33 @@ class Widest(CombinerAggregator[int]):
 
     def zero(self) -> int:
         return 0
+
+
+class Tuples(ReducerAggregator[int]):
+    """How many tuples there are."""
+
+    output_types = (int,)
+
+    def init(self) -> int:
+        return 0
+
+    def reduce(self, curr: int, tuple: Any) -> int:
+        return curr + 1
+
+
+class TuplesOf(Aggregator[list[int]]):
+    """How many tuples there are, too."""
+
+    output_types = (int,)
+
+    def init(self, batchId: object, collector: TridentCollector) -> list[int]:
+        return [0]
+
+    def aggregate(self, val: list[int], tuple: Any, collector: TridentCollector) -> None:
+        val[0] += 1
+
+    def complete(self, val: list[int], collector: TridentCollector) -> None:
+        collector.emit(val)
 
 
 class Letterset(ReducerAggregator[str]):
@@ -684,6 +712,40 @@ class Chain:
         text = f"persistentAggregate({keys}, {name}, {aggregate.make.__name__}, tasks={in_tasks})"
         self._add(f"{text}, {after}", schemas[after], build, expect)
 
+    def window(self) -> None:
+        """Windows by count, of which only the number of tuples follows from what is in a batch."""
+        by, new, schema = self._key(), self._new(), self.schema
+        length = self._random.randint(1, 4)
+        slide = self._random.randint(1, length)
+        make = self._random.choice([Count, Tuples, TuplesOf])
+        in_tasks = self._random.choice([True, False])
+        keys, name = [schema[place][0] for place in by], schema[0][0]
+        inputs: list[Any] = [] if make is Count else [name]
+
+        def build(w: World, s: Stream) -> Stream:
+            factory = w.factory(new, in_tasks=in_tasks)
+            del w.states[new]  # the model doesn't say what it holds
+            given: Any = s.groupBy(keys) if keys else s
+            config = SlidingCountWindow.of(length, slide)
+            return given.window(config, factory, *inputs, make(), new)
+
+        def expect(w: World, rows: Rows) -> Rows:
+            seen = w.model.setdefault(new, {})
+            made: Rows = []
+            for row in rows:
+                key = tuple(row[place] for place in by)
+                seen[key] = seen.get(key, 0) + 1
+                if seen[key] % slide == 0:
+                    made.append((*key, min(length, seen[key])))
+            return made
+
+        self._add(
+            f"window({keys}, {length}, {slide}, {make.__name__}, tasks={in_tasks})",
+            (*(schema[place] for place in by), (new, "long")),
+            build,
+            expect,
+        )
+
     def ask(self) -> None:
         """A query of a state that is only read."""
         found = self._field()
@@ -732,7 +794,7 @@ class Chain:
 
 KINDS = (
     *(Chain.each, Chain.filter, Chain.replace, Chain.look, Chain.project, Chain.move),
-    *(Chain.locate, Chain.ask, Chain.merge, Chain.extreme, Chain.chained),
+    *(Chain.locate, Chain.ask, Chain.merge, Chain.extreme, Chain.chained, Chain.window),
     *(Chain.aggregate, Chain.persist) * 3,  # of which there are the most kinds
 )
 

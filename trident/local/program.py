@@ -289,7 +289,7 @@ def _query(node: StateQueryNode, operation: Any, needed: Iterable[str]) -> Parti
 
 def _update(node: StateUpdateNode, kernel: UpdateKernel) -> PartitionRun:
     def run(block: Block, task: Task, given: ProgramInput) -> Block:
-        if not block.length:
+        if not kernel.acts_on(block):
             return NOTHING
         if given.deferred is not None:
             update = DeferredUpdate(node, block, task.partition, task.partitions)

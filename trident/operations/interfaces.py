@@ -295,13 +295,23 @@ class CustomStreamGrouping(Operation, ABC):
 
 
 class StateUpdater(Operation, ABC, Generic[S]):
-    """Writes tuples to a state, between its ``beginCommit`` and ``commit``."""
+    """Writes tuples to a state, between its ``beginCommit`` and ``commit``.
+
+    Attributes
+    ----------
+    timed : bool
+        Whether it asks for the batch's time. It is then called of batches without tuples too, and
+        the time is in the log before the batch runs.
+    """
+
+    timed: bool = False
 
     @abstractmethod
     def updateState(
         self, state: S, tuples: Sequence[TridentTuple], collector: TridentCollector
     ) -> None:
-        """Update the state with all tuples of a batch in this partition; there is at least one.
+        """Update the state with all tuples of a batch in this partition; there is at least one,
+        unless the updater is `timed`.
 
         What it emits are the new values, which ``newValuesStream`` carries on.
         """

@@ -30,6 +30,7 @@ from trident.operations.interfaces import (
     StateUpdater,
     operation_name,
 )
+from trident.operations.window_updaters import WindowUpdater
 from trident.plan.call_site import CallSite
 from trident.plan.step_checks import (
     check_aggregate_shape,
@@ -548,12 +549,16 @@ class StateUpdateNode(StepNode):
                 if name not in (self.group or ())
             ),
             operation=self.updater,
-            acts_on_nothing=False,
+            acts_on_nothing=self.updater.timed,
         )
 
     @property
     def call_text(self) -> str:
         name = f'"{self.state.name}"'
+        if isinstance(self.updater, WindowUpdater):
+            window, made = str(self.updater.window), operation_name(self.updater.aggregator)
+            call = _call("window", window, name, self.updater.inputs, made)
+            return f"groupBy({self.group}).{call}" if self.group else call
         if self.origin.call == "partitionPersist":
             updater = operation_name(self.updater)
             return _call("partitionPersist", name, self.inputs, updater, self.outputs)

@@ -18,6 +18,7 @@ from trident.kernels.query_kernel import QueryKernel
 from trident.kernels.task import StepName
 from trident.kernels.type_check import type_check, with_type_check
 from trident.kernels.update_kernel import UpdateKernel
+from trident.operations.window_updaters import WindowUpdater
 from trident.plan.field_type import field_type
 from trident.plan.nodes import (
     AggregateNode,
@@ -35,6 +36,7 @@ from trident.spark.flow import Flow, InputFrame
 from trident.spark.group import GroupPlan, is_on_driver
 from trident.spark.natives import combines_in_python, is_native
 from trident.spark.query_kernel import TaskQueryKernel, view_of
+from trident.spark.routing import POSITION, with_position
 from trident.spark.schemas import Schemas, frame_of, quoted, selected
 from trident.spark.stage import StageContext, array_of, prepared, run_kernels
 from trident.spark.statuses import STATUS
@@ -165,6 +167,10 @@ class SparkBatch:
         key = self._key(node)
         count = self._count(node) if key else 1
         shards = node.state.factory.shards
+        ordered = isinstance(node.updater, WindowUpdater) and flow.partitions > 1
+        if ordered:
+            typed = {**flow.types, POSITION: "long"}
+            flow = replace(flow, frame=with_position(flow.frame), types=typed)
         if count == 1:
             flow = self._compiler.gathered(flow)
         elif shards is not None or not self._is_grouped(node, count, flow):
@@ -174,7 +180,10 @@ class SparkBatch:
         schema = self._schemas.of({**types, STATUS: "string"})
         factory = node.state.factory
         stage = UpdateStage(before, kernel, factory, schema.arrow, self._context, count)
-        frame = flow.frame.mapInArrow(stage, schema.struct)
+        frame = flow.frame.sortWithinPartitions(POSITION) if ordered else flow.frame
+        if node.updater.timed:
+            frame = frame.coalesce(1)  # one partition even where there are no tuples
+        frame = frame.mapInArrow(stage, schema.struct)
         if kernel.kept is None:
             self._judge(frame)
             return None

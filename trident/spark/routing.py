@@ -17,6 +17,7 @@ from trident.spark.seal import Seal
 from trident.states.errors import SerializationError
 from trident.states.keys import encode_key, encode_keys
 
+POSITION = "__trident_position"
 _ALL = 2**32
 """How many values crc32 has."""
 _WHOLE = ("long", "bigint", "int", "short", "smallint", "byte", "tinyint")
@@ -65,6 +66,12 @@ def by_key(
         stage = KeyPartitions(tuple(names), count, schema.arrow, seal, shards or _ALL)
         frame = frame.mapInArrow(stage, schema.struct)
     return frame.repartitionById(count, PARTITION)
+
+
+def with_position(frame: DataFrame) -> DataFrame:
+    """The rows with their place in the order of partitions, and within each partition, in a column:
+    an exchange keeps no order."""
+    return frame.withColumn(POSITION, F.monotonically_increasing_id())
 
 
 def _expression(names: Sequence[str], types: Mapping[str, str]) -> Column | None:

@@ -77,7 +77,7 @@ class UpdateStage:
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _written(self, block: Block, task: Task) -> tuple[Block, Outcome]:
-        if not block.length:
+        if not self.update.acts_on(block):
             return NOTHING, Outcome()
         state = self.factory.makeState({}, None, task.partition, task.partitions)
         try:
@@ -91,10 +91,9 @@ class UpdateStage:
 
 
 def updated(kernel: UpdateKernel, state: State, block: Block, task: Task) -> Block:
-    """Prepare the updater, and update a state that has begun; return the kept new values.
-
-    Needs a tuple.
-    """
+    """Prepare the updater, and update a state that has begun; return the kept new values."""
+    if not kernel.acts_on(block):
+        return NOTHING
     with prepared(kernel.step, kernel.operation, task):
         return kernel.apply(state, block, task)
 
