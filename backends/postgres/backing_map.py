@@ -264,5 +264,6 @@ class PostgresNumbers(PostgresMap):
         for is_later, txid, attempt, key, total in found or ():
             if is_later:
                 raise StaleBatchError(token, Token(txid, attempt))
-            raise LongOverflowError(f"the value of key {decode_key(key)!r}", int(total))
+            if self._table.values == "bigint":
+                raise LongOverflowError(f"the value of key {decode_key(key)!r}", int(total))
         raise SerializationError("value", "a sum that is not finite", "Give smaller amounts.")

@@ -47,6 +47,7 @@ def wait_committed(state: StoredMap, after: int, timeout: float = 60.0) -> int:
                 return found.committed
             left = deadline - monotonic()
             if left <= 0:
-                raise TimeoutError(f"no batch after {after} was committed within {timeout:g} s")
+                break
             for _ in connection.notifies(timeout=min(left, _LOOK_SECONDS), stop_after=1):
                 pass
+    raise TimeoutError(f"no batch after {after} was committed within {timeout:g} s")
