@@ -114,3 +114,10 @@ class Counters:
         """Return what was read and written since `before` was returned."""
         read, written, hits = self.counts()
         return read - before[0], written - before[1], hits - before[2]
+
+
+def counted_apart(states: Mapping[StateNode, State]) -> tuple[Counters, Counters]:
+    """Count the states that steps update, and those that steps only query, each by themselves."""
+    updated = [state for node, state in states.items() if isinstance(node, StateUpdateNode)]
+    asked = [state for node, state in states.items() if not isinstance(node, StateUpdateNode)]
+    return Counters(updated), Counters(asked)

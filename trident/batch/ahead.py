@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from typing import Any
 
 from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
-from trident.batch.work import BatchWork, Computed
+from trident.batch.work import BatchWork
 from trident.states.control import ControlRecord
 from trident.states.values import Token
 
@@ -28,8 +28,8 @@ class ComputedBatch(BatchWork):
         What has emitted the batch.
     following : mapping of str to object
         The metadata that its commit stores.
-    computed : Computed or None
-        What was computed; None where there is nothing to run.
+    write : callable or None
+        Writes what was computed; None where there is nothing to run.
     """
 
     def __init__(
@@ -38,14 +38,14 @@ class ComputedBatch(BatchWork):
         planned: Mapping[str, Any] | None,
         work: BatchWork,
         following: Mapping[str, Any],
-        computed: Computed | None,
+        write: Callable[[ControlRecord], Outcome] | None,
     ) -> None:
         self.token = token
         self.emitted_metadata = work.emitted_metadata
         self.emitted_plan = work.emitted_plan
         self.following = following
         self._planned = planned
-        self._computed = computed
+        self._write = write
         self._done = threading.Event()
         self._progress: BatchProgress | None = None
         self._failure: BaseException | None = None
@@ -54,11 +54,11 @@ class ComputedBatch(BatchWork):
         return self._planned
 
     def emit(self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
-        return self._computed is not None
+        return self._write is not None
 
     def run(self, record: ControlRecord) -> Outcome:
-        assert self._computed is not None
-        return self._computed.write(record)
+        assert self._write is not None
+        return self._write(record)
 
     @property
     def is_done(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 from trident.batch.ahead import ComputedBatch
@@ -93,9 +94,11 @@ class SpoutWork(BatchWork):
         # Only its token is asked for, by errors, before the batch is begun.
         record = ControlRecord("", token, token.txid - 1)
         engine = cast(OverlappingEngine, self._engine)
-        computed = engine.compute(record, self._emitted) if to_run else None
+        write = None
+        if to_run:
+            write = partial(engine.write, computed=engine.compute(record, self._emitted))
         following = {**metadata, **known, **self.emitted_plan, **self.emitted_metadata}
-        return ComputedBatch(token, decided, self, following, computed)
+        return ComputedBatch(token, decided, self, following, write)
 
     def run(self, record: ControlRecord) -> Outcome:
         return self._engine.run(record, self._emitted)

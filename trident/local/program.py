@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from trident.batch.computed import DeferredUpdate
 from trident.errors import PlanError
 from trident.kernels.block import NOTHING, Block, joined
 from trident.kernels.build import (
@@ -17,10 +18,11 @@ from trident.kernels.build import (
 from trident.kernels.kernel import BlockKernel, Kernel
 from trident.kernels.task import Task
 from trident.kernels.type_check import type_check
+from trident.kernels.update_kernel import UpdateKernel
 from trident.local.exchanges import Partitions, by_key, dealt, gathered, merged, move_of
 from trident.local.operation_copies import OperationCopies
 from trident.local.parallelism import partition_counts
-from trident.local.program_input import DeferredUpdate, ProgramInput, Rows
+from trident.local.program_input import ProgramInput, Rows
 from trident.operations.interfaces import CombinerAggregator
 from trident.plan.needed_fields import fields_needed
 from trident.plan.nodes import (
@@ -46,6 +48,7 @@ from trident.plan.nodes import (
     StaticStateNode,
 )
 from trident.plan.plan import ancestors
+from trident.states.state import State
 
 ChainRun = Callable[[Sequence[Partitions], ProgramInput], Partitions]
 """Runs a chain of steps: from the output of the chains before it to its own."""
@@ -88,6 +91,7 @@ class Program:
     ) -> None:
         self._counts = partition_counts(nodes)
         self._operations = OperationCopies()
+        self._updates: dict[tuple[StateUpdateNode, int], UpdateKernel] = {}
         steps = [node for node in _in_order(nodes) if not isinstance(node, StaticStateNode)]
         needed = fields_needed(nodes, [result] if result else ())
         self._needed = {node: fields.names for node, fields in needed.items()}
@@ -133,6 +137,10 @@ class Program:
         if self._result is None:
             return []
         return list(joined(made[self._result]).tuples(self._names))
+
+    def update(self, deferred: DeferredUpdate, state: State, task: Task) -> None:
+        """Make an update that :meth:`run` has deferred; in any thread."""
+        self._updates[deferred.node, deferred.partition].apply(state, deferred.block, task)
 
     def prepare(self) -> None:
         """Prepare all operations, once; before the first run."""
@@ -231,7 +239,9 @@ class Program:
                 runs = [_query(node, own, needed) for own in operations]
             case StateUpdateNode():
                 kept = needed if node in self._taken else None
-                return [[_update(node, own, kept)] for own in operations]
+                kernels = [update_kernel(node, own, kept) for own in operations]
+                self._updates |= {(node, index): each for index, each in enumerate(kernels)}
+                return [[_update(node, kernel)] for kernel in kernels]
             case NativeNode():
                 what = f"{node.origin.call} at {node.origin}: only Spark can run the step"
                 advice = "Start it with a session, start(spark), or write the step in Python."
@@ -261,14 +271,13 @@ def _query(node: StateQueryNode, operation: Any, needed: Iterable[str]) -> Parti
     return lambda block, task, given: kernel.apply(given.queried(node.state), block, task)
 
 
-def _update(node: StateUpdateNode, operation: Any, kept: tuple[str, ...] | None) -> PartitionRun:
-    kernel = update_kernel(node, operation, kept)
-
+def _update(node: StateUpdateNode, kernel: UpdateKernel) -> PartitionRun:
     def run(block: Block, task: Task, given: ProgramInput) -> Block:
         if not block.length:
             return NOTHING
         if given.deferred is not None:
-            given.deferred.append(DeferredUpdate(node, kernel, block, task))
+            update = DeferredUpdate(node, block, task.partition, task.partitions)
+            given.deferred.append(update)
             return NOTHING
         with task.at(kernel.step):
             state = given.updated(node)
