@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import abstractmethod
 from collections.abc import Mapping
 from queue import SimpleQueue
 from typing import Any
@@ -16,8 +17,49 @@ from trident.states.control import ControlRecord
 from trident.states.values import Token
 
 
-class ComputedBatch(BatchWork):
-    """The first attempt of a batch, of which only the writing is left.
+class PendingBatch(BatchWork):
+    """A batch that another thread commits.
+
+    Parameters
+    ----------
+    token : Token
+        Its first attempt.
+    """
+
+    def __init__(self, token: Token) -> None:
+        self.token = token
+        self._done = threading.Event()
+        self._progress: BatchProgress | None = None
+        self._failure: BaseException | None = None
+
+    @abstractmethod
+    def commit(self, runner: BatchRunner) -> BatchProgress | None:
+        """Commit it, in the committer's thread; return None to discard it."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it is committed, has failed, or was discarded."""
+        return self._done.is_set()
+
+    def end(
+        self, progress: BatchProgress | None = None, failure: BaseException | None = None
+    ) -> None:
+        """Say what became of it: neither is given where it was discarded."""
+        self._progress, self._failure = progress, failure
+        self._done.set()
+
+    def wait(self) -> BatchProgress | None:
+        """Wait for its end; return None where it was discarded, raise what it failed with."""
+        self._done.wait()
+        if self._failure is not None:
+            raise self._failure
+        return self._progress
+
+
+class ComputedBatch(PendingBatch):
+    """The first attempt of a batch of spouts, of which only the writing is left.
+
+    Once the run is to stop it is discarded: its sources emit it anew.
 
     Parameters
     ----------
@@ -44,16 +86,13 @@ class ComputedBatch(BatchWork):
         engine: OverlappingEngine,
         computed: Computed | None,
     ) -> None:
-        self.token = token
+        super().__init__(token)
         self.emitted_metadata = work.emitted_metadata
         self.emitted_plan = work.emitted_plan
         self.following = following
         self._planned = planned
         self._engine = engine
         self._computed = computed
-        self._done = threading.Event()
-        self._progress: BatchProgress | None = None
-        self._failure: BaseException | None = None
 
     def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return self._planned
@@ -70,24 +109,8 @@ class ComputedBatch(BatchWork):
         """Roughly how many bytes are kept until it is written."""
         return self._computed.nbytes if self._computed else 0
 
-    @property
-    def is_done(self) -> bool:
-        """Whether it is committed, has failed, or was discarded."""
-        return self._done.is_set()
-
-    def end(
-        self, progress: BatchProgress | None = None, failure: BaseException | None = None
-    ) -> None:
-        """Say what became of it: neither is given where it was discarded."""
-        self._progress, self._failure = progress, failure
-        self._done.set()
-
-    def wait(self) -> BatchProgress | None:
-        """Wait for its end; return None where it was discarded, raise what it failed with."""
-        self._done.wait()
-        if self._failure is not None:
-            raise self._failure
-        return self._progress
+    def commit(self, runner: BatchRunner) -> BatchProgress | None:
+        return None if runner.stopping.is_set() else runner.run_once(self)
 
 
 class FailedAttempt(BatchWork):
@@ -132,9 +155,9 @@ class FailedAttempt(BatchWork):
 
 
 class Committer:
-    """Writes and commits computed batches, in their order, in a thread of its own.
+    """Commits batches, in their order, in a thread of its own.
 
-    After one that fails, and once the run is to stop, those behind it are discarded.
+    After one that fails those behind it are discarded.
 
     Parameters
     ----------
@@ -144,14 +167,14 @@ class Committer:
 
     def __init__(self, runner: BatchRunner) -> None:
         self._runner = runner
-        self._batches: SimpleQueue[ComputedBatch | None] = SimpleQueue()
+        self._batches: SimpleQueue[PendingBatch | None] = SimpleQueue()
         self._failed = False
         self._thread = threading.Thread(
             target=self._run, name=f"trident-{runner.group}-commit", daemon=True
         )
         self._thread.start()
 
-    def take(self, batch: ComputedBatch) -> None:
+    def take(self, batch: PendingBatch) -> None:
         """Commit `batch` after those that were taken before it."""
         self._batches.put(batch)
 
@@ -160,17 +183,17 @@ class Committer:
         self._failed = False
 
     def close(self) -> None:
-        """End the thread, after the batch under way."""
+        """End the thread, after the batches that it was given."""
         self._batches.put(None)
         self._thread.join()
 
     def _run(self) -> None:
         while (batch := self._batches.get()) is not None:
-            if self._failed or self._runner.stopping.is_set():
+            if self._failed:
                 batch.end()
                 continue
             try:
-                batch.end(self._runner.run_once(batch))
+                batch.end(batch.commit(self._runner))
             except BaseException as failure:
                 self._failed = True
                 batch.end(failure=failure)
