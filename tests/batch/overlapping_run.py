@@ -76,9 +76,7 @@ def topology(folder: Path, spout: ITridentSpout, split: Any = None) -> TridentTo
     """Count the words of `spout`."""
     counted = TridentTopology()
     words = counted.newStream("lines", spout).each("line", split or Split(), "word string")
-    words.groupBy("word").persistentAggregate(
-        sqlite.opaque(folder / "counts.db"), Count(), "count"
-    )
+    words.groupBy("word").persistentAggregate(sqlite.opaque(folder / "counts.db"), Count(), "count")
     return counted
 
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
@@ -124,6 +125,34 @@ def test_batches_are_emitted_while_one_is_committed_up_to_max_pending(
         hold.release()
         run.processAllAvailable()
     assert engine.counts == EXPECTED
+
+
+@pytest.mark.parametrize(("room", "most"), [(3.5, 3), (2.5, 2), (0.5, 1)])
+def test_while_computed_batches_take_much_memory_the_source_waits(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, room: float, most: int
+) -> None:
+    monkeypatch.setattr(Computed, "nbytes", 1000)
+    monkeypatch.setattr("trident.batch.ahead.PENDING_BYTES", 1000 * room)
+    spout = Watched()
+    made = topology(engine.folder, spout)
+    with hold_at("after write", 1) as hold, engine.start(made, max_pending=20) as run:
+        hold.wait_reached()
+        spout.wait_emitted(most)
+        hold.release()
+        run.processAllAvailable()
+    assert max(pending_at_emissions(spout)) == most
+    assert engine.counts == EXPECTED
+
+
+def pending_at_emissions(spout: Words) -> list[int]:
+    """How many batches were emitted and not acknowledged whenever one had been emitted."""
+    counted = Counter[str]()
+    pending = []
+    for call, _ in spout.calls:
+        counted[call] += 1
+        if call == "emit":
+            pending.append(counted["emit"] - counted["success"])
+    return pending
 
 
 def test_a_state_sees_one_batch_after_the_other(engine: Engine) -> None:

@@ -523,14 +523,15 @@ class Chain:
         )
 
     def persist(self) -> None:
-        """A state, of which the new values go on, or what it held before beside each tuple."""
+        """A state, after which goes on what it held before, its new values, or neither."""
         found, by = self._aggregate([one for one in AGGREGATES if one.merge]), self._key()
         if found is None or not by:
             return
         aggregate, (name, at) = found
         assert aggregate.merge is not None
         merge = aggregate.merge
-        asks, in_tasks = self._random.choices([True, False], k=2)
+        after = self._random.choice(["queried", "new values", "the stream"])
+        in_tasks = self._random.choice([True, False])
         hint = self._random.choice([None, 1, 2, 4])
         new, known, schema = self._new(), self._new(), self.schema
         [kind] = aggregate.makes(schema[at][1])
@@ -542,7 +543,9 @@ class Chain:
             state = given.persistentAggregate(factory, name, aggregate.make(), new, name=new)
             if hint:
                 state = state.parallelismHint(hint)
-            return s.stateQuery(state, keys, MapGet(), known) if asks else state.newValuesStream()
+            if after == "queried":
+                return s.stateQuery(state, keys, MapGet(), known)
+            return s if after == "the stream" else state.newValuesStream()
 
         def expect(w: World, rows: Rows) -> Rows:
             stored = w.model.setdefault(new, {})
@@ -554,13 +557,19 @@ class Chain:
                 value = number(kind, partial if old is None else merge(old, partial))
                 stored[key] = value
                 fresh.append((*key, value))
-            if not asks:
+            if after == "new values":
                 return fresh
+            if after == "the stream":
+                return rows
             return [(*row, before.get(tuple(row[place] for place in by))) for row in rows]
 
-        after = (*schema, (known, kind)) if asks else (*(schema[p] for p in by), (new, kind))
+        schemas = {
+            "queried": (*schema, (known, kind)),
+            "new values": (*(schema[p] for p in by), (new, kind)),
+            "the stream": schema,
+        }
         text = f"persistentAggregate({keys}, {name}, {aggregate.make.__name__}, tasks={in_tasks})"
-        self._add(f"{text}, {'queried' if asks else 'new values'}", after, build, expect)
+        self._add(f"{text}, {after}", schemas[after], build, expect)
 
     def ask(self) -> None:
         """A query of a state that is only read."""

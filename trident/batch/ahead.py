@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from queue import SimpleQueue
 from typing import Any
 
+from trident.batch.computed import Computed
 from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
-from trident.batch.work import BatchWork
+from trident.batch.work import BatchWork, OverlappingEngine
 from trident.states.control import ControlRecord
 from trident.states.values import Token
+
+PENDING_BYTES = 256 * 1024 * 1024
+"""How many bytes the batches that are computed and not committed may take in memory, roughly."""
 
 
 class PendingBatch(BatchWork):
@@ -30,6 +34,11 @@ class PendingBatch(BatchWork):
         self._done = threading.Event()
         self._progress: BatchProgress | None = None
         self._failure: BaseException | None = None
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Roughly how many bytes are kept until it is written."""
 
     @abstractmethod
     def commit(self, runner: BatchRunner) -> BatchProgress | None:
@@ -70,8 +79,10 @@ class ComputedBatch(PendingBatch):
         What has emitted the batch.
     following : mapping of str to object
         The metadata that its commit stores.
-    write : callable or None
-        Writes what was computed; None where there is nothing to run.
+    engine : OverlappingEngine
+        What has computed it.
+    computed : Computed or None
+        What was computed; None where there is nothing to run.
     """
 
     def __init__(
@@ -80,27 +91,48 @@ class ComputedBatch(PendingBatch):
         planned: Mapping[str, Any] | None,
         work: BatchWork,
         following: Mapping[str, Any],
-        write: Callable[[ControlRecord], Outcome] | None,
+        engine: OverlappingEngine,
+        computed: Computed | None,
     ) -> None:
         super().__init__(token)
         self.emitted_metadata = work.emitted_metadata
         self.emitted_plan = work.emitted_plan
         self.following = following
         self._planned = planned
-        self._write = write
+        self._engine = engine
+        self._computed = computed
 
     def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return self._planned
 
     def emit(self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
-        return self._write is not None
+        return self._computed is not None
 
     def run(self, record: ControlRecord) -> Outcome:
-        assert self._write is not None
-        return self._write(record)
+        assert self._computed is not None
+        return self._engine.write(record, self._computed)
+
+    @property
+    def nbytes(self) -> int:
+        return self._computed.nbytes if self._computed else 0
 
     def commit(self, runner: BatchRunner) -> BatchProgress | None:
         return None if runner.stopping.is_set() else runner.run_once(self)
+
+
+def is_full(batches: Sequence[PendingBatch], most: int) -> bool:
+    """Whether there is no room for another batch, which is taken to be as large as the last.
+
+    Parameters
+    ----------
+    batches : sequence of PendingBatch
+        Those that are computed and not committed, at least one.
+    most : int
+        How many there may be.
+    """
+    if len(batches) >= most:
+        return True
+    return sum(each.nbytes for each in batches) + batches[-1].nbytes > PENDING_BYTES
 
 
 class FailedAttempt(BatchWork):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -53,6 +54,11 @@ class Computed:
 
     updates: tuple[DeferredUpdate, ...]
     outcome: Outcome
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Roughly how many bytes it takes in memory."""
+        return sum(update.block.nbytes for update in self.updates)
 
 
 Apply = Callable[[DeferredUpdate, State, Task], Any]

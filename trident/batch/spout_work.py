@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, cast
 
 from trident.batch.ahead import ComputedBatch
@@ -94,11 +93,9 @@ class SpoutWork(BatchWork):
         # Only its token is asked for, by errors, before the batch is begun.
         record = ControlRecord("", token, token.txid - 1)
         engine = cast(OverlappingEngine, self._engine)
-        write = None
-        if to_run:
-            write = partial(engine.write, computed=engine.compute(record, self._emitted))
+        computed = engine.compute(record, self._emitted) if to_run else None
         following = {**metadata, **known, **self.emitted_plan, **self.emitted_metadata}
-        return ComputedBatch(token, decided, self, following, write)
+        return ComputedBatch(token, decided, self, following, engine, computed)
 
     def run(self, record: ControlRecord) -> Outcome:
         return self._engine.run(record, self._emitted)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from trident.batch.ahead import Committer, FailedAttempt, PendingBatch
+from trident.batch.ahead import Committer, FailedAttempt, PendingBatch, is_full
 from trident.batch.computed import Computed
 from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
@@ -22,9 +22,6 @@ from trident.states.control import ControlRecord
 from trident.states.values import Token
 
 _logger = logging.getLogger("trident")
-
-MOST_BYTES = 256 * 1024 * 1024
-"""No batch is computed while more bytes than this are staged and not committed."""
 
 Compute = Callable[[ControlRecord], Computed]
 """Runs all steps of a batch but its updates; of the record only the token counts."""
@@ -84,7 +81,6 @@ class StagedBatch(PendingBatch):
     ) -> None:
         super().__init__(Token(staged.txid, 0))
         self.query_id = staged.query_id
-        self.size = staged.size
         self._staged = replace(staged, parts={})
         self._area = area
         self._engine = engine
@@ -107,12 +103,16 @@ class StagedBatch(PendingBatch):
         parts = self._engine.packed(computed)
         staged = replace(self._staged, parts=parts)
         self._runner.patiently(staged.txid, partial(self._area.stage, staged), "the staging of ")
-        self._computed, self.size = computed, staged.size
+        self._computed = computed
         reached("after stage", record.token)
         return computed
 
     def run(self, record: ControlRecord) -> Outcome:
         return self._engine.write(record, self.stage(record))
+
+    @property
+    def nbytes(self) -> int:
+        return self._computed.nbytes if isinstance(self._computed, Computed) else 0
 
     def commit(self, runner: BatchRunner, failed: Exception | None = None) -> BatchProgress:
         """Commit it with as many attempts as that takes, also where the run is to stop.
@@ -228,11 +228,7 @@ class StagedBatches:
 
         Raises as `BatchRunner.run`, also for an earlier batch.
         """
-        while self._batches and (
-            self._batches[0].is_done
-            or len(self._batches) >= self._most
-            or sum(batch.size for batch in self._batches) > MOST_BYTES
-        ):
+        while self._batches and (self._batches[0].is_done or is_full(self._batches, self._most)):
             self._finish()
         staged = StagedFile(self._runner.log_id, query_id, txid, digest)
         batch = StagedBatch(staged, self._area, self._engine, self._runner, self._told, compute)

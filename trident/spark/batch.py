@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from trident.batch.computed import DeferredUpdate
 from trident.batch.outcome import Outcome
-from trident.kernels.block import Block, joined
+from trident.kernels.block import NOTHING, Block, joined
 from trident.kernels.build import final_kernel, query_kernel, update_kernel
 from trident.kernels.kernel import Kernel
 from trident.kernels.query_kernel import QueryKernel
@@ -110,7 +110,7 @@ class SparkBatch:
         """
         updates = [DeferredUpdate(node, self._given(node)) for node in self._group.group.updates]
         self._run_ends()
-        return tuple(updates)
+        return tuple([update for update in updates if update.block.length])
 
     def release(self) -> None:
         """Release what the batch kept in the cluster."""
@@ -143,10 +143,12 @@ class SparkBatch:
 
     def _update_here(self, node: StateUpdateNode, kernel: UpdateKernel) -> Flow | None:
         block = self._given(node)
-        state = self._states[node]
-        state.beginCommit(self._record)
-        self._begun.append(state)
-        made = updated(kernel, state, block, self._task)
+        made = NOTHING
+        if block.length:  # else the state has no part in the batch, as on the local engine
+            state = self._states[node]
+            state.beginCommit(self._record)
+            self._begun.append(state)
+            made = updated(kernel, state, block, self._task)
         if kernel.kept is None:
             return None
         types = {name: field_type(node, name) for name in kernel.kept}

@@ -91,9 +91,10 @@ class UpdateStage:
 
 
 def updated(kernel: UpdateKernel, state: State, block: Block, task: Task) -> Block:
-    """Prepare the updater, and update a state that has begun; return the kept new values."""
-    if not block.length:
-        return NOTHING
+    """Prepare the updater, and update a state that has begun; return the kept new values.
+
+    Needs a tuple.
+    """
     with prepared(kernel.step, kernel.operation, task):
         return kernel.apply(state, block, task)
 
