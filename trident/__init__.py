@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         TridentCollector,
         TridentOperationContext,
     )
+    from trident.operations.joining import JoinOutFieldsMode, JoinType
     from trident.operations.sending import KafkaStateUpdater
     from trident.run import Run
     from trident.spouts.classic import (
@@ -128,6 +129,7 @@ _HOMES = {
         "Function MapFunction Operation PlainFunction QueryFunction ReducerAggregator StateUpdater "
         "TridentCollector TridentOperationContext"
     ),
+    "operations.joining": "JoinOutFieldsMode JoinType",
     "operations.sending": "KafkaStateUpdater",
     "run": "Run",
     "spouts.feeder": "FeederBatchSpout",
@@ -206,6 +208,8 @@ __all__ = [
     "ITridentDataSource",
     "ITridentSpout",
     "ITupleCollection",
+    "JoinOutFieldsMode",
+    "JoinType",
     "KafkaRecord",
     "KafkaSpout",
     "KafkaStateUpdater",
