@@ -19,6 +19,7 @@ from trident.operations.interfaces import (
     Aggregator,
     CombinerAggregator,
     Consumer,
+    CustomStreamGrouping,
     Filter,
     FlatMapFunction,
     Function,
@@ -51,7 +52,9 @@ Kind = Literal["opaque", "transactional", "non-transactional"]
 Clock = Literal["dataframe", "spout"]
 """What makes the batches of a stream: Structured Streaming, or our loop over spouts."""
 OutputMode = Literal["append", "update", "complete"]
-How = Literal["partitionBy", "shuffle", "global", "batchGlobal", "broadcast"]
+How = Literal[
+    "partitionBy", "shuffle", "localOrShuffle", "global", "batchGlobal", "broadcast", "partition"
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -422,10 +425,21 @@ class NativeNode(StepNode):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PartitionNode(StepNode):
-    """Moves tuples between partitions and changes none; ``by`` is for ``partitionBy`` only."""
+    """Moves tuples between partitions and changes none.
+
+    Parameters
+    ----------
+    how : str
+        The call that declares it.
+    by : Fields or None
+        The key, for ``partitionBy`` only.
+    grouping : CustomStreamGrouping or None
+        Who chooses the partitions, for ``partition`` only.
+    """
 
     how: How
     by: Fields | None = None
+    grouping: CustomStreamGrouping | None = None
 
     def check(self) -> None:
         if self.how != "partitionBy":
@@ -439,11 +453,16 @@ class PartitionNode(StepNode):
     @cached_property
     def facts(self) -> Facts:
         return Facts(
-            reads=self.by or Fields(), makes=Fields(), operation=None, acts_on_nothing=False
+            reads=self.by or (self.parent.fields if self.grouping else Fields()),
+            makes=Fields(),
+            operation=self.grouping,
+            acts_on_nothing=False,
         )
 
     @property
     def call_text(self) -> str:
+        if self.grouping is not None:
+            return f"{self.how}({operation_name(self.grouping)})"
         return f"{self.how}({self.by or ''})"
 
 
@@ -475,7 +494,9 @@ class AggregatingNode(StepNode):
             reads=_grouped_by(self.group, self.inputs),
             makes=self.fields.select(self.outputs),
             operation=self.aggregator,
-            acts_on_nothing=not self.group,  # Trident aggregates a batch without tuples too
+            # Trident aggregates a batch without tuples too, where there are no groups.
+            acts_on_nothing=not self.group
+            and (not isinstance(self.aggregator, Aggregator) or self.aggregator.acts_on_nothing),
         )
 
     def _call_text(self, method: str) -> str:

@@ -9,8 +9,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from trident.batch.computed import DeferredUpdate
 from trident.batch.outcome import Outcome
-from trident.kernels.block import Block, joined
+from trident.kernels.block import NOTHING, Block, joined
 from trident.kernels.build import final_kernel, query_kernel, update_kernel
 from trident.kernels.kernel import Kernel
 from trident.kernels.query_kernel import QueryKernel
@@ -99,15 +100,27 @@ class SparkBatch:
             self._compiler.flow(query)
         for update in self._group.group.updates:
             self._update(update)
-        for end in self._group.ends:
-            self._compiler.settled(end).frame.write.format("noop").mode("overwrite").save()
+        self._run_ends()
         for state in self._begun:
             state.commit(self._record)
         return self._outcome
 
+    def compute(self) -> tuple[DeferredUpdate, ...]:
+        """Run all steps but the updates of states, which no step may read; return the updates.
+
+        They are on the driver then; for states that are updated there.
+        """
+        updates = [DeferredUpdate(node, self._given(node)) for node in self._group.group.updates]
+        self._run_ends()
+        return tuple([update for update in updates if update.block.length])
+
     def release(self) -> None:
         """Release what the batch kept in the cluster."""
         self._compiler.release()
+
+    def _run_ends(self) -> None:
+        for end in self._group.ends:
+            self._compiler.settled(end).frame.write.format("noop").mode("overwrite").save()
 
     def _special(self, node: Node) -> Flow:
         if isinstance(node, StateQueryNode):
@@ -131,18 +144,23 @@ class SparkBatch:
         return self._updated[node]
 
     def _update_here(self, node: StateUpdateNode, kernel: UpdateKernel) -> Flow | None:
-        flow, before = self._before(node)
-        block = block_of_table(flow.frame.toArrow())
-        if before:
-            block = joined(run_kernels(before, iter([block]), self._task))
-        state = self._states[node]
-        state.beginCommit(self._record)
-        self._begun.append(state)
-        made = updated(kernel, state, block, self._task)
+        block = self._given(node)
+        made = NOTHING
+        if block.length:  # else the state has no part in the batch, as on the local engine
+            state = self._states[node]
+            state.beginCommit(self._record)
+            self._begun.append(state)
+            made = updated(kernel, state, block, self._task)
         if kernel.kept is None:
             return None
         types = {name: field_type(node, name) for name in kernel.kept}
         return self._local(types, made, kernel.step)
+
+    def _given(self, node: StateUpdateNode) -> Block:
+        """What an update takes, on the driver."""
+        flow, before = self._before(node)
+        block = block_of_table(flow.frame.toArrow())
+        return joined(run_kernels(before, iter([block]), self._task)) if before else block
 
     def _update_in_tasks(self, node: StateUpdateNode, kernel: UpdateKernel) -> Flow | None:
         flow, before = self._before(node)

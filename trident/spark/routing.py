@@ -10,13 +10,13 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from trident.kernels.grouping_kernel import PARTITION
 from trident.spark.error_transfer import raised_in_stage
 from trident.spark.schemas import Schemas, quoted
 from trident.spark.seal import Seal
 from trident.states.errors import SerializationError
 from trident.states.keys import encode_key, encode_keys
 
-PARTITION = "__trident_partition"
 POSITION = "__trident_position"
 _ALL = 2**32
 """How many values crc32 has."""
