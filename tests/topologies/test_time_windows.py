@@ -196,7 +196,9 @@ def compare(
     windows = stream.groupBy("k").window(window, kept, "v", make(), "all")
     made = engine.capture(windows, "made")
     late = engine.capture(windows.lateStream(), "late")
-    engine.play(topology, spout, *batches)
+    with engine.start(topology) as run:
+        feed(run, spout, *batches)
+        counted = [progress.late for progress in run.groups["values"].recentProgress]
     model = Model(window)
     expected, expected_late = [], []
     for batch in batches:
@@ -205,6 +207,7 @@ def compare(
     about = f"{window}, {batches}"
     assert made.batches == [found for found in expected if found], about
     assert late.batches == [found for found in expected_late if found], about
+    assert counted == list(map(len, expected_late)), about
 
 
 @pytest.mark.parametrize("make", [Combined, Reduced, Aggregated])

@@ -362,6 +362,7 @@ class BatchRunner:
             keys_read=outcome.read,
             keys_written=outcome.written,
             cache_hits=outcome.cache_hits,
+            late=outcome.late,
             seconds={**watch.seconds, **outcome.seconds},
             engine=outcome.engine,
             dead_letter=dead_letter,

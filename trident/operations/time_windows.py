@@ -181,6 +181,7 @@ class TimeWindowUpdater(WindowUpdater):
             if min(times) < first:
                 timely = [None if time < first else time for time in times]
                 late = timely.count(None)
+        state.late += late
         agenda = Agenda(state, clock.agenda, bool(self.group))
         self.take(state, given, timely, span, agenda, collector)
         following = Clock(span.now, clock.late + late, agenda.counts)
