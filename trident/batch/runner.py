@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
+from time import time_ns
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -20,7 +21,7 @@ from trident.batch.states import BatchState, GroupStates
 from trident.batch.stopwatch import Stopwatch
 from trident.batch.watchpoints import reached
 from trident.batch.work import BatchWork, NothingNew
-from trident.log.entry import LogEntry
+from trident.log.entry import MOMENT, LogEntry
 from trident.log.errors import (
     LogMismatchError,
     LogUnavailableError,
@@ -64,6 +65,8 @@ class BatchRunner:
         What becomes of a failed batch, and how long one waits for a store that is away.
     stopping : threading.Event
         Set by who stops the run: ends every wait.
+    timed : bool
+        Whether a step asks for the time of batches: it is then in the log before they run.
 
     Raises
     ------
@@ -96,6 +99,7 @@ class BatchRunner:
         source: str = "the source",
         policy: FailurePolicy = DEFAULT_POLICY,
         stopping: threading.Event | None = None,
+        timed: bool = False,
     ) -> None:
         self.group = group
         self.stopping = stopping or threading.Event()
@@ -104,6 +108,7 @@ class BatchRunner:
         self._states = GroupStates(states)
         self.source = source
         self._policy = policy
+        self._timed = timed
         self._policy.check(self._states)
         self._failed = False
 
@@ -398,6 +403,7 @@ class BatchRunner:
             keys_read=outcome.read,
             keys_written=outcome.written,
             cache_hits=outcome.cache_hits,
+            late=outcome.late,
             seconds={**watch.seconds, **outcome.seconds},
             engine=outcome.engine,
             dead_letter=dead_letter,
@@ -412,8 +418,12 @@ class BatchRunner:
         query_id: str | None,
     ) -> tuple[ControlRecord | None, Outcome]:
         entry = self._entry
-        if entry.planned is None:
-            planned = work.plan(token.txid, entry.metadata)
+        if entry.planned is None or (self._timed and MOMENT not in entry.planned):
+            planned = entry.planned
+            if planned is None:
+                planned = work.plan(token.txid, entry.metadata)
+            if self._timed:
+                planned = {**(planned or {}), MOMENT: time_ns() // 1_000_000}
             if planned is not None:
                 entry = self._append(planned=planned)
             watch.done("plan")
@@ -449,7 +459,7 @@ class BatchRunner:
             accepted={
                 name: held for name, held in entry.accepted.items() if name not in begun_states
             },
-            metadata={**entry.metadata, **planned, **work.emitted_metadata},
+            metadata={**entry.metadata, **_of_streams(planned), **work.emitted_metadata},
             planned=None,
             begun=Token(txid + 1, 0),
             committed=txid,
@@ -492,3 +502,8 @@ class BatchRunner:
         if not self._states.inexact:
             advice += ", or go on without it with on_failure='dead-letter'"
         return BatchFailedError(self.group, token.txid, failures, text, f"{advice}.")
+
+
+def _of_streams(planned: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is planned of streams; a batch's time is nothing to go on from."""
+    return {stream: found for stream, found in planned.items() if stream != MOMENT}

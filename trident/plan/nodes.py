@@ -30,7 +30,7 @@ from trident.operations.interfaces import (
     StateUpdater,
     operation_name,
 )
-from trident.operations.window_updaters import WindowUpdater
+from trident.operations.window_updater import WindowUpdater
 from trident.plan.call_site import CallSite
 from trident.plan.step_checks import (
     check_aggregate_shape,
