@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from operator import add
 from typing import Any
+from uuid import UUID
 
 from trident.states.control import ControlRecord
 from trident.states.cut import BatchMovedOn, Cut
@@ -26,7 +29,9 @@ Update = Callable[[Any], Any]
 
 _CHUNK = 2**16
 _CONFLICTS = 16
-_IMMUTABLE = frozenset({int, float, str, bool, bytes, type(None)})
+_IMMUTABLE = frozenset(
+    {int, float, str, bool, bytes, type(None), date, datetime, Decimal, UUID}
+)
 
 
 class Attempt:

@@ -3,44 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import isfinite
+from datetime import date, datetime
+from decimal import Context, Decimal, Inexact
 from typing import Any
+from uuid import UUID
 
 import orjson
 
 from trident.states.errors import CorruptStateError, SerializationError
+from trident.states.typed_json import tagged, untagged, utc
 
 CONTROL_KEY = b"\0trident.control"
 """Where a store keeps its control record; no key encodes to it."""
 
 _MARK = b"\0"
 _ALLOWED = (
-    "A key's fields are str, int of 64 bits, float, bool or None; convert others first, for "
-    "example to text."
+    "A key's fields are str, int of 64 bits, float, bool, None, bytes, date, datetime, Decimal of "
+    "38 digits, UUID, and lists and dicts (with str names) of them, which are arrays and structs; "
+    "convert others first, for example to text."
 )
+_DIGITS = 38
 
 
 def encode_key(key: Sequence[Any]) -> bytes:
     r"""Return the bytes that a key is stored and compared by.
 
     One string field is stored as itself, in UTF-8. Every other key, and a string that starts with
-    U+0000, is U+0000 and its fields as compact JSON. So 1, True and 1.0 are three keys; -0.0 and
-    0.0 are one.
+    U+0000, is U+0000 and its fields as compact JSON, with tags for what JSON has no form for (see
+    :mod:`trident.states.typed_json`). So 1, True, 1.0 and Decimal(1) are four keys.
+
+    What is equal has one encoding: -0.0 is 0.0, every NaN is the same, a decimal has no zeros at
+    its end, a moment is in UTC, a struct's names are in the order of the alphabet, and a UUID is
+    its text.
 
     Parameters
     ----------
     key : sequence
-        The key's fields: str, int of 64 bits, finite float, bool or None.
+        The key's fields: str, int of 64 bits, float, bool, None, bytes, date, datetime (with a zone
+        or without), Decimal of up to 38 digits before and after the point, UUID, and lists and
+        dicts with str names, which are arrays and structs.
 
     Raises
     ------
     SerializationError
-        When a field has another type or is no finite number.
+        When a field has another type, or a number too many digits.
 
     Examples
     --------
     >>> encode_key(("dog",)), encode_key(("dog", 2)), encode_key((1,))
     (b'dog', b'\x00["dog",2]', b'\x00[1]')
+    >>> encode_key((Decimal("1.50"),)), encode_key((date(2026, 1, 2), [True]))
+    (b'\x00[{"$decimal":"1.5"}]', b'\x00[{"$date":"2026-01-02"},[true]]')
     """
     if len(key) == 1:
         field = key[0]
@@ -49,6 +62,8 @@ def encode_key(key: Sequence[Any]) -> bytes:
                 return field.encode()
             except UnicodeEncodeError as error:
                 raise SerializationError("key", f"text with {error.reason}", _ALLOWED) from error
+        if type(field) is UUID:
+            return str(field).encode()
     return _MARK + _json(key)
 
 
@@ -82,6 +97,8 @@ def decode_key(data: bytes) -> tuple[Any, ...]:
         fields = orjson.loads(data[1:])
         if not isinstance(fields, list):
             raise ValueError("not a list of fields")
+        if not _NESTED.isdisjoint(map(type, fields)):
+            fields = untagged(fields)
     except ValueError as error:
         raise CorruptStateError("a key", f"{data[:80]!r} ({error})") from error
     return tuple(fields)
@@ -92,21 +109,60 @@ def _json(key: Sequence[Any]) -> bytes:
         raise SerializationError(
             "key", f"{key!r:.80} alone", f"Give the sequence of its fields: ({key!r:.80},)."
         )
-    fields = [_comparable(field) for field in key]
     try:
-        return orjson.dumps(fields)
-    except TypeError as error:
+        return orjson.dumps([_comparable(field) for field in key])
+    except (TypeError, RecursionError) as error:
         raise SerializationError("key", str(error), _ALLOWED) from error
 
 
+_PLAIN = frozenset({str, bool, type(None)})
+_NESTED = frozenset({list, dict})
+
+
 def _comparable(field: Any) -> Any:
+    """A field as JSON, the same for all that are equal."""
     kind = type(field)
-    if kind is float:
-        if not isfinite(field):
-            raise SerializationError("key", f"the float {field}", _ALLOWED)
-        return field + 0.0  # makes 0.0 of -0.0
     if kind is int and not -(2**63) <= field < 2**63:
-        raise SerializationError("key", f"the int {field}, which has over 64 bits", _ALLOWED)
-    if kind is str or kind is int or kind is bool or field is None:
+        raise TypeError(f"the int {field}, which has over 64 bits")
+    return field if kind in _PLAIN or kind is int else tagged(_canonical(field))
+
+
+def _canonical(field: Any) -> Any:
+    kind = type(field)
+    if kind in _PLAIN or kind is date or kind is bytes:
         return field
-    raise SerializationError("key", f"a {kind.__module__}.{kind.__qualname__}", _ALLOWED)
+    if kind is int:
+        return _comparable(field)
+    if kind is float:
+        return field + 0.0  # makes 0.0 of -0.0
+    if kind is Decimal:
+        return _shortest(field)
+    if kind is UUID:
+        return str(field)
+    if kind is datetime:
+        return field if field.tzinfo is None else utc(field)
+    if kind is list:
+        return list(map(_canonical, field))
+    if kind is dict and set(map(type, field)) <= {str}:
+        return {name: _canonical(field[name]) for name in sorted(field)}
+    if kind is dict:
+        raise TypeError("a dict with names that are no text: a map can't be a key")
+    raise TypeError(f"a {kind.__module__}.{kind.__qualname__}")
+
+
+def _shortest(number: Decimal) -> Decimal:
+    """An equal decimal without zeros at its end."""
+    if not number.is_finite():
+        raise TypeError(f"the decimal {number}")
+    try:
+        short = number.normalize(_EXACT)
+    except Inexact as error:
+        raise TypeError(f"the decimal {number:.60}, which has over {_DIGITS} digits") from error
+    exponent = short.as_tuple().exponent
+    assert isinstance(exponent, int)
+    if short.adjusted() >= _DIGITS or exponent < -_DIGITS:
+        raise TypeError(f"the decimal {number!s:.60}, which has over {_DIGITS} digits")
+    return Decimal(format(short or abs(short), "f"))
+
+
+_EXACT = Context(prec=2 * _DIGITS, traps=[Inexact])

@@ -8,18 +8,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from math import isfinite
+from operator import itemgetter
 from typing import Any
 
 import orjson
 
 from trident.states.errors import CorruptStateError, SerializationError
+from trident.states.typed_json import needs_tags, tagged, untagged
 from trident.states.values import OpaqueEntries, OpaqueValue, TransactionalValue, are_longs
 
 _EXACT = frozenset({int, str, bool, type(None)})
 _ALLOWED = (
-    "JSON keeps None, bool, int of 64 bits, finite float, str, and lists and dicts (with str "
-    "keys) of them; convert the value, or use PickleSerializer()."
+    "JSON keeps None, bool, int of 64 bits, float, str, bytes, date, datetime, Decimal, UUID, and "
+    "lists, tuples and dicts of them; convert the value, or use PickleSerializer()."
 )
 
 
@@ -73,35 +74,42 @@ class JSONSerializer(Serializer):
     An attempt other than 0 is a fourth element of an opaque value. Storm reads what attempts 0
     wrote, and what Storm wrote is read as attempt 0.
 
+    A document that begins with a space holds values which JSON has no form for, as objects with one
+    name that begins with ``$``: see :mod:`trident.states.typed_json`. In all others such an object
+    is a dict like any other.
+
     Raises
     ------
     SerializationError
-        For a value that JSON would change: NaN, infinities, tuples, sets, bytes, dates, integers
-        over 64 bits, dict keys other than str, subclasses, objects.
+        For a value that would not come back: sets, integers over 64 bits, subclasses, objects.
     CorruptStateError
         For bytes that are not such JSON.
 
     Examples
     --------
+    >>> from decimal import Decimal
     >>> json = JSONSerializer()
     >>> json.dumps_opaque([3, 3], [0, 2], [7, "x"], [4, None])
     [b'[3,7,4]', b'[3,"x",null,2]']
     >>> list(json.loads_opaque([b"[3,7,4]", None]))
     [OpaqueValue(txid=3, attempt=0, curr=7, prev=4), None]
+    >>> json.dumps_plain([Decimal("1.50"), {"$decimal": "1.50"}])
+    [b' {"$decimal":"1.50"}', b'{"$decimal":"1.50"}']
     """
 
     def dumps_plain(self, values: Sequence[Any]) -> list[bytes]:
-        _check(values)
-        return list(map(b"%d".__mod__, values)) if are_longs(values) else _dumps(values)
+        if are_longs(values):
+            return list(map(b"%d".__mod__, values))
+        return _dumps(values, tags=_need_tags(values))
 
     def loads_plain(self, data: Sequence[bytes | None]) -> list[Any]:
         return _loads(data, _parsed)
 
     def dumps_transactional(self, txids: Sequence[int], values: Sequence[Any]) -> list[bytes]:
-        _check(values)
         if are_longs(values):
             return list(map(b"[%d,%d]".__mod__, zip(txids, values, strict=True)))
-        return _dumps(map(list, zip(txids, values, strict=True)))
+        tags = _need_tags(values)
+        return _dumps(map(list, zip(txids, values, strict=True)), tags=tags)
 
     def loads_transactional(self, data: Sequence[bytes | None]) -> list[TransactionalValue | None]:
         return _loads(data, _parsed_transactional)
@@ -113,19 +121,19 @@ class JSONSerializer(Serializer):
         currs: Sequence[Any],
         prevs: Sequence[Any],
     ) -> list[bytes]:
-        _check(currs)
-        _check(prevs)
-        if not any(attempts):
+        tags = _need_tags(currs) | _need_tags(prevs)
+        if not any(attempts) and not tags:
             if are_longs(currs) and are_longs(prevs):
                 return list(map(b"[%d,%d,%d]".__mod__, zip(txids, currs, prevs, strict=True)))
             new, old = _longs_or_nulls(currs), _longs_or_nulls(prevs)
             if new is not None and old is not None:
                 return list(map(b"[%d,%b,%b]".__mod__, zip(txids, new, old, strict=True)))
             return _dumps(map(list, zip(txids, currs, prevs, strict=True)))
-        return _dumps(
+        rows = (
             [txid, curr, prev, attempt] if attempt else [txid, curr, prev]
             for txid, attempt, curr, prev in zip(txids, attempts, currs, prevs, strict=True)
         )
+        return _dumps(rows, tags=tags)
 
     def loads_opaque(self, data: Sequence[bytes | None]) -> Sequence[OpaqueValue | None]:
         return _number_columns(data) or _opaque_columns(data) or _loads(data, _parsed_opaque)
@@ -176,41 +184,19 @@ class PickleSerializer(Serializer):
         return _loads(data, lambda item: OpaqueValue(*pickle.loads(item)))
 
 
-def _check(values: Sequence[Any]) -> None:
-    """Refuse what JSON would not give back; a list of plain scalars costs one pass in C."""
-    kinds = set(map(type, values))
-    if kinds <= _EXACT:
-        return
+def _need_tags(values: Sequence[Any]) -> bool:
+    """Whether any of the values has no form in JSON; a list of plain scalars costs one pass in C.
+
+    Raises SerializationError for one that would not come back.
+    """
+    if set(map(type, values)) <= _EXACT:
+        return False  # also where there are none
     try:
-        for value in values:
-            _check_value(value)
+        return max(map(needs_tags, values))  # of all: not any(), which ends at the first
+    except TypeError as error:
+        raise SerializationError("value", str(error), _ALLOWED) from None
     except RecursionError as error:
         raise SerializationError("value", "a value nested too deeply", _ALLOWED) from error
-
-
-def _check_value(value: Any) -> None:
-    kind = type(value)
-    if kind in _EXACT:
-        return
-    if kind is float:
-        if not isfinite(value):
-            raise SerializationError("value", f"the float {value}", _ALLOWED)
-    elif kind is list:
-        for item in value:
-            _check_value(item)
-    elif kind is dict:
-        for name, item in value.items():
-            if type(name) is not str:
-                raise SerializationError("value", f"a dict key of type {_name(name)}", _ALLOWED)
-            _check_value(item)
-    else:
-        raise SerializationError("value", f"a {_name(value)}", _ALLOWED)
-
-
-def _name(value: Any) -> str:
-    kind = type(value)
-    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
-    return module + kind.__qualname__
 
 
 # Numbers are written without orjson, which takes and returns a page of memory for each value: for
@@ -223,11 +209,15 @@ def _longs_or_nulls(values: Sequence[Any]) -> list[bytes] | None:
     return texts if max(map(len, texts), default=0) < _LONGEST_LONG else None
 
 
-def _dumps(rows: Iterable[Any]) -> list[bytes]:
+def _dumps(rows: Iterable[Any], *, tags: bool = False) -> list[bytes]:
     try:
-        return list(map(orjson.dumps, rows))
+        return list(map(_with_tags if tags else orjson.dumps, rows))
     except TypeError as error:  # an int over 64 bits, a lone surrogate, too many levels
         raise SerializationError("value", str(error), _ALLOWED) from error
+
+
+def _with_tags(row: Any) -> bytes:
+    return _TAGGED + orjson.dumps(tagged(row)) if needs_tags(row) else orjson.dumps(row)
 
 
 def _pickled(rows: Iterable[Any]) -> list[bytes]:
@@ -258,12 +248,20 @@ _ABSENT = b"[0,null,null]"
 _LONGEST_LONG = len(str(2**63 - 1))
 _NUMBERS = b"0123456789+-.eEnul,[]\n"
 """The bytes of which numbers, nulls and arrays of them are made."""
+_NESTED = frozenset({list, dict})
 _OF_NUMBERS = re.compile(rb"\[[^]\[,\"{]+,[^]\[,\"{]+,[^]\[,\"{]+\]")
-_parsed = orjson.loads
+_TAGGED = b" "
+"""What a document with tags begins with. No other one begins so, neither Storm's nor one of earlier
+versions: their dicts with a ``$`` stay what they are."""
+
+
+def _parsed(item: bytes) -> Any:
+    parsed = orjson.loads(item)
+    return untagged(parsed) if item.startswith(_TAGGED) else parsed
 
 
 def _parsed_transactional(item: bytes) -> TransactionalValue:
-    txid, value = orjson.loads(item)
+    txid, value = _parsed(item)
     if type(txid) is not int:
         raise ValueError("not [txid,value]")
     return TransactionalValue(txid, value)
@@ -303,7 +301,8 @@ def _opaque_columns(data: Sequence[bytes | None]) -> OpaqueEntries | None:
     """Look at all values by column, in a third of the time; None where any is no such value."""
     try:
         # Each by itself: joined by commas, b"[1,2" and b"3]" would pass for one.
-        rows = list(map(orjson.loads, [_ABSENT if item is None else item for item in data]))
+        items = [_ABSENT if item is None else item for item in data]
+        rows = list(map(orjson.loads, items))
     except ValueError:
         return None
     if not set(map(type, rows)) <= {list}:
@@ -318,11 +317,16 @@ def _opaque_columns(data: Sequence[bytes | None]) -> OpaqueEntries | None:
     txids, currs, prevs = ([row[place] for row in rows] for place in range(3))
     if set(map(type, txids)) | set(map(type, attempts)) != {int}:
         return None
+    # Only an object or an array can be, or hold, a value with a tag.
+    if not _NESTED.isdisjoint(set(map(type, currs)) | set(map(type, prevs))) and (
+        _TAGGED[0] in set(map(itemgetter(0), items))
+    ):
+        return None
     return OpaqueEntries(txids, attempts, currs, prevs)
 
 
 def _parsed_opaque(item: bytes) -> OpaqueValue:
-    fields = orjson.loads(item)
+    fields = _parsed(item)
     if len(fields) == 3:
         fields.append(0)
     txid, curr, prev, attempt = fields

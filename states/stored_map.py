@@ -91,6 +91,17 @@ class StoredMap(CommittedReads, SnapshottableMap):
             raise StaleBatchError(batch, None if found is None else found.token)
         return found
 
+    @property
+    def begun(self) -> ControlRecord:
+        """The record of the attempt that has begun.
+
+        Raises
+        ------
+        StateError
+            When none has.
+        """
+        return self._begun("begun").record
+
     def commit(self, batch: Batch) -> None:
         """Write what is pending, each key once; with an int, that commits the batch.
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from datetime import date, datetime
 from typing import Any, Protocol
+from uuid import UUID
 
 from trident.states.errors import CorruptStateError
 from trident.states.keys import decode_key
 
-_NO_NUMBERS = frozenset({str, bytes, list, dict})
+_NO_NUMBERS = frozenset({str, bytes, list, tuple, dict, date, datetime, UUID})
 
 
 class Combiner(Protocol):

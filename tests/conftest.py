@@ -13,6 +13,7 @@ from hypothesis import settings
 from tests.servers.hbase import HBaseServer
 from tests.servers.kafka import KafkaServer
 from tests.servers.memcached import MemcachedServers
+from tests.servers.postgres import PostgresServer
 from tests.servers.promised import PromisedServer, Served, served
 from tests.servers.redis import RedisCluster, RedisServer
 
@@ -77,6 +78,13 @@ def memcached_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serv
 def hbase_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """HBase behind its Thrift gateway, shared likewise."""
     with served("HBASE", lambda: HBaseServer(tmp_path_factory.mktemp("hbase"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A PostgreSQL server, shared likewise."""
+    with served("POSTGRES", lambda: PostgresServer(tmp_path_factory.mktemp("postgres"))) as server:
         yield server
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from trident import backends as backends
     from trident import spark as spark
     from trident import states as states
+    from trident.assemblies import FirstN
     from trident.backends.urls import state_from_url
     from trident.batch.adoption import Adoption
     from trident.errors import (
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         Aggregator,
         CombinerAggregator,
         Consumer,
+        CustomStreamGrouping,
         Filter,
         FlatMapFunction,
         Function,
@@ -58,6 +60,15 @@ if TYPE_CHECKING:
         TridentOperationContext,
     )
     from trident.operations.sending import KafkaStateUpdater
+    from trident.operations.windows import (
+        BaseWindow,
+        Duration,
+        SessionWindow,
+        SlidingCountWindow,
+        SlidingDurationWindow,
+        TumblingCountWindow,
+        TumblingDurationWindow,
+    )
     from trident.run import Run
     from trident.spouts.classic import (
         ICommitterTransactionalSpout,
@@ -105,12 +116,13 @@ if TYPE_CHECKING:
     from trident.states.state import State, StateFactory, StateSpec
     from trident.states.updaters import ValueUpdater
     from trident.states.values import Token
-    from trident.stream import GroupedStream, Stream, TridentState
+    from trident.stream import Assembly, GroupedStream, Stream, TridentState
     from trident.topology import TridentTopology
     from trident.tuples import TridentTuple
     from trident.tuples.fields import Fields
 
 _HOMES = {
+    "assemblies": "FirstN",
     "backends.urls": "state_from_url",
     "batch.adoption": "Adoption",
     "operations.builtin": (
@@ -121,11 +133,15 @@ _HOMES = {
     "errors": "FailedException GuaranteeWarning OperationError PlanError TridentError",
     "tuples.fields": "Fields",
     "operations.interfaces": (
-        "Aggregator CombinerAggregator Consumer Filter FlatMapFunction Function MapFunction "
-        "Operation PlainFunction QueryFunction ReducerAggregator StateUpdater TridentCollector "
-        "TridentOperationContext"
+        "Aggregator CombinerAggregator Consumer CustomStreamGrouping Filter FlatMapFunction "
+        "Function MapFunction Operation PlainFunction QueryFunction ReducerAggregator StateUpdater "
+        "TridentCollector TridentOperationContext"
     ),
     "operations.sending": "KafkaStateUpdater",
+    "operations.windows": (
+        "BaseWindow Duration SessionWindow SlidingCountWindow SlidingDurationWindow "
+        "TumblingCountWindow TumblingDurationWindow"
+    ),
     "run": "Run",
     "spouts.feeder": "FeederBatchSpout",
     "spouts.fixed": "FixedBatchSpout",
@@ -155,7 +171,7 @@ _HOMES = {
     "states.state": "State StateFactory StateSpec",
     "states.updaters": "ValueUpdater",
     "states.values": "Token",
-    "stream": "GroupedStream Stream TridentState",
+    "stream": "Assembly GroupedStream Stream TridentState",
     "topology": "TridentTopology",
     "tuples": "TridentTuple",
 }
@@ -165,13 +181,17 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 __all__ = [
     "Adoption",
     "Aggregator",
+    "Assembly",
+    "BaseWindow",
     "BatchCoordinator",
     "CombinerAggregator",
     "CommitterEmitter",
     "Consumer",
     "Count",
+    "CustomStreamGrouping",
     "DeadLetterTopic",
     "Debug",
+    "Duration",
     "Emitter",
     "Equals",
     "FailedException",
@@ -179,6 +199,7 @@ __all__ = [
     "Fields",
     "Filter",
     "FilterNull",
+    "FirstN",
     "FirstPollOffsetStrategy",
     "FixedBatchSpout",
     "FlatMapFunction",
@@ -223,6 +244,9 @@ __all__ = [
     "ReadOnlySnapshottable",
     "ReducerAggregator",
     "Run",
+    "SessionWindow",
+    "SlidingCountWindow",
+    "SlidingDurationWindow",
     "SnapshotGet",
     "Snapshottable",
     "SocketLinesSpout",
@@ -244,6 +268,8 @@ __all__ = [
     "TridentState",
     "TridentTopology",
     "TridentTuple",
+    "TumblingCountWindow",
+    "TumblingDurationWindow",
     "TupleCollectionGet",
     "ValueUpdater",
     "native",

@@ -18,7 +18,7 @@ from trident.states.table.cache import CachedMap
 from trident.states.table.counted import CountedMap
 from trident.states.table.layered import layers
 
-_SINGLE = CombinerAggStateUpdater | ReducerAggStateUpdater
+SINGLE = CombinerAggStateUpdater | ReducerAggStateUpdater
 
 
 def state_nodes(nodes: Iterable[Node]) -> tuple[StateNode, ...]:
@@ -59,7 +59,7 @@ def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
         node.state.name: BatchState(
             state.control,
             state.kind,
-            state if isinstance(node.updater, _SINGLE) else None,
+            state if isinstance(node.updater, SINGLE) else None,
         )
         for node, state in states.items()
         if isinstance(node, StateUpdateNode)
@@ -114,3 +114,10 @@ class Counters:
         """Return what was read and written since `before` was returned."""
         read, written, hits = self.counts()
         return read - before[0], written - before[1], hits - before[2]
+
+
+def counted_apart(states: Mapping[StateNode, State]) -> tuple[Counters, Counters]:
+    """Count the states that steps update, and those that steps only query, each by themselves."""
+    updated = [state for node, state in states.items() if isinstance(node, StateUpdateNode)]
+    asked = [state for node, state in states.items() if not isinstance(node, StateUpdateNode)]
+    return Counters(updated), Counters(asked)

@@ -20,6 +20,7 @@ from tests.api.topologies import (
     sentences,
     word_count,
 )
+from trident.assemblies import FirstN
 from trident.backends import memcached, redis
 from trident.errors import DuplicateNameError, FieldError, OperationTypeError, PlanError
 from trident.operations.builtin import (
@@ -457,3 +458,59 @@ def test_fields_may_be_given_one_by_one() -> None:
     stream = TridentTopology().newStream("s", FixedBatchSpout("a string, b long", 1, ("x", 1)))
     assert stream.groupBy("a", "b").getGroupFields() == stream.groupBy("a, b").getGroupFields()
     assert stream.project("b", "a").getOutputFields() == Fields.of("b long, a string")
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda t, s: s.minBy("sentense"), "minBy: unknown field 'sentense'.* 'sentence'"),
+        (lambda t, s: s.maxBy("id, sentence"), r"maxBy: expected one field, .*Give one field, or "),
+        (lambda t, s: s.minBy(""), "a field has no name"),
+        (lambda t, s: s.maxBy("id", "desc"), r"maxBy: expected a comparator, found \"str 'desc'"),
+        (lambda t, s: s.min(None), "min: expected a comparator, found 'NoneType None'"),
+        (lambda t, s: s.max(int), "max: expected a comparator, .* returns a number below"),
+        (lambda t, s: s.partition(Everything()), r"partition: .*CustomStreamGrouping, found 'Ever"),
+        (lambda t, s: s.partition("id"), "partition: expected a CustomStreamGrouping"),
+        (lambda t, s: s.applyAssembly(FirstN), "found 'the class FirstN'"),
+        (lambda t, s: s.applyAssembly(7), "applyAssembly: expected an assembly, found 'int 7'"),
+        (lambda t, s: s.applyAssembly(lambda s: None), "from the assembly, found 'NoneType'"),
+        (lambda t, s: s.applyAssembly(lambda s: [s.shuffle()]), "found 'list'. Return the last"),
+        (lambda t, s: s.applyAssembly(FirstN(3, "idd")), "FirstN: unknown field 'idd'"),
+        (lambda t, s: s.applyAssembly(FirstN(0)), "FirstN: how many is a whole number from 1"),
+        (lambda t, s: s.applyAssembly(FirstN(3, reverse=True)), "reverse was given without"),
+        (lambda t, s: s.applyAssembly(lambda s: s.shuffle().project("x")), "unknown field 'x'"),
+    ],
+)
+def test_steps_that_keep_or_move_tuples_say_what_is_wrong(call: Call, text: str) -> None:
+    fails(call, PlanError, text)
+
+
+def test_a_stream_knows_the_nearest_label() -> None:
+    topology = TridentTopology()
+    stream = sentences(topology)
+    assert stream.getName() is None
+    named = stream.name("text").each("sentence", Split(), "word")
+    assert named.getName() == "text"
+    assert named.name("words").parallelismHint(2).getName() == "words"
+    assert topology.merge(named, named).getName() is None
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda s: s.chainedAgg().aggregate("idd", Sum(), "n"), "aggregate: unknown field 'idd'"),
+        (lambda s: s.chainedAgg().aggregate(Count, "n"), "the class Count"),
+        (lambda s: s.chainedAgg().aggregate(Count(), "n, m"), r"Count\(\) makes one value"),
+        (lambda s: s.chainedAgg().aggregate("sentence", Sum(), "n"), "adds numbers, not 'string'"),
+        (
+            lambda s: s.chainedAgg().aggregate(Count(), "n").aggregate("id", Max(), "n"),
+            "Output fields for chained aggregators must be distinct, found 'n'",
+        ),
+        (
+            lambda s: s.groupBy("id").chainedAgg().partitionAggregate(Count(), "id"),
+            "partitionAggregate: there is already a field 'id'",
+        ),
+    ],
+)
+def test_a_chain_says_which_call_is_wrong(call: Callable[[Stream], Any], text: str) -> None:
+    fails(lambda t, s: call(s), PlanError, text)

@@ -9,6 +9,7 @@ from typing import Any
 from trident.operations.builtin import Count, Split
 from trident.operations.interfaces import (
     Aggregator,
+    CustomStreamGrouping,
     Filter,
     Function,
     ReducerAggregator,
@@ -43,6 +44,15 @@ class Same(Function):
 
     def execute(self, tuple: Any, collector: Any) -> None:
         collector.emit(list(tuple))
+
+
+class ById(CustomStreamGrouping):
+    def chooseTasks(self, targetTasks: Sequence[int], values: Any) -> Sequence[int]:
+        return [targetTasks[values["id"] % len(targetTasks)]]
+
+
+def by_length(a: Any, b: Any) -> int:
+    return len(a["sentence"]) - len(b["sentence"])
 
 
 class Everything(Filter):

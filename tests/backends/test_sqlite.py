@@ -9,6 +9,8 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -86,6 +88,13 @@ VALUES = {
     "empty text": "",
     "list": [1, "a", None],
     "dict": {"a": [True]},
+    "infinity": math.inf,
+    "bytes": b"x",
+    "tuple": (1, (2.5,)),
+    "date": date(2026, 1, 2),
+    "moment": datetime(2026, 1, 2, 3, tzinfo=UTC),
+    "decimal": Decimal("1.50"),
+    "like a tag": {"$date": "2026-01-02"},
 }
 
 
@@ -104,7 +113,17 @@ def test_values_come_back_equal_and_of_the_same_type(
     assert type(found.curr) is type(value)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, 2**64, (1,), b"x", "\ud800"])
+@pytest.mark.parametrize("value", [math.nan, -0.0, [math.nan], [-0.0]], ids=repr)
+def test_what_is_no_number_comes_back_and_so_does_the_sign_of_zero(
+    opened: Opener, value: Any
+) -> None:
+    store = opened()
+    store.multiPut([b"k"], [OpaqueValue(1, 0, value, value)])
+    [found] = store.multiGet([b"k"])
+    assert repr(found) == repr(OpaqueValue(1, 0, value, value))
+
+
+@pytest.mark.parametrize("value", [2**64, {1}, bytearray(b"x"), "\ud800"])
 def test_values_that_would_change_are_refused_and_nothing_is_written(
     opened: Opener, value: Any
 ) -> None:
@@ -267,6 +286,10 @@ def test_an_overflow_of_64_bits_is_an_error_and_writes_nothing(
         (2**63 - 2, 1),
         (-(2**63) + 1, -1),
         (1e300, 1e300),
+        (1e308, 1e308),
+        (math.inf, 1),
+        (1, -math.inf),
+        (Decimal("1.50"), 1),
         (2**62, 0.5),
         (1, -0.5),
         (2.0, 1),
@@ -288,7 +311,8 @@ def test_adding_makes_what_python_makes(opened: Opener, before: Any, amount: Any
     [
         ("12", 1, CorruptStateError, r"key \('k',\) .*'12' is a str, and numbers are added"),
         ([1], 1, CorruptStateError, r"key \('k',\) .*\[1\] is a list, and numbers are added"),
-        (1e308, 1e308, SerializationError, "inf"),
+        (b"x", 1, CorruptStateError, r"b'x' is a bytes, and numbers are added"),
+        (date(2026, 1, 2), 1, CorruptStateError, "is a date, and numbers are added"),
     ],
 )
 def test_adding_to_what_is_no_number_is_an_error(

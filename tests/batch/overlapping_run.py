@@ -19,8 +19,10 @@ from trident.states.values import Token
 from trident.testing import kill_at
 from trident.tuples.fields import Fields
 
-TEXT = ("the cow jumped over the moon the man went to the store " * 5).split()
+LINE = "the cow jumped over the moon the man went to the store "
+TEXT = (LINE * 3 + "here " + LINE * 2).split()
 EXPECTED = Counter(TEXT)
+WORDS = 8
 PENDING = 4
 
 
@@ -46,14 +48,14 @@ class Words(ITridentSpout, BatchCoordinator, Emitter):
 
     def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
         start = prevMetadata[1] if prevMetadata else 0
-        return [start, start + 4]
+        return [start, start + WORDS]
 
     def emitBatch(self, token: Token, metadata: Any, collector: TridentCollector) -> Any:
         self.calls.append(("emit", token.txid))
         start, end = metadata or (0, 0)
         if self.kind == "opaque":
             self._emissions += 1
-            start, end = end, end + 3 + self._emissions % 3
+            start, end = end, end + WORDS - 1 + self._emissions % 3
         for word in TEXT[start:end]:
             collector.emit([word])
         self._next = end
@@ -73,10 +75,8 @@ class Words(ITridentSpout, BatchCoordinator, Emitter):
 def topology(folder: Path, spout: ITridentSpout, split: Any = None) -> TridentTopology:
     """Count the words of `spout`."""
     counted = TridentTopology()
-    words = counted.newStream("lines", spout).each("line", split or Split(), "word")
-    words.groupBy("word").persistentAggregate(
-        sqlite.opaque(folder / "counts.db"), Count(), "count"
-    )
+    words = counted.newStream("lines", spout).each("line", split or Split(), "word string")
+    words.groupBy("word").persistentAggregate(sqlite.opaque(folder / "counts.db"), Count(), "count")
     return counted
 
 

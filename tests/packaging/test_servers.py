@@ -9,7 +9,11 @@ import pytest
 from tests.packaging.conftest import ROOT, Machine
 
 SCRIPT = ROOT / "setup" / "servers"
-PROGRAMS = ("redis-server", "redis-cli", "memcached", "openssl", "javac")
+PROGRAMS = (
+    *("redis-server", "redis-cli", "memcached", "openssl", "javac"),
+    *("pg_isready", "postgres", "pgbouncer"),
+)
+PACKAGES = "default-jdk-headless maven redis-server memcached postgresql pgbouncer openssl"
 JARS = ["trident-spark/hbase-2.6.1/server.jar", "trident-spark/kafka-4.2.0/server.jar"]
 LAST_ARGUMENT = 'for last; do :; done; folder=${last#-DoutputDirectory=}; echo "$@" >> %s\n'
 
@@ -78,10 +82,7 @@ def test_a_user_is_told_what_is_missing_and_the_one_line(machine: Machine) -> No
     done = machine.run(SCRIPT)
     assert done.returncode == 0
     assert "this is not installed: memcached." in done.stderr
-    assert (
-        "sudo apt-get install default-jdk-headless maven redis-server memcached openssl"
-        in done.stderr
-    )
+    assert f"sudo apt-get install {PACKAGES}" in done.stderr
     assert machine.packages == ""
     assert machine.run(SCRIPT, CI="true").returncode == 1
 
@@ -93,7 +94,7 @@ def test_root_has_them_installed(machine: Machine) -> None:
     machine.apt_get(f'case "$*" in *redis-server*) mv {hidden} {machine.bin} ;; esac')
     done = machine.run(SCRIPT, CI="true")
     assert done.returncode == 0, done.stderr
-    assert "installing default-jdk-headless maven redis-server memcached openssl" in done.stdout
+    assert f"installing {PACKAGES}" in done.stdout
     assert "--no-install-recommends" in machine.packages
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.api.topologies import (
+    ById,
     Column,
     Everything,
     Frame,
@@ -13,9 +14,11 @@ from tests.api.topologies import (
     Same,
     Tally,
     Write,
+    by_length,
     sentences,
     word_count,
 )
+from trident.assemblies import FirstN
 from trident.operations.builtin import (
     Count,
     Debug,
@@ -103,6 +106,21 @@ def every_step() -> TridentTopology:
     return topology
 
 
+def later_operations() -> TridentTopology:
+    topology = TridentTopology()
+    stream = sentences(topology)
+    chosen = stream.partition(ById()).parallelismHint(3)
+    least = chosen.localOrShuffle().parallelismHint(3).minBy("id").identityPartition()
+    most = chosen.max(by_length)
+    first = stream.applyAssembly(FirstN(10, "id", reverse=True))
+    merged = topology.merge("n, text", least, most, first)
+    merged.partitionPersist(memory(), "text", Write(), name="texts")
+    stream.chainedAgg().aggregate(Count(), "n").aggregate("id", Max(), "most").chainEnd()
+    groups = stream.groupBy("id").chainedAgg().aggregate("sentence", Longest(), "longest")
+    groups.aggregate("id", Tally(), "tally").chainEnd()
+    return topology
+
+
 def weak_guarantees() -> TridentTopology:
     topology = TridentTopology()
     store: Any = memory().store
@@ -125,4 +143,10 @@ def weak_guarantees() -> TridentTopology:
     return topology
 
 
-DECLARED = (word_count_with_queries, native_word_count, every_step, weak_guarantees)
+DECLARED = (
+    word_count_with_queries,
+    native_word_count,
+    every_step,
+    later_operations,
+    weak_guarantees,
+)

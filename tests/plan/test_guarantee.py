@@ -221,6 +221,7 @@ def test_a_function_that_does_not_tell_its_map_leaves_that_open(open_map: Any) -
     [
         *("memory:a", "sqlite:a.db", "redis://one/0", "redis://one/0?cache=9"),
         *("redis+cluster://one:1,two:2", "memcached://one:1", "hbase://one:9/table/family"),
+        *("postgresql://one/shop", "postgresql://one/shop?values=bigint"),
     ],
 )
 def test_the_stores_that_come_along_leave_nothing_open(url: str) -> None:

@@ -52,6 +52,8 @@ class ServerProcess(ABC):
     program: ClassVar[str]
     package: ClassVar[str]
     patience: ClassVar[float] = 30.0
+    ends_by: ClassVar[signal.Signals] = signal.SIGTERM
+    """What asks it to end, with its clients connected."""
 
     host = "127.0.0.1"
 
@@ -110,7 +112,7 @@ class ServerProcess(ABC):
         """Ask it to end, and wait until it has."""
         if self.process is not None:
             self.resume()
-            self.process.terminate()
+            self.process.send_signal(self.ends_by)
             self._ended()
 
     def pause(self) -> None:

@@ -12,6 +12,7 @@ from tests.servers.hbase import HBaseServer
 from tests.servers.kafka import KafkaServer
 from tests.servers.memcached import MemcachedServers
 from tests.servers.ports import free_port
+from tests.servers.postgres import PostgresServer
 from tests.servers.process import QUICK, MissingServer
 from tests.servers.promised import Served, served
 from tests.servers.redis import RedisCluster, RedisServer
@@ -30,7 +31,8 @@ def need(made: Callable[[], AbstractContextManager[Served]]) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [RedisServer, RedisCluster, MemcachedServers, HBaseServer, KafkaServer]
+    "kind",
+    [RedisServer, RedisCluster, MemcachedServers, HBaseServer, KafkaServer, PostgresServer],
 )
 def test_a_missing_server_skips_with_the_reason(kind: type[RedisServer], tmp_path: Path) -> None:
     with pytest.raises(pytest.skip.Exception, match="setup/servers"):

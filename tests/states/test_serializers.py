@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from enum import Enum, IntEnum
 from itertools import pairwise
+from math import inf, nan
 from typing import Any
 from uuid import UUID
 
@@ -75,15 +77,13 @@ def test_values_come_back_equal(serializer: Serializer) -> None:
 @pytest.mark.parametrize(
     ("value", "named"),
     [
-        (float("nan"), "nan"),
-        (float("-inf"), "inf"),
-        (datetime(2020, 1, 1), "datetime"),
-        (UUID(int=1), "UUID"),
-        ((1, 2), "tuple"),
         ({1}, "set"),
-        (b"x", "bytes"),
+        (bytearray(b"x"), "bytearray"),
+        (Decimal("NaN"), "the decimal NaN"),
+        (datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))), "no date in UTC"),
         (2**64, "64-bit"),
-        ({1: 2}, "key of type int"),
+        ({(1,): 2}, "key of type tuple"),
+        ({nan: 2}, "key of type float"),
         (Word("x"), "Word"),
         (Colour.RED, "Colour"),
         (Level.LOW, "Level"),
@@ -95,6 +95,115 @@ def test_values_come_back_equal(serializer: Serializer) -> None:
 def test_json_refuses_by_name_what_it_would_change(value: Any, named: str, nest: Any) -> None:
     with pytest.raises(SerializationError, match=named):
         JSONSerializer().dumps_opaque([1], [0], [nest(value)], [None])
+
+
+MOMENT = datetime(2026, 7, 1, 8, 0, 0, 5, UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (date(2026, 1, 2), '{"$date":"2026-01-02"}'),
+        (MOMENT, '{"$timestamp":"2026-07-01T08:00:00.000005Z"}'),
+        (datetime(2026, 7, 1, 8), '{"$timestamp_ntz":"2026-07-01T08:00:00.000000"}'),
+        (Decimal("-1.50"), '{"$decimal":"-1.50"}'),
+        (Decimal("1E+100"), '{"$decimal":"1E+100"}'),
+        (b"a\xff", '{"$binary":"Yf8="}'),
+        (UUID(int=1), '{"$uuid":"00000000-0000-0000-0000-000000000001"}'),
+        (inf, '{"$double":"Infinity"}'),
+        (-inf, '{"$double":"-Infinity"}'),
+        ((1, (2.5,)), '{"$tuple":[1,{"$tuple":[2.5]}]}'),
+        ({1: b"", None: "a"}, '{"$map":[[1,{"$binary":""}],[null,"a"]]}'),
+        ({date(2026, 1, 2): 1}, '{"$map":[[{"$date":"2026-01-02"},1]]}'),
+        ({"a": b"x", "$b": 1}, '{"a":{"$binary":"eA=="},"$b":1}'),
+        ({"$b": b"x"}, '{"$dict":{"$b":{"$binary":"eA=="}}}'),
+    ],
+)
+def test_json_says_of_what_type_a_value_is_that_it_has_no_form_for(
+    value: Any, written: str
+) -> None:
+    json = JSONSerializer()
+    assert json.dumps_plain([value]) == [b" " + written.encode()]
+    opaque = json.dumps_opaque([3, 3, 3], [0, 1, 0], [value, None, 1], [None, value, 2])
+    assert opaque == [
+        f" [3,{written},null]".encode(),
+        f" [3,null,{written},1]".encode(),
+        b"[3,1,2]",
+    ]
+    both = json.dumps_transactional([3, 4], [value, [value]])
+    found = [
+        *json.loads_plain(json.dumps_plain([value])),
+        *[each and each.curr for each in json.loads_opaque([opaque[2], opaque[0]])][1:],
+        *[each and each.prev for each in json.loads_opaque([opaque[1], None])][:1],
+        *[each and each.value for each in json.loads_transactional(both)][:1],
+    ]
+    assert found == [value] * 4
+    assert {type(each) for each in found} == {type(value)}
+
+
+def test_json_keeps_what_is_no_number() -> None:
+    json = JSONSerializer()
+    [found] = json.loads_plain(json.dumps_plain([[nan, -0.0]]))
+    assert str(found) == "[nan, -0.0]"
+
+
+LIKE_TAGS = [
+    {"$date": "2026-01-02"},
+    {"$dict": {"$date": "2026-01-02"}},
+    {"$date": 5},
+    {"$later": None},
+    {"$map": [[1, 2]]},
+    {"$": []},
+    [{"a": {"$decimal": "1"}}],
+]
+
+
+@pytest.mark.parametrize("value", LIKE_TAGS)
+def test_a_dict_that_looks_like_a_tag_stays_a_dict(value: Any) -> None:
+    json = JSONSerializer()
+    written = json.dumps_plain([value])
+    assert written == [orjson.dumps(value)]  # as ever
+    for beside in (1, b"x"):
+        [found] = json.loads_opaque(json.dumps_opaque([3], [0], [value], [beside]))
+        assert found == OpaqueValue(3, 0, value, beside)
+        [nested] = json.loads_plain(json.dumps_plain([[{"$date": value}, beside]]))
+        assert nested == [{"$date": value}, beside]
+
+
+def test_what_earlier_versions_wrote_has_no_tags() -> None:
+    written = [b'[3,{"$date":"2026-01-02"},{"$later":1}]', b"[3,1,2]"]
+    found = list(JSONSerializer().loads_opaque(written))
+    assert found[0] == OpaqueValue(3, 0, {"$date": "2026-01-02"}, {"$later": 1})
+
+
+MOMENTS = st.datetimes(timezones=st.sampled_from([None, UTC])).map(lambda at: at.replace(fold=0))
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False)
+    | st.text() | st.binary() | st.dates() | MOMENTS
+    | st.decimals(allow_nan=False, allow_infinity=False) | st.uuids(),
+    lambda inner: st.lists(inner) | st.lists(inner).map(tuple)
+    | st.dictionaries(st.sampled_from(["$date", "$dict", "$tuple", "$map", "a", ""]), inner)
+    | st.dictionaries(st.integers(0, 9) | st.text(max_size=1) | st.dates(), inner),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@given(st.lists(VALUES, min_size=1), st.lists(VALUES, min_size=1), st.integers(0, 1))
+def test_all_values_come_back_equal_and_of_their_types(
+    currs: list[Any], prevs: list[Any], attempt: int
+) -> None:
+    json, count = JSONSerializer(), min(len(currs), len(prevs))
+    entries = [OpaqueValue(7, attempt, *pair) for pair in zip(currs, prevs, strict=False)]
+    written = json.dumps_opaque([7] * count, [attempt] * count, currs[:count], prevs[:count])
+    found = list(json.loads_opaque(written))
+    assert found == entries
+    assert repr(found) == repr(entries)
+
+
+@pytest.mark.parametrize("data", [b' {"$later":1}', b' {"$date":"soon"}', b' {"$decimal":[]}'])
+def test_a_tag_that_is_unknown_or_damaged_is_an_error(data: bytes) -> None:
+    with pytest.raises(CorruptStateError, match="position 1 of 2"):
+        JSONSerializer().loads_plain([None, data])
 
 
 def test_json_refuses_a_value_that_holds_itself() -> None:

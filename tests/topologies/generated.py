@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain as flattened
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,9 +20,11 @@ from trident import (
     Aggregator,
     CombinerAggregator,
     Count,
+    CustomStreamGrouping,
     Equals,
     Fields,
     FilterNull,
+    FirstN,
     FlatMapFunction,
     Function,
     MapGet,
@@ -29,6 +33,7 @@ from trident import (
     Negate,
     OpaqueMap,
     ReducerAggregator,
+    SlidingCountWindow,
     Split,
     Sum,
     TridentCollector,
@@ -120,6 +125,11 @@ def twice(*values: Any) -> list[tuple[str, int]]:
     return [described(*values)] * 2
 
 
+def by_look(a: Row, b: Row) -> int:
+    one, other = repr(tuple(a)), repr(tuple(b))
+    return (one > other) - (one < other)
+
+
 def looked_at(*values: Any) -> None:
     assert values
 
@@ -146,6 +156,14 @@ class Whereabouts(Function):
 
     def execute(self, tuple: Any, collector: TridentCollector) -> None:
         collector.emit(self.found)
+
+
+class FirstAndLast(CustomStreamGrouping):
+    """Copies tuples to the first partition and to the last."""
+
+    def chooseTasks(self, targetTasks: Sequence[int], values: Any) -> Sequence[int]:
+        assert values[0] == values[values.getFields().names[0]]
+        return sorted({targetTasks[0], targetTasks[-1]})
 
 
 class Small(Filter):
@@ -180,6 +198,33 @@ class Widest(CombinerAggregator[int]):
 
     def zero(self) -> int:
         return 0
+
+
+class Tuples(ReducerAggregator[int]):
+    """How many tuples there are."""
+
+    output_types = (int,)
+
+    def init(self) -> int:
+        return 0
+
+    def reduce(self, curr: int, tuple: Any) -> int:
+        return curr + 1
+
+
+class TuplesOf(Aggregator[list[int]]):
+    """How many tuples there are, too."""
+
+    output_types = (int,)
+
+    def init(self, batchId: object, collector: TridentCollector) -> list[int]:
+        return [0]
+
+    def aggregate(self, val: list[int], tuple: Any, collector: TridentCollector) -> None:
+        val[0] += 1
+
+    def complete(self, val: list[int], collector: TridentCollector) -> None:
+        collector.emit(val)
 
 
 class Letterset(ReducerAggregator[str]):
@@ -294,6 +339,10 @@ AGGREGATES = (
     ),
     Aggregate(Tally, tally, lambda _: ("string", "long")),
 )
+
+
+def list_of(parts: Iterable[Iterable[Any]]) -> list[Any]:
+    return list(flattened.from_iterable(parts))
 
 
 def grouped(rows: Rows, key: Sequence[int], value: int) -> dict[Row, list[Any]]:
@@ -446,7 +495,9 @@ class Chain:
         )
 
     def move(self) -> None:
-        how = self._random.choice(["shuffle", "by", "global", "batchGlobal", "broadcast"])
+        how = self._random.choice(
+            ["shuffle", "local", "by", "global", "batchGlobal", "broadcast", "chosen"]
+        )
         hint = self._random.randint(1, 4)
         found = self._field("string", "long")
         if how == "by" and found is None:
@@ -454,12 +505,14 @@ class Chain:
         name = found[0] if found else ""
         moves: dict[str, Callable[[Stream], Stream]] = {
             "shuffle": lambda s: s.shuffle().parallelismHint(hint),
+            "local": lambda s: s.localOrShuffle().identityPartition().parallelismHint(hint),
             "by": lambda s: s.partitionBy(name).parallelismHint(hint),
+            "chosen": lambda s: s.partition(FirstAndLast()).parallelismHint(hint),
             "global": lambda s: s.global_(),
             "batchGlobal": lambda s: s.batchGlobal(),
             "broadcast": lambda s: s.broadcast().parallelismHint(hint),
         }
-        copies = hint if how == "broadcast" else 1
+        copies = {"broadcast": hint, "chosen": min(hint, 2)}.get(how, 1)
         self._add(
             f"{how}({name}).parallelismHint({hint})",
             self.schema,
@@ -522,15 +575,104 @@ class Chain:
             expect,
         )
 
+    def chained(self) -> None:
+        """Several aggregators at once, of a batch or of its groups."""
+        count = self._random.choice([1, 2, 2, 3])
+        found = [one for _ in range(count) if (one := self._aggregate(AGGREGATES))]
+        if not found:
+            return
+        by, schema = self._key(), self.schema
+        keys = [schema[place][0] for place in by]
+        outputs = [[self._new() for _ in aggregate.makes("")] for aggregate, _ in found]
+        kinds = [aggregate.makes(schema[at][1]) for aggregate, (_, at) in found]
+
+        def build(w: World, s: Stream) -> Stream:
+            chain: Any = (s.groupBy(keys) if keys else s).chainedAgg()
+            for (aggregate, (name, _)), made in zip(found, outputs, strict=True):
+                chain = chain.aggregate(name, aggregate.make(), made)
+            ended: Stream = chain.chainEnd()
+            return ended
+
+        def expect(w: World, rows: Rows) -> Rows:
+            of_each = [grouped(rows, by, at) for _, (_, at) in found]
+            groups = [*of_each[0]] if by or rows else [()]
+            made: Rows = []
+            for key in groups:
+                folds = [
+                    aggregate.fold(values.get(key, []))
+                    for (aggregate, _), values in zip(found, of_each, strict=True)
+                ]
+                for row in product(*folds):
+                    values = zip(list_of(kinds), list_of(row), strict=True)
+                    made.append((*key, *(number(kind, value) for kind, value in values)))
+            return made
+
+        self._add(
+            f"chainedAgg({keys}, {[(a.make.__name__, name) for a, (name, _) in found]})",
+            (
+                *(schema[place] for place in by),
+                *zip(list_of(outputs), list_of(kinds), strict=True),
+            ),
+            build,
+            expect,
+        )
+
+    def extreme(self) -> None:
+        """The least or greatest tuple, or the first ones in order."""
+        found = self._field("string", "long")
+        kind = self._random.choice(["whole", *["by", "first"] * bool(found)])
+        greatest, count = self._random.choice([True, False]), self._random.randint(1, 4)
+        pick: Callable[..., Any] = max if greatest else min
+        schema = self.schema
+        if kind == "whole":
+
+            def build(w: World, s: Stream) -> Stream:
+                given = s.global_()
+                return given.max(by_look) if greatest else given.min(by_look)
+
+            self._add(
+                f"global().{pick.__name__}(by_look)",
+                schema,
+                build,
+                lambda w, rows: [pick(rows, key=repr)] if rows else [],
+            )
+        if kind == "by" and found:
+            name, at = found  # of a tie any tuple may be left, as their order is
+
+            def build_by(w: World, s: Stream) -> Stream:
+                given = s.global_()
+                return (given.maxBy(name) if greatest else given.minBy(name)).project(name)
+
+            def expect_by(w: World, rows: Rows) -> Rows:
+                values = [row[at] for row in rows if row[at] is not None]
+                return [(pick(values),)] if values else []
+
+            self._add(f"global().{pick.__name__}By({name})", (schema[at],), build_by, expect_by)
+        if kind == "first" and found:
+            name, at = found
+
+            def expect_first(w: World, rows: Rows) -> Rows:
+                values = sorted((r[at] for r in rows if r[at] is not None), reverse=greatest)
+                nulls = [None] * (len(rows) - len(values))
+                return [(value,) for value in [*values, *nulls][:count]]
+
+            self._add(
+                f"FirstN({count}, {name}, reverse={greatest})",
+                (schema[at],),
+                lambda w, s: s.applyAssembly(FirstN(count, name, greatest)).project(name),
+                expect_first,
+            )
+
     def persist(self) -> None:
-        """A state, of which the new values go on, or what it held before beside each tuple."""
+        """A state, after which goes on what it held before, its new values, or neither."""
         found, by = self._aggregate([one for one in AGGREGATES if one.merge]), self._key()
         if found is None or not by:
             return
         aggregate, (name, at) = found
         assert aggregate.merge is not None
         merge = aggregate.merge
-        asks, in_tasks = self._random.choices([True, False], k=2)
+        after = self._random.choice(["queried", "new values", "the stream"])
+        in_tasks = self._random.choice([True, False])
         hint = self._random.choice([None, 1, 2, 4])
         new, known, schema = self._new(), self._new(), self.schema
         [kind] = aggregate.makes(schema[at][1])
@@ -542,7 +684,9 @@ class Chain:
             state = given.persistentAggregate(factory, name, aggregate.make(), new, name=new)
             if hint:
                 state = state.parallelismHint(hint)
-            return s.stateQuery(state, keys, MapGet(), known) if asks else state.newValuesStream()
+            if after == "queried":
+                return s.stateQuery(state, keys, MapGet(), known)
+            return s if after == "the stream" else state.newValuesStream()
 
         def expect(w: World, rows: Rows) -> Rows:
             stored = w.model.setdefault(new, {})
@@ -554,13 +698,53 @@ class Chain:
                 value = number(kind, partial if old is None else merge(old, partial))
                 stored[key] = value
                 fresh.append((*key, value))
-            if not asks:
+            if after == "new values":
                 return fresh
+            if after == "the stream":
+                return rows
             return [(*row, before.get(tuple(row[place] for place in by))) for row in rows]
 
-        after = (*schema, (known, kind)) if asks else (*(schema[p] for p in by), (new, kind))
+        schemas = {
+            "queried": (*schema, (known, kind)),
+            "new values": (*(schema[p] for p in by), (new, kind)),
+            "the stream": schema,
+        }
         text = f"persistentAggregate({keys}, {name}, {aggregate.make.__name__}, tasks={in_tasks})"
-        self._add(f"{text}, {'queried' if asks else 'new values'}", after, build, expect)
+        self._add(f"{text}, {after}", schemas[after], build, expect)
+
+    def window(self) -> None:
+        """Windows by count, of which only the number of tuples follows from what is in a batch."""
+        by, new, schema = self._key(), self._new(), self.schema
+        length = self._random.randint(1, 4)
+        slide = self._random.randint(1, length)
+        make = self._random.choice([Count, Tuples, TuplesOf])
+        in_tasks = self._random.choice([True, False])
+        keys, name = [schema[place][0] for place in by], schema[0][0]
+        inputs: list[Any] = [] if make is Count else [name]
+
+        def build(w: World, s: Stream) -> Stream:
+            factory = w.factory(new, in_tasks=in_tasks)
+            del w.states[new]  # the model doesn't say what it holds
+            given: Any = s.groupBy(keys) if keys else s
+            config = SlidingCountWindow.of(length, slide)
+            return given.window(config, factory, *inputs, make(), new)
+
+        def expect(w: World, rows: Rows) -> Rows:
+            seen = w.model.setdefault(new, {})
+            made: Rows = []
+            for row in rows:
+                key = tuple(row[place] for place in by)
+                seen[key] = seen.get(key, 0) + 1
+                if seen[key] % slide == 0:
+                    made.append((*key, min(length, seen[key])))
+            return made
+
+        self._add(
+            f"window({keys}, {length}, {slide}, {make.__name__}, tasks={in_tasks})",
+            (*(schema[place] for place in by), (new, "long")),
+            build,
+            expect,
+        )
 
     def ask(self) -> None:
         """A query of a state that is only read."""
@@ -610,7 +794,7 @@ class Chain:
 
 KINDS = (
     *(Chain.each, Chain.filter, Chain.replace, Chain.look, Chain.project, Chain.move),
-    *(Chain.locate, Chain.ask, Chain.merge),
+    *(Chain.locate, Chain.ask, Chain.merge, Chain.extreme, Chain.chained, Chain.window),
     *(Chain.aggregate, Chain.persist) * 3,  # of which there are the most kinds
 )
 

@@ -14,13 +14,17 @@ from trident.batch.spout_work import SpoutWork
 from trident.batch.work import NothingNew
 from trident.states.values import Token
 
+PENDING_BYTES = 256 * 1024 * 1024
+"""How many bytes the batches that are computed and not committed may take in memory, roughly."""
+
 
 class Pending:
     """Runs batches: one at a time, or the next ones computed while one is committed.
 
     Sources are called by the thread that calls this. States are begun, written and announced one
     batch after the other, in order of the txid. A batch that fails takes those behind it with it:
-    they are discarded, and emitted anew from what the log holds.
+    they are discarded, and emitted anew from what the log holds. While those that are computed take
+    much memory no other is emitted: so a source waits for a store that is slow.
 
     Parameters
     ----------
@@ -64,7 +68,7 @@ class Pending:
             with suppress(NothingNew):
                 self._progressed(self._runner.run(self._work))
             return
-        while self._batches and (self._batches[0].is_done or len(self._batches) >= self._most):
+        while self._batches and (self._batches[0].is_done or self._full):
             if not self._finish():
                 return
         token, metadata, planned = self._due()
@@ -97,6 +101,13 @@ class Pending:
             self._committer.close()
             while self._batches and self._finish():
                 pass
+
+    @property
+    def _full(self) -> bool:
+        """Whether there is no room for another batch, which is taken to be as large as the last."""
+        if len(self._batches) >= self._most:
+            return True
+        return sum(each.nbytes for each in self._batches) + self._batches[-1].nbytes > PENDING_BYTES
 
     def _due(self) -> tuple[Token, Mapping[str, Any], Mapping[str, Any] | None]:
         if not self._batches:

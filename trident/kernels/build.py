@@ -11,6 +11,7 @@ from trident.kernels.aggregate_kernels import (
     CombinerKernel,
     ReducerKernel,
 )
+from trident.kernels.grouping_kernel import GroupingKernel
 from trident.kernels.kernel import TupleKernel
 from trident.kernels.query_kernel import QueryKernel
 from trident.kernels.task import step_name
@@ -30,6 +31,7 @@ from trident.plan.nodes import (
     FilterNode,
     FlatMapNode,
     MapNode,
+    PartitionNode,
     PeekNode,
     StateQueryNode,
     StateUpdateNode,
@@ -66,6 +68,14 @@ def tuple_kernel(node: TupleNode, operation: Any, needed: Iterable[str]) -> Tupl
             return FlatMapKernel(step, operation, given, (), node.fields.names)
         case PeekNode():
             return PeekKernel(step, operation, given, carried)
+
+
+def grouping_kernel(
+    node: PartitionNode, operation: Any, needed: Iterable[str], count: int
+) -> GroupingKernel:
+    """The kernel of a grouping of the user's into `count` partitions; see `tuple_kernel` for the
+    other parameters."""
+    return GroupingKernel(step_name(node), operation, node.parent.fields, tuple(needed), count)
 
 
 def aggregate_kernel(

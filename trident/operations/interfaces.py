@@ -232,7 +232,16 @@ class ReducerAggregator(Operation, ABC, Generic[A]):
 
 
 class Aggregator(Operation, ABC, Generic[A]):
-    """The most general aggregate: it may emit any number of tuples at any time."""
+    """The most general aggregate: it may emit any number of tuples at any time.
+
+    Attributes
+    ----------
+    acts_on_nothing : bool
+        Whether it does anything where it is handed no tuple, as Trident has it by default. Declare
+        False where it does not, so that a batch without tuples needn't be run for it.
+    """
+
+    acts_on_nothing: bool = True
 
     @abstractmethod
     def init(self, batchId: object, collector: TridentCollector) -> A:
@@ -259,14 +268,50 @@ class Aggregator(Operation, ABC, Generic[A]):
         """End the batch, or the group."""
 
 
+class CustomStreamGrouping(Operation, ABC):
+    """Says into which partitions ``partition(grouping)`` brings each tuple.
+
+    Examples
+    --------
+    >>> class ByFirstLetter(CustomStreamGrouping):
+    ...     def chooseTasks(self, targetTasks, values):
+    ...         return [targetTasks[ord(values["word"][0]) % len(targetTasks)]]
+    """
+
+    @abstractmethod
+    def chooseTasks(self, targetTasks: Sequence[int], values: TridentTuple) -> Sequence[int]:
+        """The partitions that get the tuple: one, several of which each gets a copy, or none.
+
+        Published with the task that sends in the place of ``targetTasks``, which ``prepare`` was
+        given then.
+
+        Parameters
+        ----------
+        targetTasks : sequence of int
+            The partitions that there are, from 0.
+        values : TridentTuple
+            All fields of the tuple.
+        """
+
+
 class StateUpdater(Operation, ABC, Generic[S]):
-    """Writes tuples to a state, between its ``beginCommit`` and ``commit``."""
+    """Writes tuples to a state, between its ``beginCommit`` and ``commit``.
+
+    Attributes
+    ----------
+    timed : bool
+        Whether it asks for the batch's time. It is then called of batches without tuples too, and
+        the time is in the log before the batch runs.
+    """
+
+    timed: bool = False
 
     @abstractmethod
     def updateState(
         self, state: S, tuples: Sequence[TridentTuple], collector: TridentCollector
     ) -> None:
-        """Update the state with all tuples of a batch in this partition; there is at least one.
+        """Update the state with all tuples of a batch in this partition; there is at least one,
+        unless the updater is `timed`.
 
         What it emits are the new values, which ``newValuesStream`` carries on.
         """

@@ -19,6 +19,7 @@ from trident.operations.interfaces import (
     Aggregator,
     CombinerAggregator,
     Consumer,
+    CustomStreamGrouping,
     Filter,
     FlatMapFunction,
     Function,
@@ -41,6 +42,7 @@ _PLACES: tuple[tuple[type[Operation], str], ...] = (
     (CombinerAggregator, "aggregate or persistentAggregate"),
     (ReducerAggregator, "aggregate or persistentAggregate"),
     (Aggregator, "aggregate or partitionAggregate"),
+    (CustomStreamGrouping, "partition(grouping)"),
     (StateUpdater, "partitionPersist"),
     (QueryFunction, "stateQuery"),
 )

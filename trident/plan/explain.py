@@ -15,7 +15,7 @@ from trident.plan.nodes import (
     StateUpdateNode,
     StaticStateNode,
 )
-from trident.plan.overlap import one_at_a_time
+from trident.plan.overlap import one_at_a_time, one_at_a_time_on_spark
 from trident.plan.placement import only_on_spark
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
 from trident.plan.stages import Stage, is_keyed, stages
@@ -78,10 +78,11 @@ def _engine(group: BatchGroup) -> str:
 
 
 def _overlap(group: BatchGroup) -> str:
-    reason = one_at_a_time(group)
-    if reason is None:
-        return "batches overlap where max_pending is given; with a session one runs at a time"
-    return f"batches run one at a time: {reason}"
+    if reason := one_at_a_time(group):
+        return f"batches run one at a time: {reason}"
+    overlap = "batches overlap where max_pending is given"
+    reason = one_at_a_time_on_spark(group)
+    return f"{overlap}; with a session one runs at a time: {reason}" if reason else overlap
 
 
 def _when_empty(group: BatchGroup) -> str:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any, TypeVar, get_args
 
-from trident.errors import OperationTypeError, PlanError
-from trident.operations.annotations import known_type
+from trident.errors import OperationTypeError, PlanError, described
+from trident.operations.annotations import callable_name, known_type
 from trident.operations.callables import Native
 from trident.operations.interfaces import (
     Aggregator,
@@ -20,6 +20,12 @@ from trident.operations.interfaces import (
     ReducerAggregator,
     StateUpdater,
     operation_name,
+)
+from trident.operations.kept_tuples import (
+    Comparator,
+    GreatestTuple,
+    LeastTuple,
+    natural_order,
 )
 from trident.operations.state_updaters import (
     CombinerAggStateUpdater,
@@ -207,6 +213,58 @@ def _aggregate(
     )
 
 
+def kept_tuple(
+    kind: type[LeastTuple], builder: Builder, parent: Node, comparator: Comparator
+) -> PartitionAggregateNode:
+    """``min(comparator)`` and ``max(comparator)``."""
+    call = _EXTREMES[kind]
+    compare, shown = _order(call, comparator)
+    return _kept(builder, parent, kind(None, compare, f"{call}({shown})"))
+
+
+def kept_tuple_by(
+    kind: type[LeastTuple],
+    builder: Builder,
+    parent: Node,
+    field: str,
+    comparator: Comparator | None,
+) -> PartitionAggregateNode:
+    """``minBy(field [, comparator])`` and ``maxBy(field [, comparator])``."""
+    call = f"{_EXTREMES[kind]}By"
+    by = Fields.of(field)
+    check_selection(call, by, parent.fields)
+    if len(by) != 1:
+        advice = f"Give one field, or a comparator of tuples to {_EXTREMES[kind]}()."
+        raise PlanError(f"{call}: expected one field, found", str(by) or "none", (), advice)
+    [name] = by
+    compare, shown = (natural_order, "") if comparator is None else _order(call, comparator)
+    label = f"{call}({', '.join(filter(None, (name, shown)))})"
+    return _kept(builder, parent, kind(parent.fields.index(name), compare, label))
+
+
+_EXTREMES: dict[type[LeastTuple], str] = {LeastTuple: "min", GreatestTuple: "max"}
+
+
+def _order(call: str, comparator: object) -> tuple[Comparator, str]:
+    """A comparator, and its name."""
+    if isinstance(comparator, type) or not callable(comparator):
+        advice = "It is called with two of them, and returns a number below, equal to or above 0."
+        what = f"{call}: expected a comparator, found"
+        raise OperationTypeError(what, described(comparator), (), advice)
+    return comparator, callable_name(comparator)
+
+
+def _kept(builder: Builder, parent: Node, aggregator: LeastTuple) -> PartitionAggregateNode:
+    return builder.add(
+        PartitionAggregateNode,
+        parent=parent,
+        group=None,
+        inputs=Fields(*parent.fields.names),
+        aggregator=aggregator,
+        outputs=parent.fields,
+    )
+
+
 def persistent_aggregate(
     builder: Builder,
     parent: Node,
@@ -247,7 +305,7 @@ def _combined(
         aggregator=combiner,
         outputs=outputs,
     )
-    own = _copy(combiner)
+    own = own_copy(combiner)
     updater = (
         CombinerAggStateUpdater(own)
         if group is None
@@ -264,8 +322,8 @@ def _combined(
     )
 
 
-def _copy(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
-    """A copy of the combiner for the update, as each step prepares an operation of its own; the
+def own_copy(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
+    """A copy of the combiner for a second step, as each step prepares an operation of its own; the
     combiner itself where it can't be copied."""
     try:
         return deepcopy(combiner)

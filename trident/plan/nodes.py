@@ -19,6 +19,7 @@ from trident.operations.interfaces import (
     Aggregator,
     CombinerAggregator,
     Consumer,
+    CustomStreamGrouping,
     Filter,
     FlatMapFunction,
     Function,
@@ -29,6 +30,7 @@ from trident.operations.interfaces import (
     StateUpdater,
     operation_name,
 )
+from trident.operations.window_updaters import WindowUpdater
 from trident.plan.call_site import CallSite
 from trident.plan.step_checks import (
     check_aggregate_shape,
@@ -50,7 +52,9 @@ Kind = Literal["opaque", "transactional", "non-transactional"]
 Clock = Literal["dataframe", "spout"]
 """What makes the batches of a stream: Structured Streaming, or our loop over spouts."""
 OutputMode = Literal["append", "update", "complete"]
-How = Literal["partitionBy", "shuffle", "global", "batchGlobal", "broadcast"]
+How = Literal[
+    "partitionBy", "shuffle", "localOrShuffle", "global", "batchGlobal", "broadcast", "partition"
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -421,10 +425,21 @@ class NativeNode(StepNode):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PartitionNode(StepNode):
-    """Moves tuples between partitions and changes none; ``by`` is for ``partitionBy`` only."""
+    """Moves tuples between partitions and changes none.
+
+    Parameters
+    ----------
+    how : str
+        The call that declares it.
+    by : Fields or None
+        The key, for ``partitionBy`` only.
+    grouping : CustomStreamGrouping or None
+        Who chooses the partitions, for ``partition`` only.
+    """
 
     how: How
     by: Fields | None = None
+    grouping: CustomStreamGrouping | None = None
 
     def check(self) -> None:
         if self.how != "partitionBy":
@@ -438,11 +453,16 @@ class PartitionNode(StepNode):
     @cached_property
     def facts(self) -> Facts:
         return Facts(
-            reads=self.by or Fields(), makes=Fields(), operation=None, acts_on_nothing=False
+            reads=self.by or (self.parent.fields if self.grouping else Fields()),
+            makes=Fields(),
+            operation=self.grouping,
+            acts_on_nothing=False,
         )
 
     @property
     def call_text(self) -> str:
+        if self.grouping is not None:
+            return f"{self.how}({operation_name(self.grouping)})"
         return f"{self.how}({self.by or ''})"
 
 
@@ -474,7 +494,9 @@ class AggregatingNode(StepNode):
             reads=_grouped_by(self.group, self.inputs),
             makes=self.fields.select(self.outputs),
             operation=self.aggregator,
-            acts_on_nothing=not self.group,  # Trident aggregates a batch without tuples too
+            # Trident aggregates a batch without tuples too, where there are no groups.
+            acts_on_nothing=not self.group
+            and (not isinstance(self.aggregator, Aggregator) or self.aggregator.acts_on_nothing),
         )
 
     def _call_text(self, method: str) -> str:
@@ -527,12 +549,16 @@ class StateUpdateNode(StepNode):
                 if name not in (self.group or ())
             ),
             operation=self.updater,
-            acts_on_nothing=False,
+            acts_on_nothing=self.updater.timed,
         )
 
     @property
     def call_text(self) -> str:
         name = f'"{self.state.name}"'
+        if isinstance(self.updater, WindowUpdater):
+            window, made = str(self.updater.window), operation_name(self.updater.aggregator)
+            call = _call("window", window, name, self.updater.inputs, made)
+            return f"groupBy({self.group}).{call}" if self.group else call
         if self.origin.call == "partitionPersist":
             updater = operation_name(self.updater)
             return _call("partitionPersist", name, self.inputs, updater, self.outputs)

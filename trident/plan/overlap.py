@@ -34,3 +34,24 @@ def one_at_a_time(group: BatchGroup) -> str | None:
             if isinstance(parent, StateUpdateNode):
                 return f"step {node.id} takes new values of a state"
     return None
+
+
+def one_at_a_time_on_spark(group: BatchGroup) -> str | None:
+    """Why the batches of a group of spouts run one at a time with a session; else None.
+
+    What was computed on Spark is written on the driver, while the next batch is computed there.
+
+    Parameters
+    ----------
+    group : BatchGroup
+        The group.
+
+    Returns
+    -------
+    str or None
+        The reason, as ``explain()`` says it.
+    """
+    for update in group.updates:
+        if update.state.factory.hosted != "driver":
+            return f'executors update state "{update.state.name}"'
+    return one_at_a_time(group)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trident.errors import PlanError
+from trident.operations.interfaces import operation_name
 from trident.plan.nodes import (
     AggregateNode,
     HintNode,
@@ -82,6 +83,8 @@ def exchange(node: Node) -> str:
         return ""
     if node.how == "partitionBy":
         return f"by {node.by}"
+    if node.grouping is not None:
+        return f"by {operation_name(node.grouping)}"
     return "to one partition" if node.how in _ONE_PARTITION else node.how
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from trident.batch.runner import BatchRunner
 from trident.local.group_engine import LocalGroupEngine
 from trident.plan.nodes import StateNode
+from trident.plan.overlap import one_at_a_time_on_spark
 from trident.plan.placement import only_on_spark
 from trident.plan.plan import BatchGroup, Plan
 from trident.run import GroupRun
@@ -80,6 +81,10 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
 
     def reads(self, group: BatchGroup) -> Mapping[str, str]:
         return read_paths(group)
+
+    def pending(self, group: BatchGroup, most: int) -> int:
+        overlap = group.clock == "spout" and one_at_a_time_on_spark(group) is None
+        return most if overlap else 1
 
     def clock(
         self,

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from trident.batch.outcome import Outcome
 from trident.kernels.block import NOTHING, Block, joined
+from trident.kernels.grouping_kernel import PARTITION
 from trident.kernels.kernel import Kernel
 from trident.kernels.task import Task
 from trident.kernels.update_kernel import UpdateKernel
@@ -17,7 +18,6 @@ from trident.open_states import Counters
 from trident.spark.arrow_block import block_of_batches, blocks
 from trident.spark.error_json import error_to_json
 from trident.spark.errors import StatusError
-from trident.spark.routing import PARTITION
 from trident.spark.seal import Seal
 from trident.spark.stage import StageContext, prepared, record_batches, run_kernels
 from trident.spark.statuses import STATUS, opened_statuses
@@ -77,7 +77,7 @@ class UpdateStage:
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _written(self, block: Block, task: Task) -> tuple[Block, Outcome]:
-        if not block.length:
+        if not self.update.acts_on(block):
             return NOTHING, Outcome()
         state = self.factory.makeState({}, None, task.partition, task.partitions)
         try:
@@ -92,7 +92,7 @@ class UpdateStage:
 
 def updated(kernel: UpdateKernel, state: State, block: Block, task: Task) -> Block:
     """Prepare the updater, and update a state that has begun; return the kept new values."""
-    if not block.length:
+    if not kernel.acts_on(block):
         return NOTHING
     with prepared(kernel.step, kernel.operation, task):
         return kernel.apply(state, block, task)

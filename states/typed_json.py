@@ -1,0 +1,197 @@
+"""Values that JSON has no form for, as JSON that says what they are: ``{"$date":"2026-01-02"}``.
+
+An object with one name, which begins with ``$``, is such a value. A dict of the user's that looks
+like one is wrapped, as ``{"$dict":{"$date":"tomorrow"}}``, so that nothing is taken for what it is
+not.
+"""
+
+from __future__ import annotations
+
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from math import isfinite
+from typing import Any
+from uuid import UUID
+
+
+def needs_tags(value: Any) -> bool:
+    """Return whether a value has no form in JSON, or holds one that has none.
+
+    Raises
+    ------
+    TypeError
+        For a value that can't be written with tags either, with what it is.
+
+    Examples
+    --------
+    >>> needs_tags({"seen": [1, None, "x"]}), needs_tags({"seen": [date(2026, 1, 2)]})
+    (False, True)
+    """
+    kind = type(value)
+    if kind in _JSON:
+        return False
+    if kind is float:
+        return not isfinite(value)
+    if kind is list:
+        return _any_needs(value)
+    if kind is dict:
+        inside = _any_needs(value.values())
+        if set(map(type, value)) <= {str}:
+            return inside
+        for name in value:
+            _check_name(name)
+        return True
+    if kind is tuple:
+        _any_needs(value)
+        return True
+    if kind not in _TAGS:
+        raise TypeError(f"a {_name(kind)}")
+    if kind is Decimal and not value.is_finite():
+        raise TypeError(f"the decimal {value}")
+    return True
+
+
+def _any_needs(values: Iterable[Any]) -> bool:
+    return max(map(needs_tags, values), default=False)  # looks at all, where any() would not
+
+
+def tagged(value: Any) -> Any:
+    """Return a value, for which `needs_tags` does not raise, as JSON has it.
+
+    Examples
+    --------
+    >>> tagged([date(2026, 1, 2), Decimal("1.50"), b"cat", float("nan")])
+    [{'$date': '2026-01-02'}, {'$decimal': '1.50'}, {'$binary': 'Y2F0'}, {'$double': 'NaN'}]
+    >>> tagged({"$date": "tomorrow"}), tagged({1: "a"})
+    ({'$dict': {'$date': 'tomorrow'}}, {'$map': [[1, 'a']]})
+    """
+    kind = type(value)
+    if kind in _JSON:
+        return value
+    if kind is float:
+        return value if isfinite(value) else {"$double": _DOUBLES[str(value)]}
+    if kind is list:
+        return list(map(tagged, value))
+    if kind is tuple:
+        return {"$tuple": list(map(tagged, value))}
+    if kind is dict:
+        if not set(map(type, value)) <= {str}:
+            return {"$map": [[tagged(name), tagged(item)] for name, item in value.items()]}
+        inside = {name: tagged(item) for name, item in value.items()}
+        return {"$dict": inside} if _tag_of(value) else inside
+    tag, write = _TAGS[kind]
+    if kind is datetime and value.tzinfo is None:
+        tag = "$timestamp_ntz"
+    return {tag: write(value)}
+
+
+def untagged(tree: Any) -> Any:
+    """Return the value that :func:`tagged` was given.
+
+    Raises
+    ------
+    ValueError
+        For a tag that is unknown, or has another content.
+
+    Examples
+    --------
+    >>> untagged([{"$date": "2026-01-02"}, {"$dict": {"$date": "tomorrow"}}, {"$map": [[1, "a"]]}])
+    [datetime.date(2026, 1, 2), {'$date': 'tomorrow'}, {1: 'a'}]
+    """
+    if type(tree) is list:
+        return list(map(untagged, tree))
+    if type(tree) is not dict:
+        return tree
+    tag = _tag_of(tree)
+    if not tag:
+        return {name: untagged(item) for name, item in tree.items()}
+    read, content = _READ.get(tag), tree[tag]
+    if read is None:
+        raise ValueError(f"the tag {tag} is unknown")
+    try:
+        return read(content)
+    except (TypeError, AttributeError, ArithmeticError, LookupError) as error:
+        raise ValueError(f"{tag} of {content!r:.80}") from error
+
+
+def utc(moment: datetime) -> datetime:
+    """Return a moment, which has a zone, in UTC.
+
+    Raises
+    ------
+    TypeError
+        Where UTC's calendar doesn't have it.
+    """
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError as error:
+        raise TypeError(f"the timestamp {moment}, which is no date in UTC") from error
+
+
+_JSON = frozenset({int, str, bool, type(None)})
+_DOUBLES: Mapping[str, str] = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
+
+def _moment(value: datetime) -> str:
+    if value.tzinfo is None:
+        return value.isoformat(timespec="microseconds")
+    return utc(value).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+_TAGS: Mapping[type, tuple[str, Callable[[Any], str]]] = {
+    date: ("$date", date.isoformat),
+    datetime: ("$timestamp", _moment),
+    Decimal: ("$decimal", str),
+    bytes: ("$binary", lambda value: b2a_base64(value, newline=False).decode()),
+    UUID: ("$uuid", str),
+}
+
+
+def _read_timestamp(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is not UTC:
+        raise ValueError(f"the timestamp {text!r} is not in UTC")
+    return moment
+
+
+def _read_map(items: list[Any]) -> dict[Any, Any]:
+    return {untagged(name): untagged(item) for name, item in items}
+
+
+def _read_dict(inside: dict[str, Any]) -> dict[str, Any]:
+    return {name: untagged(item) for name, item in inside.items()}
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "$date": date.fromisoformat,
+    "$timestamp": _read_timestamp,
+    "$timestamp_ntz": datetime.fromisoformat,
+    "$decimal": Decimal,
+    "$binary": lambda text: a2b_base64(text, strict_mode=True),
+    "$uuid": UUID,
+    "$double": float,
+    "$tuple": lambda items: tuple(map(untagged, items)),
+    "$map": _read_map,
+    "$dict": _read_dict,
+}
+
+
+def _tag_of(tree: dict[Any, Any]) -> str:
+    """The one name of an object, where it begins with $; else nothing."""
+    if len(tree) != 1:
+        return ""
+    [name] = tree
+    return name if name.startswith("$") else ""
+
+
+def _check_name(name: Any) -> None:
+    """Raise TypeError for a dict's key that is no text, number, date or the like."""
+    if type(name) in (list, dict, tuple) or (needs_tags(name) and type(name) is float):
+        raise TypeError(f"a dict key of type {_name(type(name))}")
+
+
+def _name(kind: type) -> str:
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return module + kind.__qualname__
