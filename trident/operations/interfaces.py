@@ -239,9 +239,12 @@ class Aggregator(Operation, ABC, Generic[A]):
     acts_on_nothing : bool
         Whether it does anything where it is handed no tuple, as Trident has it by default. Declare
         False where it does not, so that a batch without tuples needn't be run for it.
+    attempts : bool
+        Whether `init` is told the attempt of the batch, a `Token`, and not its txid alone.
     """
 
     acts_on_nothing: bool = True
+    attempts: bool = False
 
     @abstractmethod
     def init(self, batchId: object, collector: TridentCollector) -> A:
@@ -250,7 +253,7 @@ class Aggregator(Operation, ABC, Generic[A]):
         Parameters
         ----------
         batchId : object
-            The batch's txid; for DRPC the request's id.
+            The batch's txid, or its `Token` where `attempts` says so; for DRPC the request's id.
         """
 
     @abstractmethod
@@ -300,18 +303,23 @@ class StateUpdater(Operation, ABC, Generic[S]):
     Attributes
     ----------
     timed : bool
-        Whether it asks for the batch's time. It is then called of batches without tuples too, and
-        the time is in the log before the batch runs.
+        Whether it asks for the batch's time, which then is in the log before the batch runs.
+    acts_on_nothing : bool
+        Whether it is called of batches without tuples too; by default where it is timed.
     """
 
     timed: bool = False
+
+    @property
+    def acts_on_nothing(self) -> bool:
+        return self.timed
 
     @abstractmethod
     def updateState(
         self, state: S, tuples: Sequence[TridentTuple], collector: TridentCollector
     ) -> None:
         """Update the state with all tuples of a batch in this partition; there is at least one,
-        unless the updater is `timed`.
+        unless the updater `acts_on_nothing`.
 
         What it emits are the new values, which ``newValuesStream`` carries on.
         """

@@ -550,7 +550,7 @@ class StateUpdateNode(StepNode):
                 if name not in (self.group or ())
             ),
             operation=self.updater,
-            acts_on_nothing=self.updater.timed,
+            acts_on_nothing=self.updater.acts_on_nothing,
         )
 
     @property

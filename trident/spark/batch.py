@@ -112,7 +112,7 @@ class SparkBatch:
         """
         updates = [DeferredUpdate(node, self._given(node)) for node in self._group.group.updates]
         self._run_ends()
-        return tuple([update for update in updates if update.block.length])
+        return tuple([each for each in updates if _acts_on(each.node, each.block)])
 
     def release(self) -> None:
         """Release what the batch kept in the cluster."""
@@ -146,7 +146,7 @@ class SparkBatch:
     def _update_here(self, node: StateUpdateNode, kernel: UpdateKernel) -> Flow | None:
         block = self._given(node)
         made = NOTHING
-        if block.length:  # else the state has no part in the batch, as on the local engine
+        if _acts_on(node, block):  # else the state has no part in the batch, as on the local engine
             state = self._states[node]
             state.beginCommit(self._record)
             self._begun.append(state)
@@ -181,7 +181,7 @@ class SparkBatch:
         factory = node.state.factory
         stage = UpdateStage(before, kernel, factory, schema.arrow, self._context, count)
         frame = flow.frame.sortWithinPartitions(POSITION) if ordered else flow.frame
-        if node.updater.timed:
+        if node.facts.acts_on_nothing:
             frame = frame.coalesce(1)  # one partition even where there are no tuples
         frame = frame.mapInArrow(stage, schema.struct)
         if kernel.kept is None:
@@ -289,3 +289,8 @@ class SparkBatch:
         table = pa.Table.from_arrays(arrays, schema=schema.arrow)
         frame = frame_of(self._session, table, schema.struct).coalesce(1)
         return Flow(frame, dict(types), 1)
+
+
+def _acts_on(node: StateUpdateNode, block: Block) -> bool:
+    """Whether a batch's tuples update a state, or that there are none does."""
+    return block.length > 0 or node.facts.acts_on_nothing
