@@ -310,15 +310,16 @@ class TridentTopology:
             large ones on Spark. ``"spark"`` runs all of them there. `explain()` says which groups
             always do; `BatchProgress.engine` which engine it was.
         max_pending : int
-            How many batches of spouts may be emitted and not committed, as Storm's
+            How many batches may be emitted and not committed, as Storm's
             ``topology.max.spout.pending``. With more than 1 the next batches are emitted and
             computed while one is written to its states, which pays where a store makes one wait.
             States still see one batch after the other, in order. What is computed waits in memory:
             before it would exceed 256 MiB the source waits. `explain()` says of which groups
             batches run one at a time all the same: with a session those whose states are updated on
-            executors, and those of DataFrames. A spout's ``emitBatch`` is then called for a batch
-            before ``ack`` or ``success`` for the one before; where that one fails, it is called
-            once more for the same attempt.
+            executors. A spout's ``emitBatch`` is then called for a batch before ``ack`` or
+            ``success`` for the one before; where that one fails, it is called once more for the
+            same attempt. Batches of DataFrames are staged in the checkpoint until they are
+            committed: the next start, with whatever `max_pending`, commits them first.
 
         Returns
         -------
