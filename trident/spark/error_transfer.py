@@ -88,7 +88,7 @@ def of_spark(error: Exception, seal: Seal | None = None) -> BaseException:
     if condition is None:
         condition = _lasting_class(thrown)
     if condition is None or condition in _PASSING:
-        return FailedException(f"Spark lost the batch: {text.strip().splitlines()[0]}")
+        return FailedException(f"Spark lost the batch: {_first_cause(text)}")
     return SparkFailure(condition, text)
 
 
@@ -111,6 +111,13 @@ def _lasting_class(thrown: Any) -> str | None:
             known = known.getSuperclass()
         thrown = thrown.getCause()
     return lasting
+
+
+def _first_cause(text: str) -> str:
+    """The line of an error's text that says most: of one of the JVM what caused all the rest."""
+    lines = text.strip().splitlines()
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    return causes[-1].removeprefix("Caused by: ") if causes else lines[0]
 
 
 def _python_part(text: str) -> str:
