@@ -1,7 +1,8 @@
 """How an error crosses from an executor, through the JVM, to the driver and its user.
 
 Spark quotes values of the stream in what it says. So nothing in a message is unpickled or
-believed but what a stage of the same attempt has sealed.
+believed but what a stage of the same attempt has sealed, or one of a DataFrame that this process
+has made.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def of_spark(error: Exception, seal: Seal | None = None) -> BaseException:
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     # By the condition, never by the text, which may quote a value.
     thrown = getattr(error, "java_exception", None)
-    lost = _thrown(_DATA_LOSS, thrown)
+    lost = _thrown(_DATA_LOSS, thrown or getattr(error, "_origin", None))
     if lost is not None:
         return SparkFailure("KAFKA_DATA_LOSS", str(lost.getMessage()))
     if condition is None:
