@@ -239,6 +239,11 @@ def test_a_batch_has_at_most_max_records_of_all_partitions_together(
     assert [len(batch) for batch in framed.batches(spout)] == [4, 4]
 
 
+def test_a_topic_that_is_not_there_stops_the_run(framed: Framed, broker: Broker) -> None:
+    with pytest.raises(SparkFailure, match="UnknownTopicOrPartition"):
+        framed.run(KafkaSpout.opaque(broker.servers, "nowhere"))
+
+
 # Transactions
 
 

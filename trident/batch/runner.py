@@ -31,13 +31,12 @@ from trident.log.errors import (
 from trident.log.log import Log
 from trident.log.writer import LogWriter
 from trident.plan.nodes import Clock
-from trident.spouts.errors import SourceUnavailableError
 from trident.states.control import ControlRecord
 from trident.states.errors import (
     CopiedLogError,
     FailedException,
     StaleBatchError,
-    StateUnavailableError,
+    UnavailableError,
 )
 from trident.states.values import Token
 
@@ -349,7 +348,7 @@ class BatchRunner:
                 following = Token(token.txid, token.attempt + 1)
                 self.patiently(token.txid, partial(self._check_overtaken, following))
                 raise
-            except (StateUnavailableError, SourceUnavailableError) as failure:
+            except UnavailableError as failure:
                 failed = True
                 outage.wait(failure)
             except FailedException as failure:

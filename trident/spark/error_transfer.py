@@ -1,7 +1,8 @@
 """How an error crosses from an executor, through the JVM, to the driver and its user.
 
 Spark quotes values of the stream in what it says. So nothing in a message is unpickled or
-believed but what a stage of the same attempt has sealed.
+believed but what a stage of the same attempt has sealed, or one of a DataFrame that this process
+has made.
 """
 
 from __future__ import annotations
@@ -82,13 +83,13 @@ def of_spark(error: Exception, seal: Seal | None = None) -> BaseException:
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     # By the condition, never by the text, which may quote a value.
     thrown = getattr(error, "java_exception", None)
-    lost = _thrown(_DATA_LOSS, thrown)
+    lost = _thrown(_DATA_LOSS, thrown or getattr(error, "_origin", None))
     if lost is not None:
         return SparkFailure("KAFKA_DATA_LOSS", str(lost.getMessage()))
     if condition is None:
         condition = _lasting_class(thrown)
     if condition is None or condition in _PASSING:
-        return FailedException(f"Spark lost the batch: {text.strip().splitlines()[0]}")
+        return FailedException(f"Spark lost the batch: {_first_cause(text)}")
     return SparkFailure(condition, text)
 
 
@@ -111,6 +112,13 @@ def _lasting_class(thrown: Any) -> str | None:
             known = known.getSuperclass()
         thrown = thrown.getCause()
     return lasting
+
+
+def _first_cause(text: str) -> str:
+    """The line of an error's text that says most: of one of the JVM what caused all the rest."""
+    lines = text.strip().splitlines()
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    return causes[-1].removeprefix("Caused by: ") if causes else lines[0]
 
 
 def _python_part(text: str) -> str:

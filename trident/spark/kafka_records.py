@@ -72,8 +72,7 @@ def decoded_by_spark(settings: KafkaSettings) -> bool:
     natural = typed(Fields(*settings.fields), how.key, how.value)
     return (
         how.translator is None
-        and how.key in _DECODED
-        and how.value in _DECODED
+        and all(isinstance(each, str) and each in _DECODED for each in (how.key, how.value))
         and settings.on_error in ("fail", "skip")
         and settings.fields == natural
     )

@@ -54,8 +54,8 @@ class _OfKafka:
         spark : SparkSession
             A classic session that was started with the package ``spark-sql-kafka-0-10``.
         settings : mapping, optional
-            Settings of Kafka's Java client, which Spark uses, by their names there; their values
-            are not shown. By default those of the spout, if each has the same meaning there.
+            Settings of Kafka's Java client, which Spark uses, by their names there. By default
+            those of the spout, if each has the same name and meaning there.
 
         Returns
         -------
