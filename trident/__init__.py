@@ -50,7 +50,9 @@ if TYPE_CHECKING:
         Filter,
         FlatMapFunction,
         Function,
+        GroupedMultiReducer,
         MapFunction,
+        MultiReducer,
         Operation,
         PlainFunction,
         QueryFunction,
@@ -126,8 +128,8 @@ _HOMES = {
     "tuples.fields": "Fields",
     "operations.interfaces": (
         "Aggregator CombinerAggregator Consumer CustomStreamGrouping Filter FlatMapFunction "
-        "Function MapFunction Operation PlainFunction QueryFunction ReducerAggregator StateUpdater "
-        "TridentCollector TridentOperationContext"
+        "Function GroupedMultiReducer MapFunction MultiReducer Operation PlainFunction "
+        "QueryFunction ReducerAggregator StateUpdater TridentCollector TridentOperationContext"
     ),
     "operations.joining": "JoinOutFieldsMode JoinType",
     "operations.sending": "KafkaStateUpdater",
@@ -192,6 +194,7 @@ __all__ = [
     "FlatMapFunction",
     "Function",
     "GeneratorSpout",
+    "GroupedMultiReducer",
     "GroupedStream",
     "GuaranteeWarning",
     "IBackingMap",
@@ -220,6 +223,7 @@ __all__ = [
     "Max",
     "MemoryMapState",
     "Min",
+    "MultiReducer",
     "Negate",
     "NonTransactionalMap",
     "OpaqueMap",
