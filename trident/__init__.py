@@ -50,7 +50,9 @@ if TYPE_CHECKING:
         Filter,
         FlatMapFunction,
         Function,
+        GroupedMultiReducer,
         MapFunction,
+        MultiReducer,
         Operation,
         PlainFunction,
         QueryFunction,
@@ -135,8 +137,8 @@ _HOMES = {
     "tuples.fields": "Fields",
     "operations.interfaces": (
         "Aggregator CombinerAggregator Consumer CustomStreamGrouping Filter FlatMapFunction "
-        "Function MapFunction Operation PlainFunction QueryFunction ReducerAggregator StateUpdater "
-        "TridentCollector TridentOperationContext"
+        "Function GroupedMultiReducer MapFunction MultiReducer Operation PlainFunction "
+        "QueryFunction ReducerAggregator StateUpdater TridentCollector TridentOperationContext"
     ),
     "operations.joining": "JoinOutFieldsMode JoinType",
     "operations.sending": "KafkaStateUpdater",
@@ -207,6 +209,7 @@ __all__ = [
     "FlatMapFunction",
     "Function",
     "GeneratorSpout",
+    "GroupedMultiReducer",
     "GroupedStream",
     "GuaranteeWarning",
     "IBackingMap",
@@ -235,6 +238,7 @@ __all__ = [
     "Max",
     "MemoryMapState",
     "Min",
+    "MultiReducer",
     "Negate",
     "NonTransactionalMap",
     "OpaqueMap",

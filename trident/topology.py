@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, overload
 
+from trident.absent_calls import Published
 from trident.errors import OperationTypeError, PlanError, TridentError, described
 from trident.operation_error import without_frames
 from trident.operations.joining import JoinOutFieldsMode, JoinType
@@ -15,12 +16,13 @@ from trident.plan import lowering
 from trident.plan.builder import Builder
 from trident.plan.explain import explain
 from trident.plan.mermaid import to_mermaid
+from trident.plan.multi_reduce import Reduced, multi_reduce
 from trident.plan.nodes import DRPCNode, Kind, MergeNode, Node, OutputMode, StaticStateNode
 from trident.plan.plan import Plan
 from trident.plan.start_checks import check_start, warn
 from trident.start_options import EngineChoice, OnFailure, StartOptions, Trigger
 from trident.states.state import StateLike
-from trident.stream import Stream, TridentState, check_not_updated
+from trident.stream import GroupedStream, Stream, TridentState, check_not_updated
 from trident.tuples.fields import Fields, FieldsLike
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("trident")
 
 
-class TridentTopology:
+class TridentTopology(Published):
     """Declares streams, states and queries, and starts them.
 
     Declaring runs nothing. A topology may be started again when its run has ended; a second run
@@ -237,6 +239,72 @@ class TridentTopology:
                 raise OperationTypeError(what, described(each), (), advice)
         joined = self._nodes("join", streams, advice)
         node = lowering.join(self._builder, joined, keys, tuple(given[4 if pairs else 2 :]))
+        return Stream(self._builder, node)
+
+    def multiReduce(self, *arguments: Any) -> Stream:
+        """Reduce the tuples of several streams together, within each batch:
+        ``multiReduce(one, other, reducer, outputs)``, ``multiReduce(fields, one, fields, other,
+        reducer, outputs)``, ``multiReduce([stream, …], reducer, outputs)`` or
+        ``multiReduce([fields, …], [stream, …], reducer, outputs)``.
+
+        All tuples of streams without groups meet in one partition; those of groups in the
+        partition of their group. Trident reduces what is in the same task of each stream.
+
+        Parameters
+        ----------
+        one, other, streams : Stream, or GroupedStream
+            Two or more of this topology, all with groups or all without. The fields of their groups
+            are compared by position.
+        fields : fields, optional
+            What the reducer sees of a stream; by default all of its fields.
+        reducer : MultiReducer, or GroupedMultiReducer for groups
+            Runs once a batch, or a group of it.
+        outputs : fields
+            What it emits; nothing else comes out.
+
+        Examples
+        --------
+        >>> from trident import FixedBatchSpout, MultiReducer, TridentTopology
+        >>> class Difference(MultiReducer):
+        ...     output_types = [int]
+        ...     def init(self, collector):
+        ...         return [0, 0]
+        ...     def execute(self, state, streamIndex, input, collector):
+        ...         state[streamIndex] += 1
+        ...     def complete(self, state, collector):
+        ...         collector.emit([state[0] - state[1]])
+        >>> topology = TridentTopology()
+        >>> one = topology.newStream("one", FixedBatchSpout("a string", 3))
+        >>> other = topology.newStream("other", FixedBatchSpout("b long, c long", 3))
+        >>> topology.multiReduce(one, other, Difference(), "more").getOutputFields()
+        Fields('more long')
+        """
+        advice = "Write multiReduce(one, other, reducer, outputs), or lists in their place."
+        if len(arguments) < 3:
+            what = "multiReduce: takes streams, a reducer and output fields; found"
+            raise OperationTypeError(what, f"{len(arguments)} arguments", (), advice)
+        *given, reducer, outputs = arguments
+        if len(given) <= 2 and all(isinstance(part, list | tuple) for part in given):
+            streams = given[-1]
+            fields = given[0] if len(given) == 2 else [None] * len(streams)
+        elif any(isinstance(part, Stream | GroupedStream) for part in given[:1]):
+            streams, fields = given, [None] * len(given)
+        else:
+            streams, fields = given[1::2], given[::2]
+        if len(streams) < 2 or len(fields) != len(streams):
+            what = "multiReduce: expected two streams or more, and fields of each if any, found"
+            found = f"{len(streams)} streams and fields of {len(fields)}"
+            raise PlanError(what, found, (), advice)
+        reduced = []
+        for stream, seen in zip(streams, fields, strict=True):
+            if not isinstance(stream, Stream | GroupedStream) or (
+                stream._builder is not self._builder
+            ):
+                what = "multiReduce: expected a stream of this topology, found"
+                raise OperationTypeError(what, type(stream).__name__, (), advice)
+            inputs = Fields(*stream._node.fields.names) if seen is None else Fields.of(seen)
+            reduced.append(Reduced(stream._node, stream._group, inputs))
+        node = multi_reduce(self._builder, reduced, reducer, Fields.of(outputs))
         return Stream(self._builder, node)
 
     def _nodes(self, call: str, streams: Sequence[object], advice: str) -> tuple[Node, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.api.topologies import (
+    Both,
     Column,
     Everything,
     Frame,
@@ -552,4 +553,31 @@ def test_a_chain_says_which_call_is_wrong(call: Callable[[Stream], Any], text: s
     ],
 )
 def test_a_join_says_what_is_wrong(call: Call, text: str) -> None:
+    fails(call, PlanError, text)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda t, s: t.multiReduce(s, Both()), "multiReduce: takes streams, a reducer and output"),
+        (lambda t, s: t.multiReduce(s, Both(), "a"), "expected two streams or more"),
+        (lambda t, s: t.multiReduce([s], [s], Both(), "a"), "found '1 streams and fields of 1'"),
+        (lambda t, s: t.multiReduce(s, "id", Both(), "a"), "stream of this topology, found 'str'"),
+        (lambda t, s: t.multiReduce(s, s, Both(), "a"), r"a MultiReducer, found 'Both\(\)"),
+        (
+            lambda t, s: t.multiReduce(s, s.groupBy("id"), Both(), "a, b"),
+            "some streams have groups, some not",
+        ),
+        (
+            lambda t, s: t.multiReduce(s.groupBy("id"), s.groupBy("sentence"), Both(), "a, b"),
+            r"multiReduce: 'id' \(long\) and 'sentence' \(string\) can't be one field",
+        ),
+        (
+            lambda t, s: t.multiReduce("idd", s.groupBy("id"), "id", s.groupBy("id"), Both(), "a"),
+            "multiReduce: unknown field 'idd'",
+        ),
+        (lambda t, s: s.aggregate(Both(), "a"), "It belongs into multiReduce of groups"),
+    ],
+)
+def test_a_reducer_of_streams_says_what_is_wrong(call: Call, text: str) -> None:
     fails(call, PlanError, text)

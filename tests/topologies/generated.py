@@ -27,11 +27,13 @@ from trident import (
     FirstN,
     FlatMapFunction,
     Function,
+    GroupedMultiReducer,
     JoinOutFieldsMode,
     JoinType,
     MapGet,
     Max,
     Min,
+    MultiReducer,
     Negate,
     OpaqueMap,
     ReducerAggregator,
@@ -257,6 +259,41 @@ class Tally(Aggregator[list[int]]):
 
     def complete(self, val: list[int], collector: TridentCollector) -> None:
         collector.emit(("all", val[0]))
+
+
+def together(all: list[Any], some: list[Any]) -> tuple[int, str]:
+    return len(all) - len(some), "".join(sorted({letter for v in some for letter in repr(v)}))
+
+
+class Together(MultiReducer[tuple[list[Any], list[Any]]]):
+    """How many more tuples the first stream has, and the letters of the second's."""
+
+    output_types = (str, int, str)
+
+    def init(self, collector: TridentCollector) -> tuple[list[Any], list[Any]]:
+        return [], []
+
+    def execute(self, state: Any, streamIndex: int, input: Any, collector: Any) -> None:
+        assert input[input.getFields().names[0]] == input[0] or input[0] != input[0]
+        state[streamIndex].append(input[0])
+
+    def complete(self, state: Any, collector: TridentCollector) -> None:
+        collector.emit(("()", *together(*state)))
+
+
+class TogetherInGroups(GroupedMultiReducer[Any]):
+    output_types = (str, int, str)
+
+    def init(self, collector: TridentCollector, group: Any) -> Any:
+        return None
+
+    def execute(self, state: Any, streamIndex: int, group: Any, input: Any, collector: Any) -> Any:
+        state = state or ([], [])
+        state[streamIndex].append(input[0])
+        return state
+
+    def complete(self, state: Any, group: Any, collector: TridentCollector) -> None:
+        collector.emit((repr(tuple(group)), *together(*state)))
 
 
 # Aggregates in the model: what one group's values of a field come to.
@@ -862,6 +899,38 @@ class Chain:
 
         self._add(f"join({name}, {beside}, {kinds}, compact={compact})", after, build, expect)
 
+    def reduce(self) -> None:
+        """The stream and what a filter leaves of it, reduced together; with groups or without."""
+        found = self._field()
+        assert found is not None
+        (name, at), by, schema = found, self._key()[:1], self.schema
+        keys = [schema[place][0] for place in by]
+        outputs = [self._new(), self._new(), self._new()]
+
+        def build(w: World, s: Stream) -> Stream:
+            some = s.filter(name, FilterNull())
+            if not keys:
+                return w.topology.multiReduce(name, s, name, some, Together(), outputs)
+            grouped = [s.groupBy(keys), some.groupBy(keys)]
+            return w.topology.multiReduce([[name]] * 2, grouped, TogetherInGroups(), outputs)
+
+        def expect(w: World, rows: Rows) -> Rows:
+            some = [row for row in rows if row[at] is not None]
+            groups = grouped(rows, by, at) or ({} if by else {(): []})
+            others = grouped(some, by, at)
+            return [
+                (repr(key), *together(values, others.get(key, [])))
+                for key, values in groups.items()
+            ]
+
+        kinds = ("string", "long", "string")
+        self._add(
+            f"multiReduce({keys}, {name})",
+            tuple(zip(outputs, kinds, strict=True)),
+            build,
+            expect,
+        )
+
     def _key(self) -> list[int]:
         places = range(len(self.schema))
         return self._random.sample(places, min(len(places), self._random.choice([0, 1, 1, 2])))
@@ -875,6 +944,7 @@ class Chain:
 KINDS = (
     *(Chain.each, Chain.filter, Chain.replace, Chain.look, Chain.project, Chain.move),
     *(Chain.locate, Chain.ask, Chain.merge, Chain.extreme, Chain.chained, Chain.join, Chain.window),
+    Chain.reduce,
     *(Chain.aggregate, Chain.persist) * 3,  # of which there are the most kinds
 )
 
