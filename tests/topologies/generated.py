@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -28,6 +30,7 @@ from trident import (
     Min,
     Negate,
     OpaqueMap,
+    PlainFunction,
     ReducerAggregator,
     Split,
     Sum,
@@ -48,6 +51,24 @@ Schema = tuple[tuple[str, str], ...]
 SOURCE: Schema = (("s", "string"), ("n", "long"), ("x", "double"))
 KNOWN = [(None, 7), ("", 8), ("a", 9), (0, 10), (1, 11), (1.0, 12)]
 """What the state holds that topologies only read."""
+NOON, LATER = datetime(2026, 7, 1, 12, 0, 0, 5, UTC), timezone(timedelta(hours=5))
+TYPED: dict[str, list[tuple[Any, Any]]] = {
+    "boolean": [(None, None), (True, True), (False, False)],
+    "date": [(None, None), (NOON.date(), NOON.date()), (date.min, date.min)],
+    "timestamp": [(None, None), (NOON, NOON), (NOON.astimezone(LATER), NOON)],
+    "timestamp_ntz": [(None, None), (datetime.min, datetime.min), (datetime.max, datetime.max)],
+    "decimal(9,2)": [
+        *((None, None), (Decimal("1.5"), Decimal("1.50")), (Decimal("1.500"), Decimal("1.50"))),
+        (-2, Decimal("-2.00")),
+    ],
+    "binary": [(None, None), (b"a\xff", b"a\xff"), (bytearray(b"a\xff"), b"a\xff"), (b"", b"")],
+    "array<date>": [(None, None), ([], []), ((date.min, None), [date.min, None])],
+    "struct<a:double,b:string>": [
+        *((None, None), ((1, "x"), {"a": 1.0, "b": "x"}), ({"b": "x"}, {"a": None, "b": "x"})),
+        ({"b": "x", "a": 1}, {"a": 1.0, "b": "x"}),
+    ],
+}
+"""Values of other types as a function makes them, and as streams have them."""
 
 
 @dataclass
@@ -122,6 +143,16 @@ def twice(*values: Any) -> list[tuple[str, int]]:
 
 def looked_at(*values: Any) -> None:
     assert values
+
+
+class Typed(PlainFunction):
+    """A value of a type."""
+
+    def __init__(self, kind: str) -> None:
+        self.values = [(given,) for given, _ in TYPED[kind]]
+
+    def expand(self, n: int | None) -> Sequence[Any]:
+        return [self.values[(n or 0) % len(self.values)]]
 
 
 class Letters(Function):
@@ -246,6 +277,8 @@ class Aggregate:
         For states: what the stored value and the batch's come to.
     numbers : bool
         Whether it takes numbers only.
+    ordered : bool
+        Whether it takes only what has an order.
     """
 
     make: Callable[[], Any]
@@ -253,6 +286,7 @@ class Aggregate:
     makes: Callable[[str], tuple[str, ...]]
     merge: Callable[[Any, Any], Any] | None = None
     numbers: bool = False
+    ordered: bool = False
 
 
 def number(kind: str, value: Any) -> Any:
@@ -273,12 +307,14 @@ AGGREGATES = (
         the_least,
         lambda kind: (kind,),
         lambda a, b: the_least([a, b])[0][0],
+        ordered=True,
     ),
     Aggregate(
         Max,
         the_greatest,
         lambda kind: (kind,),
         lambda a, b: the_greatest([a, b])[0][0],
+        ordered=True,
     ),
     Aggregate(
         Widest,
@@ -296,10 +332,22 @@ AGGREGATES = (
 )
 
 
+class Key(tuple[Any, ...]):
+    """A key in the model; what looks alike is equal, lists and dicts too."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
 def grouped(rows: Rows, key: Sequence[int], value: int) -> dict[Row, list[Any]]:
     found: dict[Row, list[Any]] = {}
     for row in rows:
-        found.setdefault(tuple(row[place] for place in key), []).append(row[value])
+        found.setdefault(Key(row[place] for place in key), []).append(row[value])
     return found
 
 
@@ -387,6 +435,20 @@ class Chain:
                 lambda w, rows: [(*r, *made) for r in rows for made in pairs(r[at], r[beside])],
             )
 
+    def type(self) -> None:
+        found = self._field("long")
+        if found is None:
+            return
+        (name, at), new = found, self._new()
+        kind = self._random.choice([*TYPED])
+        made = [value for _, value in TYPED[kind]]
+        self._add(
+            f"each({name}, Typed({kind}))",
+            (*self.schema, (new, kind)),
+            lambda w, s: s.each(name, Typed(kind), f"{new} {kind}"),
+            lambda w, rows: [(*r, made[(r[at] or 0) % len(made)]) for r in rows],
+        )
+
     def filter(self) -> None:
         schema = self.schema
         found = self._field()
@@ -448,9 +510,7 @@ class Chain:
     def move(self) -> None:
         how = self._random.choice(["shuffle", "by", "global", "batchGlobal", "broadcast"])
         hint = self._random.randint(1, 4)
-        found = self._field("string", "long")
-        if how == "by" and found is None:
-            return
+        found = self._field()
         name = found[0] if found else ""
         moves: dict[str, Callable[[Stream], Stream]] = {
             "shuffle": lambda s: s.shuffle().parallelismHint(hint),
@@ -556,7 +616,7 @@ class Chain:
                 fresh.append((*key, value))
             if not asks:
                 return fresh
-            return [(*row, before.get(tuple(row[place] for place in by))) for row in rows]
+            return [(*row, before.get(Key(row[place] for place in by))) for row in rows]
 
         after = (*schema, (known, kind)) if asks else (*(schema[p] for p in by), (new, kind))
         text = f"persistentAggregate({keys}, {name}, {aggregate.make.__name__}, tasks={in_tasks})"
@@ -604,13 +664,16 @@ class Chain:
 
     def _aggregate(self, those: Sequence[Aggregate]) -> tuple[Aggregate, tuple[str, int]] | None:
         aggregate = self._random.choice(those)
-        found = self._field(*(("long", "double") if aggregate.numbers else ()))
+        kinds = ["long", "double"] if aggregate.numbers else []
+        if aggregate.ordered:
+            kinds = [kind for _, kind in self.schema if "<" not in kind]
+        found = self._field(*kinds) if kinds or not aggregate.ordered else None
         return None if found is None else (aggregate, found)
 
 
 KINDS = (
     *(Chain.each, Chain.filter, Chain.replace, Chain.look, Chain.project, Chain.move),
-    *(Chain.locate, Chain.ask, Chain.merge),
+    *(Chain.locate, Chain.ask, Chain.merge, Chain.type, Chain.type),
     *(Chain.aggregate, Chain.persist) * 3,  # of which there are the most kinds
 )
 

@@ -64,11 +64,18 @@ class LocalBatch:
                     self._states[node].beginCommit(record)
                 begun[node] = self._states[node]
             kernel.apply(begun[node], block, task)
-        for state in begun.values():
-            state.commit(record)
+        _commit(begun, record)
         seconds = {"compute": self._seconds, "write": perf_counter() - started}
         read, written, hits = self._counters.since(before)
         return Outcome(self._tuples, read, written, hits, seconds, "local")
+
+
+def _commit(begun: Mapping[StateUpdateNode, State], record: ControlRecord) -> None:
+    """Write what is pending; of a value that can't be stored the step is named."""
+    task = ProgramInput(record.token.txid, record).task(0, 1)
+    for node, state in begun.items():
+        with task.at(step_name(node)):
+            state.commit(record)
 
 
 class LocalGroupEngine:
@@ -139,8 +146,7 @@ class LocalGroupEngine:
         given = ProgramInput(record.token.txid, record, sources, queried, updated)
         self._program.run(given)
         computed = perf_counter()
-        for state in begun.values():
-            state.commit(record)
+        _commit(begun, record)
         seconds = {"compute": computed - started, "write": perf_counter() - computed}
         read, written, hits = self._counters.since(before)
         tuples = sum(block.length for block in sources.values())

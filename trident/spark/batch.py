@@ -83,7 +83,7 @@ class SparkBatch:
             group, context, inputs, schemas, small=small, special=self._special
         )
         self._session: SparkSession = next(iter(inputs.values())).frame.sparkSession
-        self._begun: list[State] = []
+        self._begun: list[tuple[State, StepName]] = []
         self._updated: dict[Node, Flow | None] = {}
         self._outcome = Outcome()
 
@@ -99,8 +99,9 @@ class SparkBatch:
             self._update(update)
         for end in self._group.ends:
             self._compiler.settled(end).frame.write.format("noop").mode("overwrite").save()
-        for state in self._begun:
-            state.commit(self._record)
+        for state, step in self._begun:
+            with self._task.at(step):
+                state.commit(self._record)
         return self._outcome
 
     def release(self) -> None:
@@ -135,7 +136,7 @@ class SparkBatch:
             block = joined(run_kernels(before, iter([block]), self._task))
         state = self._states[node]
         state.beginCommit(self._record)
-        self._begun.append(state)
+        self._begun.append((state, kernel.step))
         made = updated(kernel, state, block, self._task)
         if kernel.kept is None:
             return None
