@@ -268,6 +268,7 @@ class MapStateFactory(StateFactory):
         stores_key = completed(self.store).snapshot_key
         state = self.makeMap()
         state.key = stores_key if self.snapshot_key is None else self.snapshot_key
+        state.partitions = numPartitions
         return state
 
     def makeMap(self) -> StoredMap:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -400,15 +401,20 @@ def test_other_arguments_are_checked(call: Call, text: str) -> None:
     fails(call, PlanError, text)
 
 
-def test_keys_are_of_types_that_can_be_stored() -> None:
-    stream = TridentTopology().newStream(
-        "bills", Frame(Column("day", "date"), Column("price", "decimal(9,2)"))
-    )
-    found = "no key can be of type date, as is the field 'day'; there are: string,"
-    with pytest.raises(FieldError, match=f"groupBy: {found}"):
-        stream.groupBy("day")
-    with pytest.raises(FieldError, match=r"partitionBy: no key can be of type decimal\(9,2\)"):
-        stream.partitionBy("price")
+@pytest.mark.parametrize("kind", ["map<string,long>", "array<struct<a:map<string,long>>>"])
+def test_a_map_is_no_key(kind: str) -> None:
+    stream = TridentTopology().newStream("bills", Frame(Column("items", kind)))
+    found = re.escape(f"no key can be of type {kind}, as is the field 'items'. Its entries have no")
+    for call in ("groupBy", "partitionBy"):
+        with pytest.raises(FieldError, match=f"{call}: {found}"):
+            getattr(stream, call)("items")
+
+
+def test_any_other_type_may_be_a_key() -> None:
+    kinds = ["date", "timestamp", "timestamp_ntz", "decimal(9,2)", "binary", "array<date>"]
+    frame = Frame(*map(Column, "abcdefg", [*kinds, "struct<a:bigint,b:array<binary>>"]))
+    stream = TridentTopology().newStream("bills", frame)
+    assert stream.groupBy("a, b, c, d, e, f, g").getOutputFields() == stream.getOutputFields()
 
 
 def test_a_dataframe_brings_its_fields_and_is_opaque() -> None:

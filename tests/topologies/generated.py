@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from itertools import chain as flattened
 from itertools import product
 from pathlib import Path
@@ -36,6 +38,7 @@ from trident import (
     MultiReducer,
     Negate,
     OpaqueMap,
+    PlainFunction,
     ReducerAggregator,
     SlidingCountWindow,
     Split,
@@ -57,6 +60,24 @@ Schema = tuple[tuple[str, str], ...]
 SOURCE: Schema = (("s", "string"), ("n", "long"), ("x", "double"))
 KNOWN = [(None, 7), ("", 8), ("a", 9), (0, 10), (1, 11), (1.0, 12)]
 """What the state holds that topologies only read."""
+NOON, LATER = datetime(2026, 7, 1, 12, 0, 0, 5, UTC), timezone(timedelta(hours=5))
+TYPED: dict[str, list[tuple[Any, Any]]] = {
+    "boolean": [(None, None), (True, True), (False, False)],
+    "date": [(None, None), (NOON.date(), NOON.date()), (date.min, date.min)],
+    "timestamp": [(None, None), (NOON, NOON), (NOON.astimezone(LATER), NOON)],
+    "timestamp_ntz": [(None, None), (datetime.min, datetime.min), (datetime.max, datetime.max)],
+    "decimal(9,2)": [
+        *((None, None), (Decimal("1.5"), Decimal("1.50")), (Decimal("1.500"), Decimal("1.50"))),
+        (-2, Decimal("-2.00")),
+    ],
+    "binary": [(None, None), (b"a\xff", b"a\xff"), (bytearray(b"a\xff"), b"a\xff"), (b"", b"")],
+    "array<date>": [(None, None), ([], []), ((date.min, None), [date.min, None])],
+    "struct<a:double,b:string>": [
+        *((None, None), ((1, "x"), {"a": 1.0, "b": "x"}), ({"b": "x"}, {"a": None, "b": "x"})),
+        ({"b": "x", "a": 1}, {"a": 1.0, "b": "x"}),
+    ],
+}
+"""Values of other types as a function makes them, and as streams have them."""
 
 
 @dataclass
@@ -136,6 +157,16 @@ def by_look(a: Row, b: Row) -> int:
 
 def looked_at(*values: Any) -> None:
     assert values
+
+
+class Typed(PlainFunction):
+    """A value of a type."""
+
+    def __init__(self, kind: str) -> None:
+        self.values = [(given,) for given, _ in TYPED[kind]]
+
+    def expand(self, n: int | None) -> Sequence[Any]:
+        return [self.values[(n or 0) % len(self.values)]]
 
 
 class Letters(Function):
@@ -330,6 +361,8 @@ class Aggregate:
         For states: what the stored value and the batch's come to.
     numbers : bool
         Whether it takes numbers only.
+    ordered : bool
+        Whether it takes only what has an order.
     """
 
     make: Callable[[], Any]
@@ -337,6 +370,7 @@ class Aggregate:
     makes: Callable[[str], tuple[str, ...]]
     merge: Callable[[Any, Any], Any] | None = None
     numbers: bool = False
+    ordered: bool = False
 
 
 def number(kind: str, value: Any) -> Any:
@@ -357,12 +391,14 @@ AGGREGATES = (
         the_least,
         lambda kind: (kind,),
         lambda a, b: the_least([a, b])[0][0],
+        ordered=True,
     ),
     Aggregate(
         Max,
         the_greatest,
         lambda kind: (kind,),
         lambda a, b: the_greatest([a, b])[0][0],
+        ordered=True,
     ),
     Aggregate(
         Widest,
@@ -384,10 +420,22 @@ def list_of(parts: Iterable[Iterable[Any]]) -> list[Any]:
     return list(flattened.from_iterable(parts))
 
 
+class Key(tuple[Any, ...]):
+    """A key in the model; what looks alike is equal, lists and dicts too."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
 def grouped(rows: Rows, key: Sequence[int], value: int) -> dict[Row, list[Any]]:
     found: dict[Row, list[Any]] = {}
     for row in rows:
-        found.setdefault(tuple(row[place] for place in key), []).append(row[value])
+        found.setdefault(Key(row[place] for place in key), []).append(row[value])
     return found
 
 
@@ -404,7 +452,7 @@ def joined_rows(
     """What streams come to, each given with the places of its key."""
 
     def key(row: Row | None, places: Sequence[int]) -> Row | None:
-        return None if row is None else tuple(row[place] for place in places)
+        return None if row is None else Key(row[place] for place in places)
 
     made = []
     for rows in product(*([None, *rows] for rows, _ in sides)):
@@ -429,7 +477,7 @@ def joined_rows(
 
 def _has(side: tuple[Rows, Sequence[int]], key: Row) -> bool:
     rows, places = side
-    return None not in key and any(tuple(row[place] for place in places) == key for row in rows)
+    return None not in key and any(Key(row[place] for place in places) == key for row in rows)
 
 
 # Steps.
@@ -516,6 +564,20 @@ class Chain:
                 lambda w, rows: [(*r, *made) for r in rows for made in pairs(r[at], r[beside])],
             )
 
+    def type(self) -> None:
+        found = self._field("long")
+        if found is None:
+            return
+        (name, at), new = found, self._new()
+        kind = self._random.choice([*TYPED])
+        made = [value for _, value in TYPED[kind]]
+        self._add(
+            f"each({name}, Typed({kind}))",
+            (*self.schema, (new, kind)),
+            lambda w, s: s.each(name, Typed(kind), f"{new} {kind}"),
+            lambda w, rows: [(*r, made[(r[at] or 0) % len(made)]) for r in rows],
+        )
+
     def filter(self) -> None:
         schema = self.schema
         found = self._field()
@@ -579,9 +641,7 @@ class Chain:
             ["shuffle", "local", "by", "global", "batchGlobal", "broadcast", "chosen"]
         )
         hint = self._random.randint(1, 4)
-        found = self._field("string", "long")
-        if how == "by" and found is None:
-            return
+        found = self._field()
         name = found[0] if found else ""
         moves: dict[str, Callable[[Stream], Stream]] = {
             "shuffle": lambda s: s.shuffle().parallelismHint(hint),
@@ -782,7 +842,7 @@ class Chain:
                 return fresh
             if after == "the stream":
                 return rows
-            return [(*row, before.get(tuple(row[place] for place in by))) for row in rows]
+            return [(*row, before.get(Key(row[place] for place in by))) for row in rows]
 
         schemas = {
             "queried": (*schema, (known, kind)),
@@ -813,7 +873,7 @@ class Chain:
             seen = w.model.setdefault(new, {})
             made: Rows = []
             for row in rows:
-                key = tuple(row[place] for place in by)
+                key = Key(row[place] for place in by)
                 seen[key] = seen.get(key, 0) + 1
                 if seen[key] % slide == 0:
                     made.append((*key, min(length, seen[key])))
@@ -937,14 +997,17 @@ class Chain:
 
     def _aggregate(self, those: Sequence[Aggregate]) -> tuple[Aggregate, tuple[str, int]] | None:
         aggregate = self._random.choice(those)
-        found = self._field(*(("long", "double") if aggregate.numbers else ()))
+        kinds = ["long", "double"] if aggregate.numbers else []
+        if aggregate.ordered:
+            kinds = [kind for _, kind in self.schema if "<" not in kind]
+        found = self._field(*kinds) if kinds or not aggregate.ordered else None
         return None if found is None else (aggregate, found)
 
 
 KINDS = (
     *(Chain.each, Chain.filter, Chain.replace, Chain.look, Chain.project, Chain.move),
     *(Chain.locate, Chain.ask, Chain.merge, Chain.extreme, Chain.chained, Chain.join, Chain.window),
-    Chain.reduce,
+    *(Chain.reduce, Chain.type, Chain.type),
     *(Chain.aggregate, Chain.persist) * 3,  # of which there are the most kinds
 )
 

@@ -7,12 +7,7 @@ from collections.abc import Collection, Sequence
 from trident.errors import FieldError, OperationTypeError, PlanError
 from trident.operations.interfaces import Aggregator, CombinerAggregator, Operation, operation_name
 from trident.tuples.fields import Fields
-from trident.tuples.value_types import value_sort
-
-_KEY_TYPES = (
-    *("string", "char", "varchar", "boolean"),
-    *("long", "int", "short", "byte", "double", "float"),
-)
+from trident.tuples.value_types import can_be_key, value_sort
 
 
 def check_selection(call: str, selected: Fields, available: Fields) -> None:
@@ -33,10 +28,10 @@ def check_new_fields(call: str, outputs: Fields, existing: Fields) -> None:
 def check_keys(call: str, keys: Fields) -> None:
     """Key fields have types that can be encoded, as keys are compared and stored encoded."""
     for name, kind in keys.types.items():
-        if kind is not None and kind.partition("(")[0] not in _KEY_TYPES:
+        if kind is not None and not can_be_key(kind):
             what = f"{call}: no key can be of type {kind}, as is the field"
-            advice = "Convert it first, for example to text in each() or map()."
-            raise FieldError(what, name, _KEY_TYPES, advice)
+            advice = "Its entries have no order; convert it first, for example to an array."
+            raise FieldError(what, name, (), advice)
 
 
 def check_width(call: str, fields: Fields, first: Fields) -> None:

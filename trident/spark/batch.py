@@ -86,7 +86,7 @@ class SparkBatch:
             group, context, inputs, schemas, small=small, special=self._special
         )
         self._session: SparkSession = next(iter(inputs.values())).frame.sparkSession
-        self._begun: list[State] = []
+        self._begun: list[tuple[State, StepName]] = []
         self._updated: dict[Node, Flow | None] = {}
         self._outcome = Outcome()
 
@@ -101,8 +101,9 @@ class SparkBatch:
         for update in self._group.group.updates:
             self._update(update)
         self._run_ends()
-        for state in self._begun:
-            state.commit(self._record)
+        for state, step in self._begun:
+            with self._task.at(step):
+                state.commit(self._record)
         return self._outcome
 
     def compute(self) -> tuple[DeferredUpdate, ...]:
@@ -149,7 +150,7 @@ class SparkBatch:
         if _acts_on(node, block):  # else the state has no part in the batch, as on the local engine
             state = self._states[node]
             state.beginCommit(self._record)
-            self._begun.append(state)
+            self._begun.append((state, kernel.step))
             made = updated(kernel, state, block, self._task)
         if kernel.kept is None:
             return None
