@@ -166,4 +166,13 @@ BACKENDS = [
         values=int,
         cached=False,
     ),
+    Backend(
+        "PostgreSQL behind PgBouncer",
+        "{server}?prefix={own}",
+        "pgbouncer",
+        _FENCED | {Ability.SNAPSHOT},
+        "postgres",
+        runs=2,
+        cached=False,
+    ),
 ]
