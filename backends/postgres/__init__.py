@@ -66,7 +66,8 @@ class PostgresStore(Store):
     kind, serializer : StateType, Serializer
         What the table keeps.
     timeout : float
-        Seconds to wait for an answer; making a connection may take 2.
+        Seconds to wait for an answer, also to a write of 65,536 keys, or as many as `max_put` says;
+        making a connection may take 2.
     service, target_session_attrs, sslmode, sslrootcert, sslcert, sslkey : str or None
         As libpq has them; files must be on every machine of the Spark cluster.
 
@@ -97,7 +98,7 @@ class PostgresStore(Store):
     columns: Sequence[str] = DEFAULT_COLUMNS
     kind: StateType = StateType.OPAQUE
     serializer: Serializer = field(default_factory=JSONSerializer)
-    timeout: float = 5.0
+    timeout: float = 30.0
     service: str | None = None
     target_session_attrs: str | None = None
     sslmode: str | None = None

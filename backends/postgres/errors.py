@@ -13,7 +13,7 @@ _START = (
 )
 _SILENT = (
     "It may be paused or overloaded, or another session may hold locks on the state's tables (look "
-    "at pg_stat_activity); give a longer timeout= if it is only slow."
+    "at pg_stat_activity); give a longer timeout= or a smaller max_put= if it is only slow."
 )
 _CUT = "The batch is retried. See the server's log: did it restart, or drop this client?"
 _MANY = "Raise its max_connections, or put PgBouncer in front: each task connects by itself."
