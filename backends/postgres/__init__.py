@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from trident.backends.postgres.backing_map import PostgresMap, PostgresNumbers
@@ -189,7 +189,8 @@ def opaque(
     >>> counts.store.values, counts.max_put
     ('bigint', 10000)
     """
-    return _factory(StateType.OPAQUE, host, database, prefix, options)
+    given = {"host": host, "database": database, "prefix": prefix, **options}
+    return MapStateFactory.over(PostgresStore, StateType.OPAQUE, given)
 
 
 def transactional(
@@ -199,7 +200,8 @@ def transactional(
 
     The parameters are those of :func:`opaque`.
     """
-    return _factory(StateType.TRANSACTIONAL, host, database, prefix, options)
+    given = {"host": host, "database": database, "prefix": prefix, **options}
+    return MapStateFactory.over(PostgresStore, StateType.TRANSACTIONAL, given)
 
 
 def nonTransactional(
@@ -209,7 +211,8 @@ def nonTransactional(
 
     The parameters are those of :func:`opaque`.
     """
-    return _factory(StateType.NON_TRANSACTIONAL, host, database, prefix, options)
+    given = {"host": host, "database": database, "prefix": prefix, **options}
+    return MapStateFactory.over(PostgresStore, StateType.NON_TRANSACTIONAL, given)
 
 
 def from_url(url: StateURL) -> MapStateFactory:
@@ -239,23 +242,7 @@ def from_url(url: StateURL) -> MapStateFactory:
         given["port"] = ",".join(str(port or _PORT) for _, port in url.hosts)
     if "columns" in given:
         given["columns"] = given["columns"].split(",")
-    serializer = found.state.get("serializer", JSONSerializer())
-    store = PostgresStore(kind=found.kind, serializer=serializer, **given)
-    return MapStateFactory(store, found.kind, **found.state)
-
-
-def _factory(
-    kind: StateType,
-    host: str | None,
-    database: str | None,
-    prefix: str | None,
-    options: Mapping[str, Any],
-) -> MapStateFactory:
-    given = {"host": host, "database": database, "prefix": prefix, "kind": kind, **options}
-    names = {each.name for each in fields(PostgresStore)}
-    store = PostgresStore(**{name: value for name, value in given.items() if name in names})
-    others = {name: value for name, value in options.items() if name not in names}
-    return MapStateFactory(store, kind, store.serializer, **others)
+    return MapStateFactory.over(PostgresStore, found.kind, {**given, **found.state})
 
 
 def _is_name(text: str) -> bool:
