@@ -69,7 +69,7 @@ class CountWindowUpdater(WindowUpdater):
         length, slide = self.window.length, self.window.slide
         for end in range((before // slide + 1) * slide, after + 1, slide):
             start = max(0, end - length)
-            panes = [(*key, pane) for pane in range(start // size, -(-end // size))]
+            panes = range(start // size, -(-end // size))
             yield Window(key, panes, (), start % size, end - start)
 
     def _floor(self, at: int) -> int:

@@ -150,7 +150,7 @@ class SessionWindowUpdater(TimeWindowUpdater):
                 end = one.last + self._gap
                 panes = [(*key, number) for number in one.panes]
                 if span.has(end) or (one.rows and end <= span.now):
-                    ended.append((end, Window(key, panes, self._tail(one.start, end))))
+                    ended.append((end, Window(key, one.panes, self._tail(one.start, end))))
                 if end + self.lateness > span.now:
                     continue
                 if one.ends:

@@ -286,18 +286,18 @@ class DurationWindowUpdater(TimeWindowUpdater):
     ) -> Iterator[Window]:
         """The windows that end, and those that had ended and have more tuples now."""
         length, size = self.window.length.milliseconds, self._size
-        ended: dict[int, dict[Row, list[Row]]] = {}
+        ended: dict[int, dict[Row, list[int]]] = {}
         for pane in panes:
             for end in self._ends(pane, span.before, span.now):
                 of_key = ended.setdefault(end, {})
                 for key in keys[pane]:
-                    of_key.setdefault(key, []).append((*key, pane))
+                    of_key.setdefault(key, []).append(pane)
         if span.before is not None and self.lateness:
             for pane, more in touched.items():
                 for end in self._ends(pane, span.before - self.lateness, span.before):
                     whole = [one for one in panes if end - length <= one * size < end]
                     of_key = ended.setdefault(end, {})
-                    of_key.update((key, [(*key, one) for one in whole]) for key in more)
+                    of_key.update(dict.fromkeys(more, whole))
         for end, found in sorted(ended.items()):
             tail = self._tail(end - length, end)
             yield from (Window(key, its, tail) for key, its in found.items())

@@ -6,10 +6,10 @@ and a number. What a pane holds is under its name, and survives a replay as any 
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from trident.operations.interfaces import (
     ReducerAggregator,
     TridentCollector,
 )
+from trident.operations.sliding_aggregate import SlidingAggregate, own
 from trident.states.stored_map import StoredMap
 from trident.states.updaters import ValueUpdater
 from trident.tuples import tuple_type
@@ -43,18 +44,21 @@ class Window(NamedTuple):
 
     Parameters
     ----------
-    head, tail : tuple
-        The values before and behind those of the aggregator.
-    panes : sequence of tuple
-        Its panes, of which some may not be there.
+    key : tuple
+        The fields of its key, which stand before the values of the aggregator.
+    numbers : range or sequence of int
+        The numbers of its panes. A range where windows of the key slide over them and all are
+        there; else some may not be there.
+    tail : tuple
+        The values behind those of the aggregator.
     skip : int
         How many tuples of the first pane are not in it.
     size : int or None
         How many tuples it has behind those; None for all.
     """
 
-    head: Row
-    panes: Sequence[Pane]
+    key: Row
+    numbers: Sequence[int]
     tail: Row = ()
     skip: int = 0
     size: int | None = None
@@ -81,7 +85,7 @@ class WindowCollector(TridentCollector):
 
     def emit(self, values: Sequence[Any]) -> None:
         row = checked_row(self._operation, values, self._width)
-        self._collector.emit((*self.window.head, *row, *self.window.tail))
+        self._collector.emit((*self.window.key, *row, *self.window.tail))
 
 
 class Contents(ABC):
@@ -139,16 +143,24 @@ class Aggregates(Contents):
     ) -> None:
         wanted = _stored(windows, passing)
         found = dict(zip(wanted, state.multiGet(_kept(wanted)), strict=True))
+        found.update((pane, self._merged(None, brought)) for pane, brought in passing.items())
+        sliding: dict[Row, SlidingAggregate] = {}
         for window in windows:
-            values = []
-            for pane in window.panes:
-                if pane in passing:
-                    values.append(self._merged(None, passing[pane])[0])
-                elif (kept := found[pane]) is not None:
-                    values.append(kept[0])
-            if values:
-                to.window = window
-                to.emit((self._combined(values),))
+            key, numbers = window.key, window.numbers
+            if isinstance(numbers, range) and len(numbers) > 2:
+                if key not in sliding:
+                    value = partial(_value, found, key)
+                    sliding[key] = SlidingAggregate(self._combine, value)
+                total = sliding[key].over(numbers)
+            else:
+                kept = [found[*key, number] for number in numbers]
+                values = [one[0] for one in kept if one is not None]
+                if not values:
+                    continue
+                first, *others = values
+                total = reduce(self._combine, others, own(first)) if others else first
+            to.window = window
+            to.emit((total,))
 
     def remove(self, state: StoredMap, panes: Sequence[Pane]) -> None:
         state.multiRemove(_kept(panes))
@@ -163,14 +175,13 @@ class Aggregates(Contents):
             value = aggregator.reduce(value, row)
         return [value]
 
-    def _combined(self, values: Sequence[Any]) -> Any:
-        if len(values) == 1:
-            return values[0]
+    def _combine(self, one: Any, other: Any) -> Any:
         assert isinstance(self.aggregator, CombinerAggregator)
-        total = copy.deepcopy(values[0])  # combine() may change it in place, and others have it
-        for value in values[1:]:
-            total = self.aggregator.combine(total, value)
-        return total
+        return self.aggregator.combine(one, other)
+
+
+def _value(found: Mapping[Pane, Any], key: Row, number: int) -> Any:
+    return found[*key, number][0]
 
 
 @dataclass(frozen=True)
@@ -238,8 +249,8 @@ class Tuples(Contents):
         parts = (
             (place, key)
             for place, window in enumerate(windows)
-            for pane in window.panes
-            for key in self._parts(pane, counts, passing)
+            for number in window.numbers
+            for key in self._parts((*window.key, number), counts, passing)
         )
         while some := list(islice(parts, _AT_ONCE)):
             keys = [part for _, part in some if type(part) is tuple]
@@ -316,7 +327,13 @@ def _kept(panes: Iterable[Pane]) -> list[Row]:
 
 def _stored(windows: Sequence[Window], passing: Fresh) -> list[Pane]:
     """The panes of windows that are in the state, if they are anywhere, each once."""
-    wanted = dict.fromkeys(pane for window in windows for pane in window.panes)
+    wanted: dict[Pane, None] = {}
+    slid: dict[Row, int] = {}
+    for key, numbers, *_ in windows:
+        if isinstance(numbers, range):  # those that the one before has as well are there already
+            numbers = range(max(numbers.start, slid.get(key, numbers.start)), numbers.stop)
+            slid[key] = numbers.stop
+        wanted.update(((*key, number), None) for number in numbers)
     return [pane for pane in wanted if pane not in passing]
 
 
