@@ -215,7 +215,13 @@ class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupl
 
     def multiGet(self, keys: Iterable[Key]) -> list[Any]:
         encoded = encode_keys(keys)
-        return self._kind.read(self._table.read(encoded), self._cut) if encoded else []
+        if not encoded:
+            return []
+        asked = list(dict.fromkeys(encoded))  # many tuples have the same key
+        values = self._kind.read(self._table.read(asked), self._cut)
+        if len(asked) == len(encoded):
+            return values
+        return list(map(dict(zip(asked, values, strict=True)).__getitem__, encoded))
 
     def get(self) -> Any:
         [value] = self.multiGet([self._key])

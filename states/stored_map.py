@@ -40,6 +40,9 @@ class StoredMap(CommittedReads, SnapshottableMap):
     kept_as: Kind
     """How values are kept."""
 
+    late: int
+    """How many tuples have come too late for windows in this state, since it was made."""
+
     def __init__(self, backing: IBackingMap, serializer: Serializer | None = None) -> None:
         self.backing = backing
         self.control = Control(backing)
@@ -51,6 +54,7 @@ class StoredMap(CommittedReads, SnapshottableMap):
         self._attempt: Attempt | None = None
         self._without_log = False
         self._dead: set[bytes] = set()
+        self.late = 0
 
     @property
     def kind(self) -> StateType:  # type: ignore[override]

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.servers import spark_kafka
 from tests.servers.hbase import HBaseServer
 from tests.servers.kafka import KafkaServer
 from tests.servers.memcached import MemcachedServers
 from tests.servers.postgres import PostgresServer
-from tests.servers.promised import PromisedServer, Served, served
+from tests.servers.process import MissingServer
+from tests.servers.promised import PromisedServer, Served, do_without, served
 from tests.servers.redis import RedisCluster, RedisServer
 
 if TYPE_CHECKING:
@@ -46,9 +48,19 @@ def spark() -> Iterator[SparkSession]:
     """One Spark session for the whole run: a second JVM would cost every test seconds."""
     from trident.spark.session import local_session
 
-    session = local_session()
+    session = local_session(**spark_kafka.settings())
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def spark_with_kafka(spark: SparkSession) -> SparkSession:
+    """The same session, which can read Kafka; its jars are promised as servers are."""
+    try:
+        spark_kafka.jars()
+    except MissingServer as missing:
+        do_without(str(missing))
+    return spark
 
 
 @pytest.fixture(scope="session")

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         TridentCollector,
         TridentOperationContext,
     )
+    from trident.operations.joining import JoinOutFieldsMode, JoinType
     from trident.operations.sending import KafkaStateUpdater
     from trident.operations.windows import (
         BaseWindow,
@@ -137,6 +138,7 @@ _HOMES = {
         "Function MapFunction Operation PlainFunction QueryFunction ReducerAggregator StateUpdater "
         "TridentCollector TridentOperationContext"
     ),
+    "operations.joining": "JoinOutFieldsMode JoinType",
     "operations.sending": "KafkaStateUpdater",
     "operations.windows": (
         "BaseWindow Duration SessionWindow SlidingCountWindow SlidingDurationWindow "
@@ -221,6 +223,8 @@ __all__ = [
     "ITridentDataSource",
     "ITridentSpout",
     "ITupleCollection",
+    "JoinOutFieldsMode",
+    "JoinType",
     "KafkaRecord",
     "KafkaSpout",
     "KafkaStateUpdater",

@@ -78,8 +78,8 @@ def as_before(state: State, record: ControlRecord) -> Any:
     return state
 
 
-Counts = tuple[int, int, int]
-"""Keys read, keys written and cache hits."""
+Counts = tuple[int, int, int, int]
+"""Keys read, keys written, cache hits, and tuples that were late."""
 
 
 class Counters:
@@ -92,12 +92,8 @@ class Counters:
     """
 
     def __init__(self, states: Iterable[State]) -> None:
-        over_stores = [
-            layer
-            for state in states
-            if isinstance(state, StoredMap)
-            for layer in layers(state.backing)[0]
-        ]
+        self._maps = [state for state in states if isinstance(state, StoredMap)]
+        over_stores = [layer for state in self._maps for layer in layers(state.backing)[0]]
         self._counted = [layer for layer in over_stores if isinstance(layer, CountedMap)]
         self._cached = [layer for layer in over_stores if isinstance(layer, CachedMap)]
 
@@ -108,12 +104,13 @@ class Counters:
             counts = layer.counts
             read += counts.keys_read
             written += counts.keys_written
-        return read, written, sum([layer.hits for layer in self._cached])
+        late = sum([state.late for state in self._maps])
+        return read, written, sum([layer.hits for layer in self._cached]), late
 
     def since(self, before: Counts) -> Counts:
         """Return what was read and written since `before` was returned."""
-        read, written, hits = self.counts()
-        return read - before[0], written - before[1], hits - before[2]
+        read, written, hits, late = self.counts()
+        return read - before[0], written - before[1], hits - before[2], late - before[3]
 
 
 def counted_apart(states: Mapping[StateNode, State]) -> tuple[Counters, Counters]:

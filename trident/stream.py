@@ -197,7 +197,7 @@ class _Aggregates:
         /,
         *,
         name: str | None = None,
-    ) -> Stream: ...
+    ) -> WindowedStream: ...
     @overload
     def window(
         self,
@@ -209,10 +209,10 @@ class _Aggregates:
         /,
         *,
         name: str | None = None,
-    ) -> Stream: ...
+    ) -> WindowedStream: ...
     def window(
         self, config: Any, store: Any, /, *arguments: Any, name: str | None = None
-    ) -> Stream:
+    ) -> WindowedStream:
         """Aggregate windows: ``window(config, store, [inputs,] aggregator, outputs)``.
 
         Windows are of the whole stream, or of each group by itself, not of a partition. What is
@@ -222,7 +222,8 @@ class _Aggregates:
         Parameters
         ----------
         config : BaseWindow
-            Which windows: `TumblingCountWindow`, `SlidingCountWindow`.
+            Which windows: `TumblingCountWindow`, `SlidingCountWindow`, `TumblingDurationWindow`,
+            `SlidingDurationWindow` or `SessionWindow`.
         store : StateFactory, its URL, or StateSpec
             Makes an opaque map, which no other state shares.
         inputs : fields, optional
@@ -237,8 +238,9 @@ class _Aggregates:
 
         Returns
         -------
-        Stream
-            Of the group fields, if grouped, and the outputs.
+        WindowedStream
+            Of the group fields, if grouped, the outputs, and for windows by a field with times
+            ``windowStart`` and ``windowEnd``.
 
         Examples
         --------
@@ -255,7 +257,7 @@ class _Aggregates:
         node = window_lowering.window(
             self._builder, self._node, self._group, config, store, arguments, name
         )
-        return Stream(self._builder, node)
+        return WindowedStream(self._builder, node)
 
     def tumblingWindow(
         self,
@@ -264,7 +266,7 @@ class _Aggregates:
         /,
         *arguments: Any,
         name: str | None = None,
-    ) -> Stream:
+    ) -> WindowedStream:
         """Aggregate each so many tuples, or so much time: ``tumblingWindow(length, store, [inputs,]
         aggregator, outputs)``; see `window`.
 
@@ -286,7 +288,7 @@ class _Aggregates:
         /,
         *arguments: Any,
         name: str | None = None,
-    ) -> Stream:
+    ) -> WindowedStream:
         """Aggregate the last so many tuples, or so much time, again and again:
         ``slidingWindow(length, slide, store, [inputs,] aggregator, outputs)``; see `window`.
         """
@@ -712,6 +714,36 @@ class Stream(_Aggregates):
 
 
 setattr(Stream, "global", Stream.global_)
+
+
+class WindowedStream(Stream):
+    """What windows come to, as a stream: a tuple for each, or what its aggregator emits."""
+
+    _node: NewValuesNode
+
+    def lateStream(self) -> Stream:
+        """The tuples that came too late for all windows, as they were before these.
+
+        Whether a tuple is late is told by the watermark that the batch before has left.
+
+        Raises
+        ------
+        PlanError
+            Where nothing is late: for windows by count, and by the time of batches.
+
+        Examples
+        --------
+        >>> from trident import Count, Duration, FixedBatchSpout, MemoryMapState, TridentTopology
+        >>> from trident import TumblingDurationWindow
+        >>> stream = TridentTopology().newStream("s", FixedBatchSpout("word string, at long", 3))
+        >>> minutes = TumblingDurationWindow.of(Duration.minutes(1)).withTimestampField("at")
+        >>> counts = stream.groupBy("word").window(minutes, MemoryMapState.Factory(), Count(), "n")
+        >>> counts.getOutputFields()
+        Fields('word string, n long, windowStart long, windowEnd long')
+        >>> counts.lateStream().getOutputFields()
+        Fields('word string, at long')
+        """
+        return Stream(self._builder, window_lowering.late_stream(self._builder, self._node))
 
 
 class GroupedStream(_Aggregates):

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
-from trident.errors import OperationTypeError, PlanError, TridentError
+from trident.errors import OperationTypeError, PlanError, TridentError, described
 from trident.operation_error import without_frames
+from trident.operations.joining import JoinOutFieldsMode, JoinType
 from trident.plan import lowering
 from trident.plan.builder import Builder
 from trident.plan.explain import explain
 from trident.plan.mermaid import to_mermaid
-from trident.plan.nodes import DRPCNode, Kind, MergeNode, OutputMode, StaticStateNode
+from trident.plan.nodes import DRPCNode, Kind, MergeNode, Node, OutputMode, StaticStateNode
 from trident.plan.plan import Plan
 from trident.plan.start_checks import check_start, warn
 from trident.start_options import EngineChoice, OnFailure, StartOptions, Trigger
 from trident.states.state import StateLike
 from trident.stream import Stream, TridentState, check_not_updated
-from trident.tuples.fields import Fields
+from trident.tuples.fields import Fields, FieldsLike
 
 if TYPE_CHECKING:
     from trident.batch.adoption import Adopt
@@ -148,13 +149,103 @@ class TridentTopology:
             given = list(given[0])
         if len(given) < 2:
             raise PlanError("merge: expected two streams or more, found", str(len(given)))
-        for stream in given:
-            if not isinstance(stream, Stream) or stream._builder is not self._builder:
-                what = "merge: expected a stream of this topology, found"
-                advice = "Write merge(one, other), of streams without groups."
-                raise OperationTypeError(what, type(stream).__name__, (), advice)
-        merged = tuple(stream._node for stream in given)
+        advice = "Write merge(one, other), of streams without groups."
+        merged = self._nodes("merge", given, advice)
         return Stream(self._builder, self._builder.add(MergeNode, merged=merged, outputs=outputs))
+
+    @overload
+    def join(
+        self,
+        one: Stream,
+        oneFields: FieldsLike,
+        other: Stream,
+        otherFields: FieldsLike,
+        outputs: FieldsLike,
+        type: JoinType | Sequence[JoinType] = ...,
+        mode: JoinOutFieldsMode = ...,
+        /,
+    ) -> Stream: ...
+    @overload
+    def join(
+        self,
+        one: Stream,
+        oneFields: FieldsLike,
+        other: Stream,
+        otherFields: FieldsLike,
+        outputs: FieldsLike,
+        mode: JoinOutFieldsMode,
+        /,
+    ) -> Stream: ...
+    @overload
+    def join(
+        self,
+        streams: Sequence[Stream],
+        fields: Sequence[FieldsLike],
+        outputs: FieldsLike,
+        type: JoinType | Sequence[JoinType] = ...,
+        mode: JoinOutFieldsMode = ...,
+        /,
+    ) -> Stream: ...
+    @overload
+    def join(
+        self,
+        streams: Sequence[Stream],
+        fields: Sequence[FieldsLike],
+        outputs: FieldsLike,
+        mode: JoinOutFieldsMode,
+        /,
+    ) -> Stream: ...
+    def join(self, *arguments: Any) -> Stream:
+        """Put tuples of several streams together that have equal keys, within each batch:
+        ``join(one, fields, other, fields, outputs [, type] [, mode])``, or
+        ``join([stream, …], [fields, …], outputs [, type] [, mode])``.
+
+        Spark joins by itself; elsewhere each stream of a partition is put into a hash table.
+
+        Parameters
+        ----------
+        one, other, streams : Stream
+            Two or more streams of this topology, without groups.
+        fields : fields
+            The key's fields in each stream, as many in each; they are compared by position and are
+            of one type. A key with null in it equals none, where Trident's null equals null.
+        outputs : fields
+            Names of all fields that come out, by position; see `JoinOutFieldsMode`.
+        type : JoinType, or one for each stream
+            Which of the streams may be missing; by default none.
+        mode : JoinOutFieldsMode
+            Whether a key comes out once, which is the default, or with each stream.
+
+        Examples
+        --------
+        >>> from trident import FixedBatchSpout, JoinType, TridentTopology
+        >>> topology = TridentTopology()
+        >>> clicks = topology.newStream("clicks", FixedBatchSpout("ad string, user long", 3))
+        >>> ads = topology.newStream("ads", FixedBatchSpout("id string, shop string", 3))
+        >>> left = JoinType.mixed(JoinType.INNER, JoinType.OUTER)
+        >>> topology.join(clicks, "ad", ads, "id", "ad, user, shop", left).getOutputFields()
+        Fields('ad string, user long, shop string')
+        """
+        given = list(arguments)
+        pairs = isinstance(given[0], Stream) if given else False
+        streams = given[:4:2] if pairs else given[0] if given else ()
+        keys = given[1:4:2] if pairs else given[1] if len(given) > 1 else ()
+        advice = "Write join(one, key, other, key, outputs) or join([one, …], [key, …], outputs)."
+        for each in (streams, keys):
+            if not isinstance(each, list | tuple):
+                what = "join: expected a list of streams, and one of their keys, found"
+                raise OperationTypeError(what, described(each), (), advice)
+        joined = self._nodes("join", streams, advice)
+        node = lowering.join(self._builder, joined, keys, tuple(given[4 if pairs else 2 :]))
+        return Stream(self._builder, node)
+
+    def _nodes(self, call: str, streams: Sequence[object], advice: str) -> tuple[Node, ...]:
+        """The steps of streams of this topology."""
+        for stream in streams:
+            if not isinstance(stream, Stream) or stream._builder is not self._builder:
+                what = f"{call}: expected a stream of this topology, found"
+                raise OperationTypeError(what, type(stream).__name__, (), advice)
+        return tuple(stream._node for stream in streams if isinstance(stream, Stream))
 
     def plan(self) -> Plan:
         """What has been declared so far, immutable."""

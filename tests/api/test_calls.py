@@ -34,6 +34,7 @@ from trident.operations.builtin import (
     TupleCollectionGet,
 )
 from trident.operations.callables import native
+from trident.operations.joining import JoinType
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.maps import OpaqueMap
 from trident.states.memory import MemoryMapState
@@ -514,3 +515,41 @@ def test_a_stream_knows_the_nearest_label() -> None:
 )
 def test_a_chain_says_which_call_is_wrong(call: Callable[[Stream], Any], text: str) -> None:
     fails(lambda t, s: call(s), PlanError, text)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda t, s: t.join(), "join: expected two streams or more, found '0'"),
+        (lambda t, s: t.join(s, "id", "n"), "expected a stream of this topology|two streams"),
+        (lambda t, s: t.join(s, "id", s.groupBy("id"), "id", "n"), "found 'GroupedStream'"),
+        (lambda t, s: t.join([s, s], "id", "n"), "join: expected a list of streams, and one of"),
+        (lambda t, s: t.join([s, s], ["id"], "n"), "key fields of each of 2 streams, found '1'"),
+        (lambda t, s: t.join(s, "id", s, "idd", "id, a, b"), "join: unknown field 'idd'"),
+        (lambda t, s: t.join(s, "id", s, "id"), "join: no output fields"),
+        (
+            lambda t, s: t.join(s, "id", s, "id, sentence", "a, b"),
+            "as many key fields of each stream, found 'id; id, sentence'",
+        ),
+        (
+            lambda t, s: t.join(s, "id", s, "sentence", "a, b, c"),
+            r"join: 'id' \(long\) and 'sentence' \(string\) can't be one field",
+        ),
+        (
+            lambda t, s: t.join(s, "id", s, "id", "id, a"),
+            r"join: 2 names for 3 fields 'id, a'\. The streams have 1\.id, 1\.sentence, 2\.sen",
+        ),
+        (lambda t, s: t.join(s, "id", s, "id", "id, a, a"), "duplicate field 'a'"),
+        (lambda t, s: t.join(s, "id", s, "id", "i, a, b", "left"), "no JoinType is \"str 'left'"),
+        (
+            lambda t, s: t.join(s, "id", s, "id", "i, a, b", [JoinType.INNER]),
+            "expected a JoinType of each of 2 streams, found '1'",
+        ),
+        (
+            lambda t, s: t.join(s, "id", s, "id", "i, a, b", JoinType.INNER, "compact"),
+            "then a JoinOutFieldsMode, found \"str 'compact'",
+        ),
+    ],
+)
+def test_a_join_says_what_is_wrong(call: Call, text: str) -> None:
+    fails(call, PlanError, text)

@@ -69,6 +69,13 @@ def test_one_line_changes_for_spark(quickstart: str, tmp_path: Path) -> None:
     assert run(on_spark, tmp_path) in blocks("text")
 
 
+def test_the_tested_topology_counts_though_its_driver_crashes(tmp_path: Path) -> None:
+    tested = blocks("python")[-1]
+    assert len(tested.partition("\n\ntester")[2].splitlines()) <= 5
+    assert run(f"{tested}print(tester.state('count'))", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["quickstart.py"]
+
+
 def test_redis_counts_and_another_process_finds_it(redis_server: Served, tmp_path: Path) -> None:
     import redis
 
@@ -86,7 +93,7 @@ def test_redis_counts_and_another_process_finds_it(redis_server: Served, tmp_pat
 
 def test_what_is_in_kafka_is_counted_once(kafka_server: Served, tmp_path: Path) -> None:
     place, ours = kafka_server.url.removeprefix("kafka://"), f"readme-{uuid4().hex}"
-    [counting] = blocks("python")[3:]
+    counting, _ = blocks("python")[3:]
     counting = counting.replace("localhost:9092", place).replace('"lines"', f'"{ours}"')
     [writing] = [line for line in "".join(blocks("sh")).splitlines() if line.endswith("lines")]
     _, *command = shlex.split(f"{writing.removesuffix('lines')}{ours} --servers {place}")

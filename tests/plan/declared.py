@@ -32,6 +32,7 @@ from trident.operations.builtin import (
     TupleCollectionGet,
 )
 from trident.operations.callables import native
+from trident.operations.joining import JoinType
 from trident.states.maps import NonTransactionalMap, TransactionalMap
 from trident.states.memory import LRUMemoryMapState, MemoryMapState
 from trident.states.state import StateSpec
@@ -118,6 +119,9 @@ def later_operations() -> TridentTopology:
     stream.chainedAgg().aggregate(Count(), "n").aggregate("id", Max(), "most").chainEnd()
     groups = stream.groupBy("id").chainedAgg().aggregate("sentence", Longest(), "longest")
     groups.aggregate("id", Tally(), "tally").chainEnd()
+    types = JoinType.mixed(JoinType.INNER, JoinType.OUTER, JoinType.OUTER)
+    keys = ["id", "id", "n"]
+    topology.join([stream, least, merged], keys, "id, a, b, c", types).parallelismHint(2)
     return topology
 
 

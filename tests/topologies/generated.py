@@ -27,6 +27,8 @@ from trident import (
     FirstN,
     FlatMapFunction,
     Function,
+    JoinOutFieldsMode,
+    JoinType,
     MapGet,
     Max,
     Min,
@@ -350,6 +352,47 @@ def grouped(rows: Rows, key: Sequence[int], value: int) -> dict[Row, list[Any]]:
     for row in rows:
         found.setdefault(tuple(row[place] for place in key), []).append(row[value])
     return found
+
+
+# Joins in the model: every pair is looked at.
+
+
+def joined_rows(
+    sides: Sequence[tuple[Rows, Sequence[int]]],
+    required: Sequence[bool],
+    *,
+    compact: bool,
+    width: int = 2,
+) -> Rows:
+    """What streams come to, each given with the places of its key."""
+
+    def key(row: Row | None, places: Sequence[int]) -> Row | None:
+        return None if row is None else tuple(row[place] for place in places)
+
+    made = []
+    for rows in product(*([None, *rows] for rows, _ in sides)):
+        keys = [key(row, places) for row, (_, places) in zip(rows, sides, strict=True)]
+        there = [one for one in keys if one is not None]
+        if not there or any(other != there[0] for other in there):
+            continue
+        if len(there) > 1 and None in there[0]:
+            continue
+        absent = [place for place, row in enumerate(rows) if row is None]
+        if any(required[place] or _has(sides[place], there[0]) for place in absent):
+            continue
+        values = [[None if row is None else row[n] for n in range(width)] for row in rows]
+        if compact:
+            values = [
+                [value for n, value in enumerate(own) if n not in places]
+                for own, (_, places) in zip(values, sides, strict=True)
+            ]
+        made.append((*(there[0] if compact else ()), *list_of(values)))
+    return made
+
+
+def _has(side: tuple[Rows, Sequence[int]], key: Row) -> bool:
+    rows, places = side
+    return None not in key and any(tuple(row[place] for place in places) == key for row in rows)
 
 
 # Steps.
@@ -782,6 +825,43 @@ class Chain:
             lambda w, rows: rows + [row for row in rows if row[at] is not None],
         )
 
+    def join(self) -> None:
+        """A stream joined with what is left of it after filters."""
+        found = self._field("string", "long")
+        if found is None or any(step.text.startswith("join") for step in self.steps):
+            return  # several joins would come to more tuples than there is time for
+        (name, at), schema = found, self.schema
+        other = self._random.choice([n for n, (_, k) in enumerate(schema) if k == schema[at][1]])
+        beside = schema[other][0]
+        kinds = self._random.choices([True, False], k=self._random.choice([2, 2, 3]))
+        compact, places = self._random.choice([True, False]), [at, other, at][: len(kinds)]
+        own = [
+            [kind for n, (_, kind) in enumerate(schema) if n != p or not compact] for p in places
+        ]
+        types = [*[schema[at][1]] * compact, *list_of(own)]
+        after = tuple((self._new(), kind) for kind in types)
+        hint = self._random.choice([None, None, 2])
+
+        def build(w: World, s: Stream) -> Stream:
+            streams = [s, s.filter(name, FilterNull()), s.filter(beside, Negate(FilterNull()))]
+            made = w.topology.join(
+                streams[: len(kinds)],
+                [schema[place][0] for place in places],
+                [new for new, _ in after],
+                [JoinType.INNER if due else JoinType.OUTER for due in kinds],
+                JoinOutFieldsMode.COMPACT if compact else JoinOutFieldsMode.PRESERVE,
+            )
+            return made.parallelismHint(hint) if hint else made
+
+        def expect(w: World, rows: Rows) -> Rows:
+            some = [row for row in rows if row[at] is not None]
+            none = [row for row in rows if row[other] is None]
+            streams = [rows, some, none][: len(kinds)]
+            sides = list(zip(streams, [[place] for place in places], strict=True))
+            return joined_rows(sides, kinds, compact=compact, width=len(schema))
+
+        self._add(f"join({name}, {beside}, {kinds}, compact={compact})", after, build, expect)
+
     def _key(self) -> list[int]:
         places = range(len(self.schema))
         return self._random.sample(places, min(len(places), self._random.choice([0, 1, 1, 2])))
@@ -794,7 +874,7 @@ class Chain:
 
 KINDS = (
     *(Chain.each, Chain.filter, Chain.replace, Chain.look, Chain.project, Chain.move),
-    *(Chain.locate, Chain.ask, Chain.merge, Chain.extreme, Chain.chained, Chain.window),
+    *(Chain.locate, Chain.ask, Chain.merge, Chain.extreme, Chain.chained, Chain.join, Chain.window),
     *(Chain.aggregate, Chain.persist) * 3,  # of which there are the most kinds
 )
 

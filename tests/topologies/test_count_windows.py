@@ -110,15 +110,11 @@ def test_windows_hold_the_tuples_that_they_are_defined_by(
 
 
 @pytest.mark.parametrize("make", [Joined, Listed])
-def test_each_key_has_windows_of_its_own(
-    engine: Engine, kept: MapStateFactory, make: Any
-) -> None:
+def test_each_key_has_windows_of_its_own(engine: Engine, kept: MapStateFactory, make: Any) -> None:
     topology = TridentTopology()
     spout = FeederBatchSpout("k string, n long, v long")
     stream = topology.newStream("values", spout).groupBy("k", "n")
-    captured = engine.capture(
-        stream.window(SlidingCountWindow.of(3, 2), kept, "v", make(), "all")
-    )
+    captured = engine.capture(stream.window(SlidingCountWindow.of(3, 2), kept, "v", make(), "all"))
     keys: list[tuple[Any, Any]] = [("a", 1), ("a", 2), (None, 1)]
     rows = [(*keys[v % 7 % 3], v) for v in range(40)]
     engine.play(topology, spout, rows[:5], rows[5:6], rows[6:31], rows[31:])
@@ -151,9 +147,7 @@ def test_windows_wider_than_a_chunk_are_read_chunk_by_chunk(engine: Engine) -> N
     spout = FeederBatchSpout("v long")
     config = SlidingCountWindow.of(3 * CHUNK + 7, CHUNK - 5)
     stream = topology.newStream("values", spout)
-    captured = engine.capture(
-        stream.window(config, MemoryMapState.Factory(), "v", Listed(), "all")
-    )
+    captured = engine.capture(stream.window(config, MemoryMapState.Factory(), "v", Listed(), "all"))
     values = list(range(7 * CHUNK))
     cuts = [0, 3, 1000, 1001, 1500, len(values)]
     batches = [[(v,) for v in values[a:b]] for a, b in pairwise(cuts)]

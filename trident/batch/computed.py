@@ -104,6 +104,6 @@ def written(
         apply(update, begun[update.node], task)
     for state in begun.values():
         state.commit(record)
-    read, found, hits = counters.since(before)
+    counts = counters.since(before)
     seconds = {"write": perf_counter() - started}
-    return computed.outcome + Outcome(0, read, found, hits, seconds)
+    return computed.outcome + Outcome(0, *counts, seconds)

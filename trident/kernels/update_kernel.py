@@ -17,7 +17,7 @@ from trident.kernels.window_tuples import window_tuples
 from trident.operations.emitted import ListCollector
 from trident.operations.interfaces import StateUpdater, operation_name
 from trident.operations.state_updaters import MapCombinerAggStateUpdater
-from trident.operations.window_updaters import WindowUpdater
+from trident.operations.window_updater import WindowUpdater
 from trident.states.map_state import MapState
 from trident.states.state import State
 from trident.states.stored_map import StoredMap

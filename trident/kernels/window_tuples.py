@@ -11,12 +11,10 @@ from trident.kernels.kernel import made_tuples
 from trident.kernels.keys import group_keys, key_fields
 from trident.kernels.task import StepName, Task
 from trident.operations.interfaces import CombinerAggregator
-from trident.operations.window_updaters import WindowTuples, WindowUpdater, folded
+from trident.operations.window_updater import WindowTuples, WindowUpdater, folded
 
 
-def window_tuples(
-    updater: WindowUpdater, block: Block, step: StepName, task: Task
-) -> WindowTuples:
+def window_tuples(updater: WindowUpdater, block: Block, step: StepName, task: Task) -> WindowTuples:
     """The tuples of a block, as an updater of windows takes them.
 
     Parameters
@@ -32,7 +30,7 @@ def window_tuples(
     """
     aggregator, names = updater.aggregator, updater.inputs.names
     group, field = updater.group.names, updater.time_field
-    keys: Sequence[Hashable] = group_keys(block, group) if group else [()] * block.length
+    keys = group_keys(block, group) if group else ()
 
     def fold(labels: Sequence[Hashable]) -> Mapping[Any, Any]:
         if not isinstance(aggregator, CombinerAggregator):
@@ -44,4 +42,5 @@ def window_tuples(
         with task.at(step, names, block, pending):
             return folded(aggregator, labels, pending)
 
-    return WindowTuples(keys, key_fields, block.values(field) if field else (), fold)
+    times = block.values(field) if field else ()
+    return WindowTuples(block.length, keys, key_fields, times, fold)

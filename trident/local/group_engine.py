@@ -94,9 +94,9 @@ class LocalGroupEngine:
         for state in begun.values():
             state.commit(record)
         seconds = {"compute": computed - started, "write": perf_counter() - computed}
-        read, written, hits = self._counters.since(before)
+        counts = self._counters.since(before)
         tuples = sum(block.length for block in sources.values())
-        return Outcome(tuples, read, written, hits, seconds, "local")
+        return Outcome(tuples, *counts, seconds, "local")
 
     def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed:
         """Run all steps of a batch but its updates; see `OverlappingEngine.compute`."""

@@ -12,6 +12,7 @@ from trident.kernels.build import (
     aggregate_kernel,
     final_kernel,
     grouping_kernel,
+    join_kernel,
     query_kernel,
     tuple_kernel,
     update_kernel,
@@ -33,6 +34,7 @@ from trident.plan.nodes import (
     FilterNode,
     FlatMapNode,
     HintNode,
+    JoinNode,
     MapNode,
     MergeNode,
     NameNode,
@@ -57,7 +59,7 @@ ChainRun = Callable[[Sequence[Partitions], ProgramInput], Partitions]
 PartitionRun = Callable[[Block, Task, ProgramInput], Block]
 """Runs a step in one partition."""
 
-_BEGINNING = (SourceNode, DRPCNode, MergeNode)
+_BEGINNING = (SourceNode, DRPCNode, MergeNode, JoinNode)
 _EXCHANGING = (PartitionNode, AggregateNode, StateUpdateNode)
 
 
@@ -167,6 +169,8 @@ class Program:
                 return self._source(node, count)
             case MergeNode():
                 return self._merge(node, count)
+            case JoinNode():
+                return self._join(node, count)
             case PartitionNode() if node.grouping is not None:
                 return self._grouped(node, count)
             case PartitionNode() if node in self._moving:
@@ -211,6 +215,19 @@ class Program:
                 for partitions, names in zip(parents, renamings, strict=True)
             ]
             return merged(streams, count)
+
+        return run_chain
+
+    def _join(self, node: JoinNode, count: int) -> ChainRun:
+        kernel = join_kernel(node, self._needed[node])
+        moves = [by_key(key, count) for key in node.keys]
+
+        def run_chain(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
+            moved = [move(parent) for move, parent in zip(moves, parents, strict=True)]
+            return [
+                kernel.apply(blocks, given.task(index, count))
+                for index, blocks in enumerate(zip(*moved, strict=True))
+            ]
 
         return run_chain
 

@@ -18,7 +18,7 @@ from trident.kernels.query_kernel import QueryKernel
 from trident.kernels.task import StepName
 from trident.kernels.type_check import type_check, with_type_check
 from trident.kernels.update_kernel import UpdateKernel
-from trident.operations.window_updaters import WindowUpdater
+from trident.operations.window_updater import WindowUpdater
 from trident.plan.field_type import field_type
 from trident.plan.nodes import (
     AggregateNode,

@@ -64,8 +64,8 @@ class UpdateStage:
                 block = joined(run_kernels(self.kernels, blocks(given), task))
             with task.at(self.update.step):
                 made, outcome = self._written(block, task)
-            keys = [outcome.read, outcome.written, outcome.cache_hits]
-            status: dict[str, Any] = {"done": {"keys": keys}}
+            counts = [outcome.read, outcome.written, outcome.cache_hits, outcome.late]
+            status: dict[str, Any] = {"done": {"counts": counts}}
             # The status column keeps the rows where no field is needed.
             rows = made.added({STATUS: [None] * made.length})
             makers = dict.fromkeys(self.schema.names, self.update.step)
@@ -103,8 +103,8 @@ def judged(statuses: Iterable[str], seal: Seal) -> Outcome:
     outcome = Outcome()
     for document in opened_statuses(statuses, seal):
         match document:
-            case {"keys": [int(read), int(written), int(hits)]}:
-                outcome += Outcome(0, read, written, hits)
+            case {"counts": [int(read), int(written), int(hits), int(late)]}:
+                outcome += Outcome(0, read, written, hits, late)
             case _:
                 raise StatusError(f"{document}")
     return outcome

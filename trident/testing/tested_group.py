@@ -166,7 +166,9 @@ class _Driver:
             opened = engine.open(group, states)
             undo.callback(opened.close)
             policy = FailurePolicy(backoff=0.0)
-            self.runner = BatchRunner(log, batch_states(states), group=group.id, policy=policy)
+            self.runner = BatchRunner(
+                log, batch_states(states), group=group.id, policy=policy, timed=group.timed
+            )
             schemas = {each.stream_id: str(each.fields) for each in group.sources}
             self.runner.open(streams=schemas)
             self._sources: list[Source] = []

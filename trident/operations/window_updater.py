@@ -1,4 +1,4 @@
-"""The updaters of windows: each takes a batch into open windows, and emits those that end.
+"""What the updaters of windows share: each takes a batch into open windows, and emits some.
 
 Of its windows a state keeps what `trident.operations.window_contents` says, and what tells which
 of them are open: where each key has come to for windows by count, the watermark and an agenda for
@@ -9,11 +9,8 @@ which is replayed ends the same ones.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, repeat
-from math import gcd
 from typing import Any, NamedTuple
 
 from trident.operations.emitted import Row
@@ -27,15 +24,11 @@ from trident.operations.interfaces import (
     operation_name,
 )
 from trident.operations.window_contents import (
-    CHUNK,
     Aggregates,
     Contents,
-    Plus,
     Tuples,
-    Window,
     WindowCollector,
 )
-from trident.operations.windows import CountWindow
 from trident.states.keys import decode_key, encode_key
 from trident.states.stored_map import StoredMap
 from trident.tuples import TridentTuple
@@ -49,8 +42,10 @@ class WindowTuples(NamedTuple):
 
     Parameters
     ----------
+    length : int
+        How many there are.
     keys : sequence
-        What tells the key of each tuple from others.
+        What tells the key of each tuple from others; empty without a group.
     key_of : callable
         The fields of a key, from what is in `keys`.
     times : sequence
@@ -60,6 +55,7 @@ class WindowTuples(NamedTuple):
         combiner, or a list of their values.
     """
 
+    length: int
     keys: Sequence[Hashable]
     key_of: Callable[[Any], Row]
     times: Sequence[Any]
@@ -108,18 +104,16 @@ class WindowUpdater(StateUpdater[StoredMap]):
     @property
     def contents(self) -> Contents:
         """What is kept of open windows."""
-        if isinstance(self.aggregator, Aggregator) or not self._aggregates:
-            return Tuples(self.aggregator, self.inputs)  # type: ignore[arg-type]
-        return Aggregates(self.aggregator, self.inputs)
-
-    @property
-    def _aggregates(self) -> bool:
-        """Whether a pane can be an aggregate: for a reducer only where it is the whole window."""
-        return isinstance(self.aggregator, CombinerAggregator) or self._one_pane
+        aggregator = self.aggregator
+        if isinstance(aggregator, CombinerAggregator):
+            return Aggregates(aggregator, self.inputs)
+        if isinstance(aggregator, ReducerAggregator) and self.one_pane:
+            return Aggregates(aggregator, self.inputs)
+        return Tuples(aggregator, self.inputs)
 
     @property
     @abstractmethod
-    def _one_pane(self) -> bool:
+    def one_pane(self) -> bool:
         """Whether each window is one pane."""
 
     def updateState(
@@ -132,14 +126,15 @@ class WindowUpdater(StateUpdater[StoredMap]):
         """Take a batch into the windows, and emit those that end."""
 
     def _taken_apart(self, tuples: Sequence[TridentTuple]) -> WindowTuples:
-        keys = [encode_key([t[name] for name in self.group]) for t in tuples]
+        group = self.group
+        keys = [encode_key([t[name] for name in group]) for t in tuples] if group else ()
         rows = [tuple([t[name] for name in self.inputs]) for t in tuples]
         times = [t[self.time_field] for t in tuples] if self.time_field else ()
 
         def fold(labels: Sequence[Hashable]) -> Mapping[Any, Any]:
             return folded(self.aggregator, labels, rows)
 
-        return WindowTuples(keys, decode_key, times, fold)
+        return WindowTuples(len(tuples), keys, decode_key, times, fold)
 
     def _collector(self, collector: TridentCollector) -> WindowCollector:
         return WindowCollector(operation_name(self.aggregator), self.width, collector)
@@ -158,85 +153,3 @@ def folded(
     for label, row in zip(labels, rows, strict=True):
         found.setdefault(label, []).append(row)
     return found
-
-
-@dataclass(frozen=True)
-class CountWindowUpdater(WindowUpdater):
-    """Windows of a number of tuples, of each key by itself.
-
-    Under ``("at", *key)`` is how many tuples the key has had: that is the position of its next one.
-    """
-
-    window: CountWindow
-
-    @property
-    def _one_pane(self) -> bool:
-        return self.window.length == self.window.slide
-
-    @property
-    def _size(self) -> int:
-        """How many tuples a pane has."""
-        if self._aggregates and not isinstance(self.aggregator, Aggregator):
-            return gcd(self.window.length, self.window.slide)
-        return CHUNK
-
-    def update(self, state: StoredMap, given: WindowTuples, collector: TridentCollector) -> None:
-        size, contents = self._size, self.contents
-        counts = Counter(given.keys)
-        keys = {label: given.key_of(label) for label in counts}
-        ats = state.multiUpdate(
-            [("at", *key) for key in keys.values()], list(map(Plus, counts.values()))
-        )
-        afters = dict(zip(counts, ats, strict=True))
-        befores = {label: afters[label] - count for label, count in counts.items()}
-        brought = {
-            (*keys[label], pane): content
-            for (label, pane), content in given.fold(_labels(given.keys, befores, size)).items()
-        }
-        windows: list[Window] = []
-        gone, passing = [], {}
-        for label, key in keys.items():
-            before, after = befores[label], afters[label]
-            windows += self._ended(key, before, after)
-            first, floor = self._floor(before) // size, self._floor(after) // size
-            fresh = -(-before // size)  # the first pane of which nothing is stored
-            gone += [(*key, pane) for pane in range(first, min(floor, fresh))]
-            for pane in range(fresh, floor):
-                passing[*key, pane] = brought.pop((*key, pane))
-        contents.add(state, brought)
-        contents.emit(state, windows, passing, self._collector(collector))
-        contents.remove(state, gone)
-
-    def _ended(self, key: Row, before: int, after: int) -> Iterable[Window]:
-        length, slide, size = self.window.length, self.window.slide, self._size
-        for end in range((before // slide + 1) * slide, after + 1, slide):
-            start = max(0, end - length)
-            panes = [(*key, pane) for pane in range(start // size, -(-end // size))]
-            yield Window(key, panes, (), start % size, end - start)
-
-    def _floor(self, at: int) -> int:
-        """The first position that a window still needs when `at` tuples are there."""
-        slide = self.window.slide
-        return max(0, (at // slide + 1) * slide - self.window.length)
-
-
-def _labels(
-    keys: Sequence[Hashable], befores: Mapping[Hashable, int], size: int
-) -> Sequence[tuple[Hashable, int]]:
-    """The key and the pane of each tuple."""
-    if len(befores) == 1:
-        [(key, before)] = befores.items()
-        end = before + len(keys)
-        return list(
-            chain.from_iterable(
-                repeat((key, pane), min(end, (pane + 1) * size) - max(before, pane * size))
-                for pane in range(before // size, -(-end // size))
-            )
-        )
-    at = dict(befores)
-    labels = []
-    for key in keys:
-        position = at[key]
-        at[key] = position + 1
-        labels.append((key, position // size))
-    return labels
