@@ -20,7 +20,7 @@ PAGE = (ROOT / "docs" / "from-storm.md").read_text()
 PUBLISHED = {
     "TridentTopology": """
         TridentTopology newStream newDRPCStream newStaticState multiReduce merge join
-        setResourceDefaults setMasterCoordResources build""",
+        setResourceDefaults setMasterCoordResources build JoinType JoinOutFieldsMode""",
     "Stream": """
         name getName parallelismHint setCPULoad setMemoryLoad addSharedMemory project each filter
         map flatMap peek groupBy partitionBy partition shuffle localOrShuffle global batchGlobal
