@@ -249,9 +249,9 @@ class _Aggregates:
         >>> spout = FixedBatchSpout("shop string, eur long", 9)
         >>> sales = TridentTopology().newStream("sales", spout)
         >>> sales.groupBy("shop").window(
-        ...     TumblingCountWindow.of(100), MemoryMapState.Factory(), "eur", Sum(), "eur of 100"
+        ...     TumblingCountWindow.of(100), MemoryMapState.Factory(), "eur", Sum(), "hundred"
         ... ).getOutputFields()
-        Fields('shop string, eur of 100 long')
+        Fields('shop string, hundred long')
         """
         check_not_updated("window", store)
         node = window_lowering.window(

@@ -35,11 +35,11 @@ PUBLISHED = {
     "Operations": """
         Operation EachOperation Function Filter MapFunction FlatMapFunction Consumer Aggregator
         CombinerAggregator ReducerAggregator MultiReducer GroupedMultiReducer StateUpdater
-        QueryFunction Assembly TridentCollector ValueUpdater BaseOperation BaseFunction BaseFilter BaseAggregator
-        BaseMultiReducer
-        BaseStateUpdater BaseQueryFunction TridentTuple Fields TridentOperationContext Count Sum Min
-        Max MinWithComparator MaxWithComparator FirstN FilterNull Equals Negate Debug MapGet
-        SnapshotGet TupleCollectionGet CountAsAggregator Split StringLength TrueFilter TuplifyArgs
+        QueryFunction Assembly TridentCollector ValueUpdater BaseOperation BaseFunction BaseFilter
+        BaseAggregator BaseMultiReducer BaseStateUpdater BaseQueryFunction TridentTuple Fields
+        TridentOperationContext Count Sum Min Max MinWithComparator MaxWithComparator FirstN
+        FilterNull Equals Negate Debug MapGet SnapshotGet TupleCollectionGet CountAsAggregator Split
+        StringLength TrueFilter TuplifyArgs
         CustomStreamGrouping FailedException ReportedFailedException""",
     "State": """
         State ReadOnlyState ReadOnlyMapState MapState RemovableMapState ReadOnlySnapshottable
