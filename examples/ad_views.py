@@ -3,10 +3,10 @@
     python examples/ad_views.py
 
 Events are filtered, cut down to what is needed, joined with a table that says to which campaign an
-ad belongs, and counted by campaign and window. The table is a static state, which each batch asks
-once, for all of its ads together. A window is a field like any other: an event that comes late is
-counted where it belongs. Counts are in SQLite, exact whatever is killed, and answer queries while
-they grow.
+ad belongs, and counted in windows. The table is a static state, which each batch asks once, for all
+of its ads together. Windows are by the time of the events: one ends when events have come that are
+five seconds later, and what comes later still is counted apart. Open windows, finished ones and the
+table are in SQLite, exact whatever is killed, and answer queries meanwhile.
 """
 
 from __future__ import annotations
@@ -17,29 +17,28 @@ from pathlib import Path
 
 from trident import (
     Count,
+    Duration,
     FilterNull,
     GeneratorSpout,
     MapGet,
     MapState,
+    Sum,
     TridentTopology,
+    TumblingDurationWindow,
     state_from_url,
 )
 
 CAMPAIGNS = {"ad0": "autumn", "ad1": "autumn", "ad2": "books", "ad3": "coats"}  # no ad4
 KINDS = ("view", "click", "view", "purchase")
-EVENTS = 1_000
-WINDOW = 10_000  # milliseconds
+EVENTS = 2_000
+A_BATCH = 250
+SECONDS = range(0, 90, 10)
 
 
 def event(number: int) -> tuple[str, str, str, int]:
-    """The event of a number, the same one whenever it is asked for; every seventh comes late."""
-    late = 15_000 if number % 7 == 0 else 0
+    """The event of a number, the same one whenever it is asked for; some come late."""
+    late = 3_000 if number % 7 == 0 else 20_000 if number % 101 == 0 else 0
     return f"user{number % 37}", f"ad{number % 5}", KINDS[number % 4], 20_000 + 30 * number - late
-
-
-def window_of(time: int) -> list[int]:
-    """When the window of a time begins."""
-    return [time - time % WINDOW]
 
 
 def is_view(kind: str) -> bool:
@@ -57,27 +56,34 @@ def store_campaigns(url: str, campaigns: Mapping[str, str]) -> None:
 
 
 def ad_views(url: str, events: int) -> TridentTopology:
-    """Describe the counts of so many events, and the query `views` of a campaign."""
+    """Describe the counts of so many events, and the queries `views` and `late` of a campaign."""
     topology = TridentTopology()
-    spout = GeneratorSpout("user string, ad string, kind string, time long", event, total=events)
+    spout = GeneratorSpout(
+        "user string, ad string, kind string, time long", event, batch=A_BATCH, total=events
+    )
     campaigns = topology.newStaticState(url, name="campaigns")
-    views = (
+    ten_seconds = TumblingDurationWindow.of(Duration.seconds(10)).withTimestampField("time")
+    windows = (
         topology.newStream("events", spout)
         .filter("kind", is_view)
         .project("ad, time")
         .stateQuery(campaigns, "ad", MapGet(), "campaign string")
         .filter("campaign", FilterNull())
-        .each("time", window_of, "window long")
-        .groupBy("campaign, window")
-        .persistentAggregate(url, Count(), "views")
+        .groupBy("campaign")
+        .window(ten_seconds.withLag(Duration.seconds(5)), url, Count(), "views", name="open")
     )
+    views = windows.groupBy("campaign, windowStart").persistentAggregate(
+        url, "views", Sum(), "finished"
+    )
+    late = windows.lateStream().groupBy("campaign").persistentAggregate(url, Count(), "late")
     (
         topology.newDRPCStream("views")
-        .each(lambda: range(0, 60_000, WINDOW), "window long")
-        .stateQuery(views, "args, window", MapGet(), "views")
+        .each(lambda: [1_000 * second for second in SECONDS], "start long")
+        .stateQuery(views, "args, start", MapGet(), "views")
         .filter("views", FilterNull())
-        .project("window, views")
+        .project("start, views")
     )
+    topology.newDRPCStream("late").stateQuery(late, "args", MapGet(), "late").project("late")
     return topology
 
 
@@ -88,7 +94,8 @@ def main() -> None:
         with ad_views(url, EVENTS).start(checkpoint=Path(folder, "checkpoint")) as run:
             run.processAllAvailable()
             for campaign in sorted({*CAMPAIGNS.values()}):
-                print(f"{campaign}: {run.drpc.execute('views', campaign)}")
+                views, late = (run.drpc.execute(query, campaign) for query in ("views", "late"))
+                print(f"{campaign}: {views}, late {late}")
 
 
 if __name__ == "__main__":

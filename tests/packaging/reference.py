@@ -14,6 +14,8 @@ from typing import Any
 
 import trident.errors
 from tests.packaging.conftest import ROOT
+from trident import GroupedStream, Run, Stream, TridentState, TridentTopology
+from trident.stream import ChainedAggregatorDeclarer, WindowedStream
 
 PAGE = ROOT / "docs" / "reference.md"
 HEAD = """\
@@ -22,7 +24,15 @@ HEAD = """\
 Every public name, with the first sentence of its docstring; `help(name)` has the rest.
 `python -m tests.packaging.reference` writes this page, and a test compares it with the code.
 """
-CALLS = ("TridentTopology", "Stream", "GroupedStream", "TridentState", "Run")
+OWNERS = (
+    TridentTopology,
+    Stream,
+    WindowedStream,
+    GroupedStream,
+    ChainedAggregatorDeclarer,
+    TridentState,
+    Run,
+)
 
 
 def reference() -> str:
@@ -32,9 +42,8 @@ def reference() -> str:
 
 def _chapters() -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield "trident", {name: getattr(trident, name) for name in trident.__all__}
-    for name in CALLS:
-        owner = getattr(trident, name)
-        yield f"trident.{name}", {call: getattr(owner, call) for call in _calls(owner)}
+    for owner in OWNERS:
+        yield owner.__name__, {call: getattr(owner, call) for call in _calls(owner)}
     yield "trident.errors", {name: getattr(trident.errors, name) for name in _errors()}
     for name in ("states", "testing", "spark"):
         module = import_module(f"trident.{name}")
@@ -63,10 +72,12 @@ def _errors() -> list[str]:
 
 
 def _calls(owner: type) -> list[str]:
+    inherited = {name for base in owner.__bases__ if base in OWNERS for name in dir(base)}
     return [
         name
         for name, found in inspect.getmembers(owner)
         if not name.startswith("_")
+        and name not in inherited
         and (callable(found) or (isinstance(found, property) and found.__doc__))
     ]
 

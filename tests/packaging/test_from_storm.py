@@ -20,7 +20,7 @@ PAGE = (ROOT / "docs" / "from-storm.md").read_text()
 PUBLISHED = {
     "TridentTopology": """
         TridentTopology newStream newDRPCStream newStaticState multiReduce merge join
-        setResourceDefaults setMasterCoordResources build""",
+        setResourceDefaults setMasterCoordResources build JoinType JoinOutFieldsMode""",
     "Stream": """
         name getName parallelismHint setCPULoad setMemoryLoad addSharedMemory project each filter
         map flatMap peek groupBy partitionBy partition shuffle localOrShuffle global batchGlobal
@@ -35,10 +35,11 @@ PUBLISHED = {
     "Operations": """
         Operation EachOperation Function Filter MapFunction FlatMapFunction Consumer Aggregator
         CombinerAggregator ReducerAggregator MultiReducer GroupedMultiReducer StateUpdater
-        QueryFunction Assembly TridentCollector ValueUpdater BaseFunction BaseFilter BaseAggregator
-        BaseStateUpdater BaseQueryFunction TridentTuple Fields TridentOperationContext Count Sum Min
-        Max MinWithComparator MaxWithComparator FirstN FilterNull Equals Negate Debug MapGet
-        SnapshotGet TupleCollectionGet CountAsAggregator Split StringLength TrueFilter TuplifyArgs
+        QueryFunction Assembly TridentCollector ValueUpdater BaseOperation BaseFunction BaseFilter
+        BaseAggregator BaseMultiReducer BaseStateUpdater BaseQueryFunction TridentTuple Fields
+        TridentOperationContext Count Sum Min Max MinWithComparator MaxWithComparator FirstN
+        FilterNull Equals Negate Debug MapGet SnapshotGet TupleCollectionGet CountAsAggregator Split
+        StringLength TrueFilter TuplifyArgs
         CustomStreamGrouping FailedException ReportedFailedException""",
     "State": """
         State ReadOnlyState ReadOnlyMapState MapState RemovableMapState ReadOnlySnapshottable
@@ -57,7 +58,10 @@ PUBLISHED = {
         KafkaTridentSpoutTransactional KafkaTridentSpoutOpaque KafkaTridentSpoutConfig
         FirstPollOffsetStrategy TridentKafkaState TridentKafkaStateFactory TridentKafkaStateUpdater
         RedisMapState RedisClusterMapState RedisState RedisStateUpdater RedisStateQuerier
-        HBaseMapState MemcachedState HdfsState JdbcState MongoMapState CassandraMapState""",
+        HBaseMapState MemcachedState HdfsState JdbcState MongoMapState CassandraMapState
+        JedisPoolConfig JedisClusterConfig localCacheSize cacheSize globalKey keyFactory serializer
+        dataTypeDescription expireIntervalSec expiration requestTimeoutMillis connectTimeoutMillis
+        requestRetries maxMultiGetBatchSize tableName columnFamily mapMapper""",
     "Queries": "LocalDRPC DRPCClient ReturnResultsReducer",
     "Windows": """
         WindowConfig TumblingCountWindow SlidingCountWindow TumblingDurationWindow
@@ -142,6 +146,13 @@ def test_what_the_page_says_is_not_there_is_not(chapter: str) -> None:
             assert row.differs, f"{row.theirs}: nothing says what to do instead"
             there = [name for name in row.theirs if any(hasattr(o, name) for o in owners)]
             assert there == [], f"the page says there is no {there}"
+
+
+def test_each_url_of_a_state_is_one() -> None:
+    urls = re.findall(r"`(\w[\w+]*://[^`]+)`", PAGE)
+    assert len(urls) > 8
+    for url in urls:
+        trident.state_from_url(url)
 
 
 def test_its_topology_is_declared_as_it_says() -> None:

@@ -121,8 +121,23 @@ def test_the_table_of_guarantees_is_the_one_in_force(page: str) -> None:
 
 def test_every_link_leads_somewhere() -> None:
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+        for target, heading in re.findall(r"\]\(([^)#:]*)#?([^):]*)\)", page.read_text()):
+            there = page.parent / target if target else page
+            assert there.exists(), f"{page.name}: {target}"
+            assert not heading or heading in anchors(there), f"{page.name}: {target}#{heading}"
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link to a heading of a page may end with, as GitHub and others make it."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+def test_every_number_in_brackets_is_a_source_and_the_other_way_round() -> None:
+    text, _, sources = (ROOT / "docs" / "compare.md").read_text().partition("\n## Sources\n")
+    listed = re.findall(r"^(\d+)\. .*\(?https?://", sources.replace("\n   ", " "), re.MULTILINE)
+    assert len(listed) > 10
+    assert {*re.findall(r"\[(\d+)\]", text)} == {*listed}
 
 
 def test_every_make_target_of_the_pages_exists() -> None:
