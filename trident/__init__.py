@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     )
     from trident.operations.joining import JoinOutFieldsMode, JoinType
     from trident.operations.sending import KafkaStateUpdater
+    from trident.operations.vectorised import vectorised
     from trident.run import Run
     from trident.spouts.classic import (
         ICommitterTransactionalSpout,
@@ -133,6 +134,7 @@ _HOMES = {
     ),
     "operations.joining": "JoinOutFieldsMode JoinType",
     "operations.sending": "KafkaStateUpdater",
+    "operations.vectorised": "vectorised",
     "run": "Run",
     "spouts.feeder": "FeederBatchSpout",
     "spouts.fixed": "FixedBatchSpout",
@@ -262,6 +264,7 @@ __all__ = [
     "ValueUpdater",
     "native",
     "state_from_url",
+    "vectorised",
 ]
 
 

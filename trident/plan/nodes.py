@@ -30,6 +30,7 @@ from trident.operations.interfaces import (
     StateUpdater,
     operation_name,
 )
+from trident.operations.vectorised import Vectorised
 from trident.plan.call_site import CallSite
 from trident.plan.step_checks import (
     check_aggregate_shape,
@@ -311,7 +312,7 @@ class ReplacingNode(StepNode):
     Without ``outputs`` names and types stay, and so does their number.
     """
 
-    function: MapFunction | FlatMapFunction
+    function: MapFunction | FlatMapFunction | Vectorised
     outputs: Fields | None = None
 
     @cached_property
@@ -344,9 +345,9 @@ class MapNode(ReplacingNode):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FlatMapNode(ReplacingNode):
-    """Replaces each tuple by any number."""
+    """Replaces each tuple by any number, or a record batch by another."""
 
-    function: FlatMapFunction
+    function: FlatMapFunction | Vectorised
 
     @property
     def call_text(self) -> str:
