@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from trident.operations.counters import summed
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -22,12 +24,14 @@ class Outcome:
         What took how long, by the engine's own names; added to the runner's steps.
     engine : str
         ``"local"`` or ``"spark"``; empty where nothing was run.
+    counters : mapping of str to int
+        What operations have counted.
 
     Examples
     --------
     >>> Outcome(tuples=3, written=2) + Outcome(written=1)
     Outcome(tuples=3, read=0, written=3, cache_hits=0, seconds={},
-    engine='')
+    engine='', counters={})
     """
 
     tuples: int = 0
@@ -36,6 +40,7 @@ class Outcome:
     cache_hits: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
     engine: str = ""
+    counters: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: Outcome) -> Outcome:
         """Return what two parts of one attempt did together."""
@@ -49,4 +54,5 @@ class Outcome:
                 for name in {**self.seconds, **other.seconds}
             },
             self.engine or other.engine,
+            summed(self.counters, other.counters),
         )

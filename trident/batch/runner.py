@@ -359,6 +359,7 @@ class BatchRunner:
             cache_hits=outcome.cache_hits,
             seconds={**watch.seconds, **outcome.seconds},
             engine=outcome.engine,
+            counters=outcome.counters,
             dead_letter=dead_letter,
         )
 

@@ -14,6 +14,7 @@ from trident.kernels.task import step_name
 from trident.local.program import Program
 from trident.local.program_input import DeferredUpdate, ProgramInput
 from trident.open_states import Counters, as_before, close_states
+from trident.operations.counters import summed
 from trident.plan.nodes import Node, StateNode, StateUpdateNode
 from trident.plan.plan import BatchGroup
 from trident.spouts.source import Tuples
@@ -36,6 +37,8 @@ class LocalBatch:
         The tuples that came from the sources.
     seconds : float
         How long the steps took.
+    program : Program
+        The steps.
     """
 
     def __init__(
@@ -45,12 +48,15 @@ class LocalBatch:
         updates: Sequence[DeferredUpdate],
         tuples: int,
         seconds: float,
+        program: Program,
     ) -> None:
         self._states = states
         self._counters = counters
         self._updates = updates
         self._tuples = tuples
         self._seconds = seconds
+        self._program = program
+        self._counted = program.counted()
 
     def write(self, record: ControlRecord) -> Outcome:
         """Update the states, which have begun `record`, and write them."""
@@ -68,7 +74,8 @@ class LocalBatch:
             state.commit(record)
         seconds = {"compute": self._seconds, "write": perf_counter() - started}
         read, written, hits = self._counters.since(before)
-        return Outcome(self._tuples, read, written, hits, seconds, "local")
+        counted = summed(self._counted, self._program.counted())
+        return Outcome(self._tuples, read, written, hits, seconds, "local", counted)
 
 
 class LocalGroupEngine:
@@ -144,7 +151,8 @@ class LocalGroupEngine:
         seconds = {"compute": computed - started, "write": perf_counter() - computed}
         read, written, hits = self._counters.since(before)
         tuples = sum(block.length for block in sources.values())
-        return Outcome(tuples, read, written, hits, seconds, "local")
+        counted = self._program.counted()
+        return Outcome(tuples, read, written, hits, seconds, "local", counted)
 
     def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> LocalBatch:
         """Run all steps of a batch but its updates; nothing is read of what they update.
@@ -166,7 +174,7 @@ class LocalGroupEngine:
         )
         tuples = sum(block.length for block in sources.values())
         seconds = perf_counter() - started
-        return LocalBatch(self._states, self._counters, updates, tuples, seconds)
+        return LocalBatch(self._states, self._counters, updates, tuples, seconds, self._program)
 
     def _blocks(self, emitted: Mapping[str, Tuples]) -> dict[Node, Block]:
         return {

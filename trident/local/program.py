@@ -138,6 +138,10 @@ class Program:
             return []
         return list(joined(made[self._result]).tuples(self._names))
 
+    def counted(self) -> dict[str, int]:
+        """What operations have counted since this was asked last."""
+        return self._operations.counters.taken()
+
     def prepare(self) -> None:
         """Prepare all operations, once; before the first run."""
         self._operations.prepare(self._conf)

@@ -101,6 +101,7 @@ class SparkBatch:
             self._compiler.settled(end).frame.write.format("noop").mode("overwrite").save()
         for state in self._begun:
             state.commit(self._record)
+        self._context.counted(self._task)
         return self._outcome
 
     def release(self) -> None:

@@ -18,6 +18,7 @@ from trident.kernels.type_check import type_check
 from trident.open_states import Counters, close_states
 from trident.plan.nodes import Node, SourceNode, StateNode
 from trident.spark.batch import SparkBatch
+from trident.spark.counts import Counts
 from trident.spark.error_transfer import of_spark
 from trident.spark.flow import InputFrame
 from trident.spark.group import GroupPlan
@@ -59,6 +60,7 @@ class SparkGroupEngine:
         self._counters = Counters(states.values())
         self._schemas = Schemas(session)
         self._session = session
+        self._counts = Counts(session.sparkContext)
         self._quiet = Quiet(session, *TASKS)
         self._kept: dict[tuple[str, int], KeptTuples] = {}
 
@@ -122,7 +124,7 @@ class SparkGroupEngine:
             The attempt failed.
         """
         before, started = self._counters.counts(), perf_counter()
-        context = StageContext(record)
+        context = StageContext(record, counts=self._counts.accumulator)
         batch = SparkBatch(self._group, context, inputs, self._schemas, self._states, small=small)
         with self._shown(context.seal):
             try:
@@ -131,7 +133,8 @@ class SparkGroupEngine:
                 batch.release()
         read, written, hits = self._counters.since(before)
         seconds = {"spark": perf_counter() - started}
-        return in_tasks + Outcome(0, read, written, hits, seconds, "spark")
+        counted = self._counts.taken()
+        return in_tasks + Outcome(0, read, written, hits, seconds, "spark", counted)
 
     def close(self) -> None:
         """Let go of what was emitted and not run, and close the states."""
