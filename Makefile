@@ -22,10 +22,11 @@ test: $(STAMP) servers java ## run every test (PYTEST_ARGS="-k word" for some of
 	@$(PYTHON_IN_ENV) -m pytest $(PYTEST_ARGS)
 
 # Where the variable is set a test that asks for a server is skipped. One that starts Spark and is
-# not marked so fails, as it finds no Java. What is left out waits for processes to die, or for nobody.
+# not marked so fails, as it finds no Java. What is left out installs projects, or waits for
+# processes to die.
 quick: $(STAMP) ## run the tests that need neither a server nor Java, in about a minute
 	@TRIDENT_TEST_QUICK=1 JAVA_HOME=/nonexistent $(PYTHON_IN_ENV) -m pytest -r fE \
-		--numprocesses auto -m "not spark" --ignore tests/crash --ignore tests/faults $(PYTEST_ARGS)
+		--numprocesses auto -m "not spark and not slow" --ignore tests/crash --ignore tests/faults $(PYTEST_ARGS)
 
 pythons: $(STAMP) ## run the fast tests on Python 3.11, 3.12 and 3.13, where they are found
 	@setup/pythons $(ENV)/pythons $(PYTHON_IN_ENV)
@@ -60,7 +61,7 @@ $(STAMP): requirements.lock pyproject.toml setup/environment
 java:
 	@setup/java
 
-servers: ## install Redis, Memcached, HBase and Kafka, which the tests start by themselves
+servers: ## install Redis, Memcached, PostgreSQL, HBase and Kafka, which the tests start by themselves
 	@setup/servers
 
 clean: ## remove the environment and what tools left behind (not wordcount-data)

@@ -46,6 +46,7 @@ BUILT_IN: Mapping[str, BuiltIn] = {
     "rediss+sentinel": _REDIS,
     "memcached": BuiltIn("trident.backends.memcached:from_url", "memcached"),
     "hbase": BuiltIn("trident.backends.hbase:from_url", "hbase"),
+    "postgresql": BuiltIn("trident.backends.postgres:from_url", "postgres"),
     "sqlite": BuiltIn("trident.backends.sqlite:from_url"),
     "memory": BuiltIn("trident.states.memory:from_url"),
 }

@@ -57,6 +57,9 @@ class ControlRecord:
     ready : bool or None
         Whether the attempt has confirmed that everything it wrote is there; None in a record of
         an earlier version, which doesn't say.
+    moment : int or None
+        The batch's time, in milliseconds since 1970, where a step asks for it: the log has it, and
+        the stored record has not.
 
     Examples
     --------
@@ -74,11 +77,13 @@ class ControlRecord:
     committed: int = 0
     retried: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
     ready: bool | None = False
+    moment: int | None = field(default=None, compare=False)
     _encoded: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         retried = dict(self.retried)
-        return ControlRecord, (self.log_id, self.token, self.committed, retried, self.ready)
+        fields = self.log_id, self.token, self.committed, retried, self.ready, self.moment
+        return ControlRecord, fields
 
     def __hash__(self) -> int:
         return hash((self.log_id, self.token, self.committed))

@@ -45,6 +45,9 @@ class StoredMap(CommittedReads, SnapshottableMap):
     kept_as: Kind
     """How values are kept."""
 
+    late: int
+    """How many tuples have come too late for windows in this state, since it was made."""
+
     def __init__(self, backing: IBackingMap, serializer: Serializer | None = None) -> None:
         self.backing = backing
         self.control = Control(backing)
@@ -56,6 +59,7 @@ class StoredMap(CommittedReads, SnapshottableMap):
         self._attempt: Attempt | None = None
         self._without_log = False
         self._dead: set[bytes] = set()
+        self.late = 0
         self.partitions = 1
 
     @property
@@ -96,6 +100,17 @@ class StoredMap(CommittedReads, SnapshottableMap):
         if found is None or found.token != batch:
             raise StaleBatchError(batch, None if found is None else found.token)
         return found
+
+    @property
+    def begun(self) -> ControlRecord:
+        """The record of the attempt that has begun.
+
+        Raises
+        ------
+        StateError
+            When none has.
+        """
+        return self._begun("begun").record
 
     def commit(self, batch: Batch) -> None:
         """Write what is pending, each key once; with an int, that commits the batch.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from tests.servers.process import QUICK
 from trident.backends.urls import state_from_url
 from trident.states import Ability, IBackingMap
 from trident.states.maps import MapStateFactory
@@ -22,7 +24,7 @@ class Backend:
         As in the ids of tests; words.
     url : str
         The URL of a state, with ``{server}`` where the server is (or ``{first}``, of several
-        servers), and ``{own}`` for what tells it from any other.
+        servers), ``{own}`` for what tells it from any other, and ``{kind}`` for what it keeps.
     fixture : str
         The one of tests/conftest.py whose ``url`` is the server.
     abilities : frozenset of Ability
@@ -31,6 +33,8 @@ class Backend:
         The extra of this project that brings its driver.
     runs : int
         How often the state machine runs on it.
+    values : type or None
+        The only type of values that it keeps, where it doesn't keep all.
     cached : bool
         Whether it is tested under caches too; False for another form of a row that is.
     """
@@ -41,6 +45,7 @@ class Backend:
     abilities: frozenset[Ability]
     extra: str | None = None
     runs: int = 8
+    values: type | None = None
     cached: bool = True
 
     @property
@@ -50,8 +55,10 @@ class Backend:
 
     def factory(self, server: str, kind: StateType = StateType.OPAQUE) -> MapStateFactory:
         """Return the factory of an empty state of its own."""
-        place = self.url.format(server=server, first=server.split(",")[0], own=uuid4().hex)
-        factory: Any = state_from_url(f"{place}&mode={kind.value.replace('-', '')}")
+        mode = kind.value.replace("-", "")
+        first = server.split(",")[0]
+        place = self.url.format(server=server, first=first, own=uuid4().hex, kind=mode)
+        factory: Any = state_from_url(f"{place}&mode={mode}")
         assert isinstance(factory, MapStateFactory)
         return factory
 
@@ -65,7 +72,7 @@ _FENCED = frozenset({Ability.FENCED, Ability.REMOVE, Ability.LIST, Ability.LOOK}
 _CLUSTER = _FENCED - {Ability.LIST, Ability.LOOK}
 
 
-BACKENDS = [
+_ALL = [
     Backend("memory", "{server}{own}?prefix=", "memory", _FENCED),
     Backend(
         "SQLite",
@@ -136,4 +143,41 @@ BACKENDS = [
         "hbase",
         runs=4,
     ),
+    Backend(
+        "PostgreSQL",
+        "{server}?prefix={own}",
+        "postgres_server",
+        _FENCED | {Ability.SNAPSHOT},
+        "postgres",
+    ),
+    Backend(
+        "PostgreSQL shared table",
+        "{server}?prefix={own}&table=states-{kind}",
+        "postgres_server",
+        _FENCED | {Ability.SNAPSHOT},
+        "postgres",
+        runs=4,
+        cached=False,
+    ),
+    Backend(
+        "PostgreSQL numbers",
+        "{server}?prefix={own}&values=bigint",
+        "postgres_server",
+        _FENCED | {Ability.SNAPSHOT, Ability.ADD},
+        "postgres",
+        values=int,
+        cached=False,
+    ),
+    Backend(
+        "PostgreSQL behind PgBouncer",
+        "{server}?prefix={own}",
+        "pgbouncer",
+        _FENCED | {Ability.SNAPSHOT},
+        "postgres",
+        runs=2,
+        cached=False,
+    ),
 ]
+
+BACKENDS = [row for row in _ALL if row.extra is None] if QUICK in os.environ else _ALL
+"""The rows that this run tests: a quick run would only skip those that have a server."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from trident import backends as backends
     from trident import spark as spark
     from trident import states as states
+    from trident.assemblies import FirstN
     from trident.backends.urls import state_from_url
     from trident.batch.adoption import Adoption
     from trident.errors import (
@@ -45,10 +46,13 @@ if TYPE_CHECKING:
         Aggregator,
         CombinerAggregator,
         Consumer,
+        CustomStreamGrouping,
         Filter,
         FlatMapFunction,
         Function,
+        GroupedMultiReducer,
         MapFunction,
+        MultiReducer,
         Operation,
         PlainFunction,
         QueryFunction,
@@ -57,7 +61,17 @@ if TYPE_CHECKING:
         TridentCollector,
         TridentOperationContext,
     )
+    from trident.operations.joining import JoinOutFieldsMode, JoinType
     from trident.operations.sending import KafkaStateUpdater
+    from trident.operations.windows import (
+        BaseWindow,
+        Duration,
+        SessionWindow,
+        SlidingCountWindow,
+        SlidingDurationWindow,
+        TumblingCountWindow,
+        TumblingDurationWindow,
+    )
     from trident.run import Run
     from trident.spouts.classic import (
         ICommitterTransactionalSpout,
@@ -105,12 +119,13 @@ if TYPE_CHECKING:
     from trident.states.state import State, StateFactory, StateSpec
     from trident.states.updaters import ValueUpdater
     from trident.states.values import Token
-    from trident.stream import GroupedStream, Stream, TridentState
+    from trident.stream import Assembly, GroupedStream, Stream, TridentState
     from trident.topology import TridentTopology
     from trident.tuples import TridentTuple
     from trident.tuples.fields import Fields
 
 _HOMES = {
+    "assemblies": "FirstN",
     "backends.urls": "state_from_url",
     "batch.adoption": "Adoption",
     "operations.builtin": (
@@ -121,11 +136,16 @@ _HOMES = {
     "errors": "FailedException GuaranteeWarning OperationError PlanError TridentError",
     "tuples.fields": "Fields",
     "operations.interfaces": (
-        "Aggregator CombinerAggregator Consumer Filter FlatMapFunction Function MapFunction "
-        "Operation PlainFunction QueryFunction ReducerAggregator StateUpdater TridentCollector "
-        "TridentOperationContext"
+        "Aggregator CombinerAggregator Consumer CustomStreamGrouping Filter FlatMapFunction "
+        "Function GroupedMultiReducer MapFunction MultiReducer Operation PlainFunction "
+        "QueryFunction ReducerAggregator StateUpdater TridentCollector TridentOperationContext"
     ),
+    "operations.joining": "JoinOutFieldsMode JoinType",
     "operations.sending": "KafkaStateUpdater",
+    "operations.windows": (
+        "BaseWindow Duration SessionWindow SlidingCountWindow SlidingDurationWindow "
+        "TumblingCountWindow TumblingDurationWindow"
+    ),
     "run": "Run",
     "spouts.feeder": "FeederBatchSpout",
     "spouts.fixed": "FixedBatchSpout",
@@ -155,7 +175,7 @@ _HOMES = {
     "states.state": "State StateFactory StateSpec",
     "states.updaters": "ValueUpdater",
     "states.values": "Token",
-    "stream": "GroupedStream Stream TridentState",
+    "stream": "Assembly GroupedStream Stream TridentState",
     "topology": "TridentTopology",
     "tuples": "TridentTuple",
 }
@@ -165,13 +185,17 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 __all__ = [
     "Adoption",
     "Aggregator",
+    "Assembly",
+    "BaseWindow",
     "BatchCoordinator",
     "CombinerAggregator",
     "CommitterEmitter",
     "Consumer",
     "Count",
+    "CustomStreamGrouping",
     "DeadLetterTopic",
     "Debug",
+    "Duration",
     "Emitter",
     "Equals",
     "FailedException",
@@ -179,11 +203,13 @@ __all__ = [
     "Fields",
     "Filter",
     "FilterNull",
+    "FirstN",
     "FirstPollOffsetStrategy",
     "FixedBatchSpout",
     "FlatMapFunction",
     "Function",
     "GeneratorSpout",
+    "GroupedMultiReducer",
     "GroupedStream",
     "GuaranteeWarning",
     "IBackingMap",
@@ -200,6 +226,8 @@ __all__ = [
     "ITridentDataSource",
     "ITridentSpout",
     "ITupleCollection",
+    "JoinOutFieldsMode",
+    "JoinType",
     "KafkaRecord",
     "KafkaSpout",
     "KafkaStateUpdater",
@@ -210,6 +238,7 @@ __all__ = [
     "Max",
     "MemoryMapState",
     "Min",
+    "MultiReducer",
     "Negate",
     "NonTransactionalMap",
     "OpaqueMap",
@@ -223,6 +252,9 @@ __all__ = [
     "ReadOnlySnapshottable",
     "ReducerAggregator",
     "Run",
+    "SessionWindow",
+    "SlidingCountWindow",
+    "SlidingDurationWindow",
     "SnapshotGet",
     "Snapshottable",
     "SocketLinesSpout",
@@ -244,6 +276,8 @@ __all__ = [
     "TridentState",
     "TridentTopology",
     "TridentTuple",
+    "TumblingCountWindow",
+    "TumblingDurationWindow",
     "TupleCollectionGet",
     "ValueUpdater",
     "native",

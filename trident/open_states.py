@@ -18,7 +18,7 @@ from trident.states.table.cache import CachedMap
 from trident.states.table.counted import CountedMap
 from trident.states.table.layered import layers
 
-_SINGLE = CombinerAggStateUpdater | ReducerAggStateUpdater
+SINGLE = CombinerAggStateUpdater | ReducerAggStateUpdater
 
 
 def state_nodes(nodes: Iterable[Node]) -> tuple[StateNode, ...]:
@@ -59,7 +59,7 @@ def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
         node.state.name: BatchState(
             state.control,
             state.kind,
-            state if isinstance(node.updater, _SINGLE) else None,
+            state if isinstance(node.updater, SINGLE) else None,
         )
         for node, state in states.items()
         if isinstance(node, StateUpdateNode)
@@ -78,8 +78,8 @@ def as_before(state: State, record: ControlRecord) -> Any:
     return state
 
 
-Counts = tuple[int, int, int]
-"""Keys read, keys written and cache hits."""
+Counts = tuple[int, int, int, int]
+"""Keys read, keys written, cache hits, and tuples that were late."""
 
 
 class Counters:
@@ -92,12 +92,8 @@ class Counters:
     """
 
     def __init__(self, states: Iterable[State]) -> None:
-        over_stores = [
-            layer
-            for state in states
-            if isinstance(state, StoredMap)
-            for layer in layers(state.backing)[0]
-        ]
+        self._maps = [state for state in states if isinstance(state, StoredMap)]
+        over_stores = [layer for state in self._maps for layer in layers(state.backing)[0]]
         self._counted = [layer for layer in over_stores if isinstance(layer, CountedMap)]
         self._cached = [layer for layer in over_stores if isinstance(layer, CachedMap)]
 
@@ -108,9 +104,17 @@ class Counters:
             counts = layer.counts
             read += counts.keys_read
             written += counts.keys_written
-        return read, written, sum([layer.hits for layer in self._cached])
+        late = sum([state.late for state in self._maps])
+        return read, written, sum([layer.hits for layer in self._cached]), late
 
     def since(self, before: Counts) -> Counts:
         """Return what was read and written since `before` was returned."""
-        read, written, hits = self.counts()
-        return read - before[0], written - before[1], hits - before[2]
+        read, written, hits, late = self.counts()
+        return read - before[0], written - before[1], hits - before[2], late - before[3]
+
+
+def counted_apart(states: Mapping[StateNode, State]) -> tuple[Counters, Counters]:
+    """Count the states that steps update, and those that steps only query, each by themselves."""
+    updated = [state for node, state in states.items() if isinstance(node, StateUpdateNode)]
+    asked = [state for node, state in states.items() if not isinstance(node, StateUpdateNode)]
+    return Counters(updated), Counters(asked)

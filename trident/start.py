@@ -136,6 +136,7 @@ def _clock(
         group=group.id,
         source=str(folder or "the spouts"),
         policy=FailurePolicy(options.retries, options.on_failure, patience=options.patience),
+        timed=group.timed,
     )
     runner.open(
         streams={source.stream_id: _schema(source) for source in group.sources},

@@ -7,13 +7,15 @@ What the arguments of a call become in the plan is in `trident.plan.lowering`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, overload
+from typing import Any, Protocol, overload
 
-from trident.errors import OperationTypeError, PlanError
+from trident.absent_calls import Published
+from trident.errors import OperationTypeError, PlanError, described
 from trident.operations.callables import Native
 from trident.operations.interfaces import (
     CombinerAggregator,
     Consumer,
+    CustomStreamGrouping,
     Filter,
     FlatMapFunction,
     Function,
@@ -22,20 +24,26 @@ from trident.operations.interfaces import (
     ReducerAggregator,
     StateUpdater,
 )
-from trident.plan import lowering
-from trident.plan.arguments import as_consumer
+from trident.operations.kept_tuples import Comparator, GreatestTuple, LeastTuple
+from trident.operations.windows import BaseWindow, DurationLike
+from trident.plan import lowering, window_lowering
+from trident.plan.arguments import as_consumer, as_instance
 from trident.plan.builder import Builder
+from trident.plan.chain import Chain
 from trident.plan.nodes import (
+    AggregateNode,
     AnyAggregator,
     HintNode,
     NameNode,
     NewValuesNode,
     Node,
+    PartitionAggregateNode,
     PartitionNode,
     PeekNode,
     ProjectNode,
     StateNode,
     StaticStateNode,
+    StepNode,
 )
 from trident.plan.step_checks import check_keys, check_selection
 from trident.states.state import StateLike
@@ -45,7 +53,7 @@ Plain = Callable[..., Any]
 StatefulAggregator = CombinerAggregator[Any] | ReducerAggregator[Any]
 
 
-class _Aggregates:
+class _Aggregates(Published):
     """The calls that a stream and its groups share: aggregates, of a batch and kept in a state."""
 
     def __init__(self, builder: Builder, node: Node, group: Fields | None = None) -> None:
@@ -93,6 +101,28 @@ class _Aggregates:
         """
         node = lowering.aggregate(self._builder, self._node, self._group, arguments)
         return Stream(self._builder, node)
+
+    def chainedAgg(self) -> ChainedAggregatorDeclarer:
+        """Begin a chain of aggregators over the same tuples, which ``chainEnd()`` ends.
+
+        Returns
+        -------
+        ChainedAggregatorDeclarer
+            Takes either calls of ``aggregate`` or calls of ``partitionAggregate``. At the end it is
+            a stream of the group fields, if grouped, and of all outputs: every combination of the
+            tuples that the aggregators emit, of which the last varies fastest. Where one of them
+            emits nothing there is none. Combiners alone combine within each partition first.
+
+        Examples
+        --------
+        >>> from trident import Count, FixedBatchSpout, Sum, TridentTopology
+        >>> spout = FixedBatchSpout("shop string, eur long", 9)
+        >>> shops = TridentTopology().newStream("sales", spout).groupBy("shop")
+        >>> chain = shops.chainedAgg().aggregate(Count(), "n").aggregate("eur", Sum(), "total")
+        >>> chain.chainEnd().getOutputFields()
+        Fields('shop string, n long, total long')
+        """
+        return ChainedAggregatorDeclarer(Chain(self._builder, self._node, self._group))
 
     @overload
     def persistentAggregate(
@@ -157,6 +187,121 @@ class _Aggregates:
             self._builder, self._node, self._group, state, arguments, name
         )
         return TridentState(self._builder, node)
+
+    @overload
+    def window(
+        self,
+        config: BaseWindow,
+        store: StateLike,
+        aggregator: AnyAggregator,
+        outputs: FieldsLike,
+        /,
+        *,
+        name: str | None = None,
+    ) -> WindowedStream: ...
+    @overload
+    def window(
+        self,
+        config: BaseWindow,
+        store: StateLike,
+        inputs: FieldsLike,
+        aggregator: AnyAggregator,
+        outputs: FieldsLike,
+        /,
+        *,
+        name: str | None = None,
+    ) -> WindowedStream: ...
+    def window(
+        self, config: Any, store: Any, /, *arguments: Any, name: str | None = None
+    ) -> WindowedStream:
+        """Aggregate windows: ``window(config, store, [inputs,] aggregator, outputs)``.
+
+        Windows are of the whole stream, or of each group by itself, not of a partition. What is
+        open is kept in the store, as any state: it survives a restart, and a batch that is tried
+        again counts once. A window is emitted in the batch that ends it.
+
+        Parameters
+        ----------
+        config : BaseWindow
+            Which windows: `TumblingCountWindow`, `SlidingCountWindow`, `TumblingDurationWindow`,
+            `SlidingDurationWindow` or `SessionWindow`.
+        store : StateFactory, its URL, or StateSpec
+            Makes an opaque map, which no other state shares.
+        inputs : fields, optional
+            What the aggregator sees; without it an empty tuple.
+        aggregator : CombinerAggregator, ReducerAggregator or Aggregator
+            Of a combiner an aggregate is kept for each part of a window; of a reducer too, where
+            windows tumble. For others all tuples of open windows are kept.
+        outputs : fields
+            The output fields; one for a combiner or reducer.
+        name : str, optional
+            The state's name, unique in the topology; by default the outputs.
+
+        Returns
+        -------
+        WindowedStream
+            Of the group fields, if grouped, the outputs, and for windows by a field with times
+            ``windowStart`` and ``windowEnd``.
+
+        Examples
+        --------
+        >>> from trident import FixedBatchSpout, MemoryMapState, Sum, TridentTopology
+        >>> from trident import TumblingCountWindow
+        >>> spout = FixedBatchSpout("shop string, eur long", 9)
+        >>> sales = TridentTopology().newStream("sales", spout)
+        >>> sales.groupBy("shop").window(
+        ...     TumblingCountWindow.of(100), MemoryMapState.Factory(), "eur", Sum(), "hundred"
+        ... ).getOutputFields()
+        Fields('shop string, hundred long')
+        """
+        check_not_updated("window", store)
+        node = window_lowering.window(
+            self._builder, self._node, self._group, config, store, arguments, name
+        )
+        return WindowedStream(self._builder, node)
+
+    def tumblingWindow(
+        self,
+        length: int | DurationLike,
+        store: StateLike,
+        /,
+        *arguments: Any,
+        name: str | None = None,
+    ) -> WindowedStream:
+        """Aggregate each so many tuples, or so much time: ``tumblingWindow(length, store, [inputs,]
+        aggregator, outputs)``; see `window`.
+
+        Examples
+        --------
+        >>> from trident import Count, FixedBatchSpout, MemoryMapState, TridentTopology
+        >>> stream = TridentTopology().newStream("s", FixedBatchSpout("word string", 3))
+        >>> stream.tumblingWindow(100, MemoryMapState.Factory(), Count(), "n").getOutputFields()
+        Fields('n long')
+        """
+        config = window_lowering.tumbling(length)
+        return self.window(config, store, *arguments, name=name)
+
+    def slidingWindow(
+        self,
+        length: int | DurationLike,
+        slide: int | DurationLike,
+        store: StateLike,
+        /,
+        *arguments: Any,
+        name: str | None = None,
+    ) -> WindowedStream:
+        """Aggregate the last so many tuples, or so much time, again and again:
+        ``slidingWindow(length, slide, store, [inputs,] aggregator, outputs)``; see `window`.
+        """
+        config = window_lowering.sliding(length, slide)
+        return self.window(config, store, *arguments, name=name)
+
+
+class Assembly(Protocol):
+    """Several steps that are declared together; any object with this method is one."""
+
+    def apply(self, stream: Stream, /) -> Stream:
+        """Add steps to a stream, and return the last; called while the topology is declared."""
 
 
 class Stream(_Aggregates):
@@ -288,12 +433,54 @@ class Stream(_Aggregates):
         return GroupedStream(self._builder, self._node, Fields(*group.names))
 
     def partitionBy(self, *fields: FieldsLike) -> Stream:
-        """Bring tuples with equal values of these fields into one partition."""
+        """Bring tuples with equal values of these fields into one partition.
+
+        It is partition ``crc32(encoded key) mod partitions``, with the key encoded as stores keep
+        it: the same on both engines, and after a restart.
+        """
         return self._step(PartitionNode, how="partitionBy", by=_together(fields))
+
+    def partition(self, grouping: CustomStreamGrouping) -> Stream:
+        """Bring each tuple into the partitions that a grouping of your own chooses.
+
+        Parameters
+        ----------
+        grouping : CustomStreamGrouping
+            Chooses, for each tuple with all its fields, where the tuples are before they move. A
+            partition that isn't there stops the run.
+
+        Examples
+        --------
+        >>> from trident import CustomStreamGrouping, FixedBatchSpout, TridentTopology
+        >>> class ByLength(CustomStreamGrouping):
+        ...     def chooseTasks(self, targetTasks, values):
+        ...         return [targetTasks[len(values["word"]) % len(targetTasks)]]
+        >>> stream = TridentTopology().newStream("s", FixedBatchSpout("word string", 3))
+        >>> stream.partition(ByLength()).parallelismHint(4).getOutputFields()
+        Fields('word string')
+        """
+        return self._step(
+            PartitionNode,
+            how="partition",
+            grouping=as_instance("partition", grouping, CustomStreamGrouping),
+        )
 
     def shuffle(self) -> Stream:
         """Spread tuples evenly over the partitions."""
         return self._step(PartitionNode, how="shuffle")
+
+    def localOrShuffle(self) -> Stream:
+        """Leave tuples where they are if there are as many partitions as before, else spread
+        them evenly."""
+        return self._step(PartitionNode, how="localOrShuffle")
+
+    def identityPartition(self) -> Stream:
+        """Leave every tuple in its partition.
+
+        That is what all steps do which move no tuples, so it adds no step: what follows has the
+        partitions of what went before.
+        """
+        return self
 
     def global_(self) -> Stream:
         """Bring all tuples of all batches into the first partition.
@@ -321,9 +508,98 @@ class Stream(_Aggregates):
             raise PlanError(what, "", (), 'Write name("words").')
         return self._step(NameNode, label=label)
 
+    def getName(self) -> str | None:
+        """The label that `name` gave to these steps, the nearest one; None where there is none."""
+        node: Node = self._node
+        while isinstance(node, StepNode):
+            if isinstance(node, NameNode):
+                return node.label
+            node = node.parent
+        return None
+
     def toStream(self) -> Stream:
         """This stream."""
         return self
+
+    def applyAssembly(self, assembly: Assembly | Callable[[Stream], Stream]) -> Stream:
+        """What an assembly makes of this stream: several steps under one name.
+
+        Parameters
+        ----------
+        assembly : Assembly or callable
+            Adds steps to a stream and returns the last; called at once.
+
+        Examples
+        --------
+        >>> from trident import FirstN, FixedBatchSpout, TridentTopology
+        >>> stream = TridentTopology().newStream("s", FixedBatchSpout("word string, n long", 3))
+        >>> stream.applyAssembly(FirstN(10, "n", reverse=True)).getOutputFields()
+        Fields('word string, n long')
+        """
+        apply = getattr(assembly, "apply", assembly)
+        if isinstance(assembly, type) or not callable(apply):
+            what = "applyAssembly: expected an assembly, found"
+            advice = "Pass an object with apply(stream), or a function of a stream."
+            given = assembly.__name__ if isinstance(assembly, type) else None
+            found = f"the class {given}" if given else described(assembly)
+            raise OperationTypeError(what, found, (), advice)
+        with self._builder.together():
+            made = apply(self)
+            if not isinstance(made, Stream) or made._builder is not self._builder:
+                what = "applyAssembly: expected a stream of this topology from the assembly, found"
+                raise OperationTypeError(what, type(made).__name__, (), "Return the last step.")
+        return made
+
+    def min(self, comparator: Comparator) -> Stream:
+        """Keep the least tuple of each partition and batch: ``min(comparator)``.
+
+        Write ``.global_()`` before it for the least of all. A partition without tuples gives
+        nothing; of several that tie the last one stays.
+
+        Parameters
+        ----------
+        comparator : callable
+            Is handed two tuples and returns a number: below 0 where the first one is less, above 0
+            where it is greater, else 0. Runs where the tuples are, any number of times; it must
+            pickle.
+        """
+        node = lowering.kept_tuple(LeastTuple, self._builder, self._node, comparator)
+        return Stream(self._builder, node)
+
+    def max(self, comparator: Comparator) -> Stream:
+        """Keep the greatest tuple of each partition and batch; see `min`."""
+        node = lowering.kept_tuple(GreatestTuple, self._builder, self._node, comparator)
+        return Stream(self._builder, node)
+
+    def minBy(self, field: str, comparator: Comparator | None = None) -> Stream:
+        """Keep, of each partition and batch, the whole tuple with the least value of a field.
+
+        Write ``.global_()`` before it for the least of all. Null counts for nothing, NaN is
+        greater than any number; a partition without other values gives nothing, where Trident
+        gives a broken tuple. Of several that tie the last one stays.
+
+        Parameters
+        ----------
+        field : str
+            The field.
+        comparator : callable, optional
+            Is handed two of its values; see `min`. By default their natural order.
+
+        Examples
+        --------
+        >>> from trident import FixedBatchSpout, TridentTopology
+        >>> stream = TridentTopology().newStream("s", FixedBatchSpout("word string, n long", 3))
+        >>> stream.global_().minBy("n").getOutputFields()
+        Fields('word string, n long')
+        """
+        made = lowering.kept_tuple_by(LeastTuple, self._builder, self._node, field, comparator)
+        return Stream(self._builder, made)
+
+    def maxBy(self, field: str, comparator: Comparator | None = None) -> Stream:
+        """Keep, of each partition and batch, the whole tuple with the greatest value of a field;
+        see `minBy`."""
+        made = lowering.kept_tuple_by(GreatestTuple, self._builder, self._node, field, comparator)
+        return Stream(self._builder, made)
 
     @overload
     def partitionAggregate(self, aggregator: AnyAggregator, outputs: FieldsLike, /) -> Stream: ...
@@ -441,6 +717,36 @@ class Stream(_Aggregates):
 setattr(Stream, "global", Stream.global_)
 
 
+class WindowedStream(Stream):
+    """What windows come to, as a stream: a tuple for each, or what its aggregator emits."""
+
+    _node: NewValuesNode
+
+    def lateStream(self) -> Stream:
+        """The tuples that came too late for all windows, as they were before these.
+
+        Whether a tuple is late is told by the watermark that the batch before has left.
+
+        Raises
+        ------
+        PlanError
+            Where nothing is late: for windows by count, and by the time of batches.
+
+        Examples
+        --------
+        >>> from trident import Count, Duration, FixedBatchSpout, MemoryMapState, TridentTopology
+        >>> from trident import TumblingDurationWindow
+        >>> stream = TridentTopology().newStream("s", FixedBatchSpout("word string, at long", 3))
+        >>> minutes = TumblingDurationWindow.of(Duration.minutes(1)).withTimestampField("at")
+        >>> counts = stream.groupBy("word").window(minutes, MemoryMapState.Factory(), Count(), "n")
+        >>> counts.getOutputFields()
+        Fields('word string, n long, windowStart long, windowEnd long')
+        >>> counts.lateStream().getOutputFields()
+        Fields('word string, at long')
+        """
+        return Stream(self._builder, window_lowering.late_stream(self._builder, self._node))
+
+
 class GroupedStream(_Aggregates):
     """What ``groupBy`` gives; nothing is moved before an aggregate, a state or a query needs it.
 
@@ -488,7 +794,56 @@ class GroupedStream(_Aggregates):
         return self.toStream().partitionBy(self._group)
 
 
-class TridentState:
+class ChainedAggregatorDeclarer(Published):
+    """What ``chainedAgg()`` gives: a chain of aggregators without any yet; immutable."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+
+    def aggregate(self, *arguments: Any) -> ChainedFullAggregatorDeclarer:
+        """Aggregate each batch, or each group of it: ``aggregate([inputs,] aggregator, outputs)``;
+        see ``Stream.aggregate``."""
+        return ChainedFullAggregatorDeclarer(self._chain.then("aggregate", arguments))
+
+    def partitionAggregate(self, *arguments: Any) -> ChainedPartitionAggregatorDeclarer:
+        """Aggregate each partition: ``partitionAggregate([inputs,] aggregator, outputs)``; see
+        ``Stream.partitionAggregate``."""
+        chain = self._chain.then("partitionAggregate", arguments)
+        return ChainedPartitionAggregatorDeclarer(chain)
+
+
+class ChainedFullAggregatorDeclarer(Published):
+    """A chain of aggregators of each batch; immutable."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+
+    def aggregate(self, *arguments: Any) -> ChainedFullAggregatorDeclarer:
+        """One more aggregator: ``aggregate([inputs,] aggregator, outputs)``."""
+        return ChainedFullAggregatorDeclarer(self._chain.then("aggregate", arguments))
+
+    def chainEnd(self) -> Stream:
+        """The stream of the group fields, if grouped, and of all outputs."""
+        return Stream(self._chain.builder, self._chain.end(AggregateNode))
+
+
+class ChainedPartitionAggregatorDeclarer(Published):
+    """A chain of aggregators of each partition; immutable."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+
+    def partitionAggregate(self, *arguments: Any) -> ChainedPartitionAggregatorDeclarer:
+        """One more aggregator: ``partitionAggregate([inputs,] aggregator, outputs)``."""
+        chain = self._chain.then("partitionAggregate", arguments)
+        return ChainedPartitionAggregatorDeclarer(chain)
+
+    def chainEnd(self) -> Stream:
+        """The stream of the group fields, if grouped, and of all outputs."""
+        return Stream(self._chain.builder, self._chain.end(PartitionAggregateNode))
+
+
+class TridentState(Published):
     """A handle on a state, made by the call that declares the state.
 
     Attributes

@@ -12,7 +12,7 @@ from trident.backends.memcached.connections import Connection, lent
 from trident.backends.memcached.errors import too_large
 from trident.backends.memcached.exchange import Call, exchange
 from trident.backends.memcached.keys import LONGEST, StoredKeys
-from trident.backends.memcached.nodes import Node, Placement
+from trident.backends.memcached.nodes import Node
 from trident.backends.memcached.wire import (
     END,
     Found,
@@ -28,6 +28,7 @@ from trident.states.backing_map import IBackingMap
 from trident.states.errors import CorruptStateError
 from trident.states.keys import CONTROL_KEY
 from trident.states.sharded_control import least_control, may_spread
+from trident.states.sharding import Sharding
 
 _ABSENT = (None, None)
 _LONGEST_RELATIVE = 30 * 24 * 3600  # Memcached takes more seconds for a date
@@ -84,11 +85,11 @@ class MemcachedMap(IBackingMap):
         if not keys:
             return []
         names = self._keys.of(keys)
-        placement = Placement.of(names, len(self._nodes))
+        sharding = Sharding.of(names, len(self._nodes))
         with lent(self._nodes) as connections:
             calls = [
                 Call(connection, gets(own), partial(found, asked=len(own)))
-                for connection, own in zip(connections, placement.split(names), strict=True)
+                for connection, own in zip(connections, sharding.split(names), strict=True)
             ]
             answers = exchange(calls, self._timeout)
         entries: Found = {}
@@ -114,17 +115,17 @@ class MemcachedMap(IBackingMap):
         if not keys:
             return []
         names = self._keys.of(keys)
-        placement = Placement.of(names, len(self._nodes))
+        sharding = Sharding.of(names, len(self._nodes))
         expires = _expires(self._ttl)
         with lent(self._nodes) as connections:
-            by_node = zip(*map(placement.split, (names, *columns)), strict=True)
+            by_node = zip(*map(sharding.split, (names, *columns)), strict=True)
             calls = []
             for connection, own in zip(connections, by_node, strict=True):
                 _check_sizes(connection, *own[:2])
                 answer = partial(read, count=len(own[0]))
                 calls.append(Call(connection, request(*own, expires), answer))
             answers = exchange(calls, self._timeout)
-        return placement.join(answers)
+        return sharding.join(answers)
 
     def getControl(self) -> bytes | None:
         with lent(self._nodes) as connections:

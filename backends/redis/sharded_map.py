@@ -27,10 +27,13 @@ from trident.backends.redis.control import (
 )
 from trident.backends.redis.errors import misfit
 from trident.backends.redis.fence import FencedWrite, write_fenced
-from trident.backends.redis.layouts import Layout
-from trident.backends.redis.sharding import ShardKeys, in_order, split
+from trident.backends.redis.layouts import Layout, chunks
 from trident.states.backing_map import IBackingMap
 from trident.states.errors import CorruptStateError, StateUnavailableError
+from trident.states.sharding import Sharding
+
+_Chunks = Sequence[tuple[Sequence[Any], ...]]
+"""Some of a shard's keys, and what came with them, as commands take them."""
 
 _COMMANDS = 4
 """Commands in one transaction, during which the server answers nobody else."""
@@ -49,7 +52,7 @@ class ShardedMap(IBackingMap):
     options : ConnectionOptions
         For connections to servers.
     layouts : sequence of Layout
-        One for each shard; a key belongs to shard ``crc32(key) % len(layouts)``.
+        One for each shard; see :class:`~trident.states.sharding.Sharding`.
     waiting : Waiting
         What :meth:`flush` waits for.
 
@@ -75,23 +78,25 @@ class ShardedMap(IBackingMap):
         self._found: Sequence[Address] | None = None
 
     def multiGet(self, keys: Sequence[bytes]) -> list[Any]:
-        groups = self._split(keys)
+        sharding = self._sharding(keys)
+        chunked = self._chunked(sharding, keys)
         hides = self._layouts[0].hides
         counts = hides and len(keys) <= _FEW
         # Counted first: an entry that expires between the two then raises a doubt, where it would
         # make up for a key of another type.
         answers = self._converse(
             {
-                group.shard: [*(self._counts(group) if counts else ()), *self._gets(group)]
-                for group in groups
+                shard: [*(self._counts(shard, own) if counts else ()), *self._gets(shard, own)]
+                for shard, own in chunked.items()
             }
         )
-        found, present = {}, 0
-        for group in groups:
-            answered, reads = answers[group.shard], len(group.chunks)
-            found[group.shard] = list(chain.from_iterable(answered[-reads:]))
+        found: list[list[Any]] = [[] for _ in self._layouts]
+        present = 0
+        for shard, answered in answers.items():
+            reads = len(chunked[shard])
+            found[shard].extend(chain.from_iterable(answered[-reads:]))
             present += sum(answered[:-reads])
-        values = in_order(groups, found, len(keys))
+        values = sharding.join(found)
         certain = not hides or (counts and present <= len(values) - values.count(None))
         if not certain and None in values:
             entries = zip(keys, values, strict=True)
@@ -99,19 +104,15 @@ class ShardedMap(IBackingMap):
         return values
 
     def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
-        groups = self._split(keys, values)
-        self._converse({group.shard: self._puts(group) for group in groups})
+        self._converse(self._puts(keys, values))
 
     def multiPutFenced(self, keys: Sequence[bytes], values: Sequence[bytes], fence: bytes) -> bool:
-        groups = self._split(keys, values)
-        return self._write({group.shard: self._puts(group) for group in groups}, fence)
+        return self._write(self._puts(keys, values), fence)
 
     def multiRemoveFenced(self, keys: Sequence[bytes], fence: bytes) -> bool:
         removals = {
-            group.shard: [
-                partial(self._layouts[group.shard].remove, *chunk) for chunk in group.chunks
-            ]
-            for group in self._split(keys)
+            shard: [partial(self._layouts[shard].remove, *chunk) for chunk in own]
+            for shard, own in self._chunked(self._sharding(keys), keys).items()
         }
         return self._write(removals, fence)
 
@@ -158,30 +159,39 @@ class ShardedMap(IBackingMap):
         """Return what a control record is stored as."""
         return record
 
-    def _gets(self, group: ShardKeys) -> list[Make]:
-        layout = self._layouts[group.shard]
-        return [partial(layout.get, *chunk) for chunk in group.chunks]
+    def _sharding(self, keys: Sequence[bytes]) -> Sharding:
+        return Sharding.of(keys, len(self._layouts))
 
-    def _counts(self, group: ShardKeys) -> list[Make]:
-        layout = self._layouts[group.shard]
-        return [partial(layout.count, *chunk) for chunk in group.chunks]
+    def _chunked(self, sharding: Sharding, *columns: Sequence[Any]) -> dict[int, _Chunks]:
+        """Return the keys of each shard that has any, and what comes with them."""
+        by_shard = zip(*map(sharding.split, columns), strict=True)
+        return {shard: list(chunks(*own)) for shard, own in enumerate(by_shard) if len(own[0])}
 
-    def _puts(self, group: ShardKeys) -> list[Make]:
-        layout = self._layouts[group.shard]
-        return [partial(layout.put, *chunk) for chunk in group.chunks]
+    def _gets(self, shard: int, own: _Chunks) -> list[Make]:
+        return [partial(self._layouts[shard].get, *chunk) for chunk in own]
+
+    def _counts(self, shard: int, own: _Chunks) -> list[Make]:
+        return [partial(self._layouts[shard].count, *chunk) for chunk in own]
+
+    def _puts(self, keys: Sequence[bytes], values: Sequence[bytes]) -> dict[int, list[Make]]:
+        chunked = self._chunked(self._sharding(keys), keys, values)
+        return {
+            shard: [partial(self._layouts[shard].put, *chunk) for chunk in own]
+            for shard, own in chunked.items()
+        }
 
     def _check_absent(self, keys: Sequence[bytes]) -> None:
         """Raise where one of `keys`, which were read as absent, is there and of another type."""
-        groups = self._split(keys)
-        counts = self._converse({group.shard: self._counts(group) for group in groups})
+        chunked = self._chunked(self._sharding(keys), keys)
+        counts = self._converse({shard: self._counts(shard, own) for shard, own in chunked.items()})
         there = {
-            group.shard: [
+            shard: [
                 key
-                for (chunk,), count in zip(group.chunks, counts[group.shard], strict=True)
+                for (chunk,), count in zip(own, counts[shard], strict=True)
                 if count
                 for key in chunk
             ]
-            for group in groups
+            for shard, own in chunked.items()
         }
         if any(there.values()):
             self._check_types(there)
@@ -199,9 +209,6 @@ class ShardedMap(IBackingMap):
             for (key, expected), is_there in zip(types.items(), found[shard], strict=True):
                 if is_there not in (expected, b"none"):
                     raise misfit(self.where, key, is_there.decode(), expected.decode())
-
-    def _split(self, keys: Sequence[bytes], *parallel: Sequence[Any]) -> list[ShardKeys]:
-        return split(len(self._layouts), keys, *parallel)
 
     def _converse(self, commands: Mapping[int, Sequence[Make]]) -> dict[int, list[Any]]:
         """Send each shard its commands, all servers at once, and return the answers by shard."""

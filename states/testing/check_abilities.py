@@ -282,13 +282,15 @@ class AddChecks(Checks):
         own = record(7, 1, t3=1)
         begun(backing, own)
         key = key_of(backing, "key")
-        if stored is not None:
-            backing.multiPut([key], [stored])
-        assert backing.multiAddFenced([key], [10], own.token, own.retried, own.encode()) is True
-        assert backing.multiGet([key]) == [OpaqueValue(7, 1, *expected)], (
-            "the amount is added to the committed value, which is kept as prev: curr where the "
-            "entry's attempt is the committed one of an earlier batch, else prev"
-        )
+        with self.kept(*expected):
+            if stored is not None:
+                backing.multiPut([key], [stored])
+            added = backing.multiAddFenced([key], [10], own.token, own.retried, own.encode())
+            assert added is True
+            assert backing.multiGet([key]) == [OpaqueValue(7, 1, *expected)], (
+                "the amount is added to the committed value, which is kept as prev: curr where the "
+                "entry's attempt is the committed one of an earlier batch, else prev"
+            )
 
     @needs(Ability.ADD)
     def test_amounts_are_added_in_any_number(self, backing: IBackingMap) -> None:

@@ -152,15 +152,20 @@ class MapChecks(Checks):
 
     @pytest.mark.parametrize("number", range(len(ODD_VALUES)))
     def test_a_value_may_be(self, backing: IBackingMap, number: int) -> None:
+        curr, prev = ODD_VALUES[number], ODD_VALUES[-number]
+        value: Any = OpaqueValue(7, 1, curr, prev)
         if backing.codec is Codec.BYTES:
-            value: Any = ODD_BYTES[number % len(ODD_BYTES)]
-        else:
-            value = OpaqueValue(7, 1, ODD_VALUES[number], ODD_VALUES[-number])
+            value = ODD_BYTES[number % len(ODD_BYTES)]
         key = key_of(backing, "key")
-        backing.multiPut([key], [value])
-        [found] = backing.multiGet([key])
-        assert found == value, f"every value comes back equal: {value!r:.60} became {found!r:.60}"
-        assert repr(found) == repr(value), f"{value!r:.60} came back as another type: {found!r:.60}"
+        with self.kept(curr, prev):
+            backing.multiPut([key], [value])
+            [found] = backing.multiGet([key])
+            assert found == value, (
+                f"every value comes back equal: {value!r:.60} became {found!r:.60}"
+            )
+            assert repr(found) == repr(value), (
+                f"{value!r:.60} came back as another type: {found!r:.60}"
+            )
 
     def test_many_keys_at_once(self, backing: IBackingMap) -> None:
         keys = [key_of(backing, f"key {number}") for number in range(3000)]

@@ -243,12 +243,13 @@ class OpaqueChecks(Checks):
 
     @pytest.mark.parametrize("number", range(len(ODD_VALUES)))
     def test_a_state_keeps_the_value(self, state: StoredMap, number: int) -> None:
-        for txid in (1, 2):
-            state.beginCommit(txid)
-            state.multiPut([("a",)], [ODD_VALUES[number]])
-            state.commit(txid)
-            [found] = get(state, "a")
-            assert repr(found) == repr(ODD_VALUES[number])
+        with self.kept(ODD_VALUES[number]):
+            for txid in (1, 2):
+                state.beginCommit(txid)
+                state.multiPut([("a",)], [ODD_VALUES[number]])
+                state.commit(txid)
+                [found] = get(state, "a")
+                assert repr(found) == repr(ODD_VALUES[number])
 
     def test_a_number_over_64_bits_is_an_error(self, state: StoredMap) -> None:
         state.beginCommit(1)
@@ -377,11 +378,12 @@ class OtherStateChecks(Checks):
 
     @pytest.mark.parametrize("number", range(len(ODD_VALUES)))
     def test_a_transactional_state_keeps(self, transactional: StoredMap, number: int) -> None:
-        transactional.beginCommit(1)
-        transactional.multiPut([("a",)], [ODD_VALUES[number]])
-        transactional.commit(1)
-        [found] = get(transactional, "a")
-        assert repr(found) == repr(ODD_VALUES[number])
+        with self.kept(ODD_VALUES[number]):
+            transactional.beginCommit(1)
+            transactional.multiPut([("a",)], [ODD_VALUES[number]])
+            transactional.commit(1)
+            [found] = get(transactional, "a")
+            assert repr(found) == repr(ODD_VALUES[number])
 
     def test_a_plain_state_counts_a_replay_twice(self, plain: StoredMap) -> None:
         batch(plain, record(1), a=2)
@@ -390,8 +392,9 @@ class OtherStateChecks(Checks):
 
     @pytest.mark.parametrize("number", range(len(ODD_VALUES)))
     def test_a_plain_state_keeps(self, plain: StoredMap, number: int) -> None:
-        plain.beginCommit(1)
-        plain.multiPut([("a",)], [ODD_VALUES[number]])
-        plain.commit(1)
-        [found] = get(plain, "a")
-        assert repr(found) == repr(ODD_VALUES[number])
+        with self.kept(ODD_VALUES[number]):
+            plain.beginCommit(1)
+            plain.multiPut([("a",)], [ODD_VALUES[number]])
+            plain.commit(1)
+            [found] = get(plain, "a")
+            assert repr(found) == repr(ODD_VALUES[number])

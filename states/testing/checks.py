@@ -5,7 +5,9 @@ from __future__ import annotations
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from random import Random
 from typing import Any, ClassVar, TypeVar
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from trident.states.backing_map import Ability, Codec, IBackingMap
 from trident.states.control import Check, Control, ControlRecord
 from trident.states.control_check import Claim, check_record
+from trident.states.errors import SerializationError
 from trident.states.keys import encode_key
 from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
 
@@ -35,6 +38,7 @@ ODD_KEYS: list[tuple[Any, ...]] = [
     ("\U0001f44d\U0001f3fd",),
     ("\U0010ffff",),
     ("k" * 10_000,),
+    (Random(1).randbytes(5_000).hex(),),
     (None,),
     (1,),
     (True,),
@@ -106,6 +110,7 @@ class Checks(ABC):
     abilities: ClassVar[frozenset[Ability]] = frozenset()
     shared: ClassVar[bool] = True
     pickles: ClassVar[bool] = True
+    values: ClassVar[type | None] = None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -135,6 +140,15 @@ class Checks(ABC):
         """Return another map over the same entries, as another process would open it."""
         reached: IBackingMap = pickle.loads(pickle.dumps(backing))
         return reached
+
+    @contextmanager
+    def kept(self, *values: Any) -> Iterator[None]:
+        """Have what stores `values` inside refused, where the map doesn't keep one of them."""
+        if self.values is None or {*map(type, values)} <= {self.values, type(None)}:
+            yield
+        else:
+            with pytest.raises(SerializationError):
+                yield
 
     @pytest.fixture
     def backing(self) -> Iterator[IBackingMap]:

@@ -37,6 +37,9 @@ class BackingMapConformance(
     shared : bool
         Whether several maps may write the same entries; False for a layer that has to be the only
         writer, such as a cache.
+    values : type or None
+        The only type of values that the map keeps, ``int`` or ``float``; it has to refuse others
+        with a SerializationError. None where it keeps whatever its serializer does.
     pickles : bool
         Whether the map itself pickles, and its copy reaches the same store.
 

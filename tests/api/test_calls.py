@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.api.topologies import (
+    Both,
     Column,
     Everything,
     Frame,
@@ -21,6 +22,7 @@ from tests.api.topologies import (
     sentences,
     word_count,
 )
+from trident.assemblies import FirstN
 from trident.backends import memcached, redis
 from trident.errors import DuplicateNameError, FieldError, OperationTypeError, PlanError
 from trident.operations.builtin import (
@@ -34,6 +36,7 @@ from trident.operations.builtin import (
     TupleCollectionGet,
 )
 from trident.operations.callables import native
+from trident.operations.joining import JoinType
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.maps import OpaqueMap
 from trident.states.memory import MemoryMapState
@@ -463,3 +466,124 @@ def test_fields_may_be_given_one_by_one() -> None:
     stream = TridentTopology().newStream("s", FixedBatchSpout("a string, b long", 1, ("x", 1)))
     assert stream.groupBy("a", "b").getGroupFields() == stream.groupBy("a, b").getGroupFields()
     assert stream.project("b", "a").getOutputFields() == Fields.of("b long, a string")
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda t, s: s.minBy("sentense"), "minBy: unknown field 'sentense'.* 'sentence'"),
+        (lambda t, s: s.maxBy("id, sentence"), r"maxBy: expected one field, .*Give one field, or "),
+        (lambda t, s: s.minBy(""), "a field has no name"),
+        (lambda t, s: s.maxBy("id", "desc"), r"maxBy: expected a comparator, found \"str 'desc'"),
+        (lambda t, s: s.min(None), "min: expected a comparator, found 'NoneType None'"),
+        (lambda t, s: s.max(int), "max: expected a comparator, .* returns a number below"),
+        (lambda t, s: s.partition(Everything()), r"partition: .*CustomStreamGrouping, found 'Ever"),
+        (lambda t, s: s.partition("id"), "partition: expected a CustomStreamGrouping"),
+        (lambda t, s: s.applyAssembly(FirstN), "found 'the class FirstN'"),
+        (lambda t, s: s.applyAssembly(7), "applyAssembly: expected an assembly, found 'int 7'"),
+        (lambda t, s: s.applyAssembly(lambda s: None), "from the assembly, found 'NoneType'"),
+        (lambda t, s: s.applyAssembly(lambda s: [s.shuffle()]), "found 'list'. Return the last"),
+        (lambda t, s: s.applyAssembly(FirstN(3, "idd")), "FirstN: unknown field 'idd'"),
+        (lambda t, s: s.applyAssembly(FirstN(0)), "FirstN: how many is a whole number from 1"),
+        (lambda t, s: s.applyAssembly(FirstN(3, reverse=True)), "reverse was given without"),
+        (lambda t, s: s.applyAssembly(lambda s: s.shuffle().project("x")), "unknown field 'x'"),
+    ],
+)
+def test_steps_that_keep_or_move_tuples_say_what_is_wrong(call: Call, text: str) -> None:
+    fails(call, PlanError, text)
+
+
+def test_a_stream_knows_the_nearest_label() -> None:
+    topology = TridentTopology()
+    stream = sentences(topology)
+    assert stream.getName() is None
+    named = stream.name("text").each("sentence", Split(), "word")
+    assert named.getName() == "text"
+    assert named.name("words").parallelismHint(2).getName() == "words"
+    assert topology.merge(named, named).getName() is None
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda s: s.chainedAgg().aggregate("idd", Sum(), "n"), "aggregate: unknown field 'idd'"),
+        (lambda s: s.chainedAgg().aggregate(Count, "n"), "the class Count"),
+        (lambda s: s.chainedAgg().aggregate(Count(), "n, m"), r"Count\(\) makes one value"),
+        (lambda s: s.chainedAgg().aggregate("sentence", Sum(), "n"), "adds numbers, not 'string'"),
+        (
+            lambda s: s.chainedAgg().aggregate(Count(), "n").aggregate("id", Max(), "n"),
+            "Output fields for chained aggregators must be distinct, found 'n'",
+        ),
+        (
+            lambda s: s.groupBy("id").chainedAgg().partitionAggregate(Count(), "id"),
+            "partitionAggregate: there is already a field 'id'",
+        ),
+    ],
+)
+def test_a_chain_says_which_call_is_wrong(call: Callable[[Stream], Any], text: str) -> None:
+    fails(lambda t, s: call(s), PlanError, text)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda t, s: t.join(), "join: expected two streams or more, found '0'"),
+        (lambda t, s: t.join(s, "id", "n"), "expected a stream of this topology|two streams"),
+        (lambda t, s: t.join(s, "id", s.groupBy("id"), "id", "n"), "found 'GroupedStream'"),
+        (lambda t, s: t.join([s, s], "id", "n"), "join: expected a list of streams, and one of"),
+        (lambda t, s: t.join([s, s], ["id"], "n"), "key fields of each of 2 streams, found '1'"),
+        (lambda t, s: t.join(s, "id", s, "idd", "id, a, b"), "join: unknown field 'idd'"),
+        (lambda t, s: t.join(s, "id", s, "id"), "join: no output fields"),
+        (
+            lambda t, s: t.join(s, "id", s, "id, sentence", "a, b"),
+            "as many key fields of each stream, found 'id; id, sentence'",
+        ),
+        (
+            lambda t, s: t.join(s, "id", s, "sentence", "a, b, c"),
+            r"join: 'id' \(long\) and 'sentence' \(string\) can't be one field",
+        ),
+        (
+            lambda t, s: t.join(s, "id", s, "id", "id, a"),
+            r"join: 2 names for 3 fields 'id, a'\. The streams have 1\.id, 1\.sentence, 2\.sen",
+        ),
+        (lambda t, s: t.join(s, "id", s, "id", "id, a, a"), "duplicate field 'a'"),
+        (lambda t, s: t.join(s, "id", s, "id", "i, a, b", "left"), "no JoinType is \"str 'left'"),
+        (
+            lambda t, s: t.join(s, "id", s, "id", "i, a, b", [JoinType.INNER]),
+            "expected a JoinType of each of 2 streams, found '1'",
+        ),
+        (
+            lambda t, s: t.join(s, "id", s, "id", "i, a, b", JoinType.INNER, "compact"),
+            "then a JoinOutFieldsMode, found \"str 'compact'",
+        ),
+    ],
+)
+def test_a_join_says_what_is_wrong(call: Call, text: str) -> None:
+    fails(call, PlanError, text)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda t, s: t.multiReduce(s, Both()), "multiReduce: takes streams, a reducer and output"),
+        (lambda t, s: t.multiReduce(s, Both(), "a"), "expected two streams or more"),
+        (lambda t, s: t.multiReduce([s], [s], Both(), "a"), "found '1 streams and fields of 1'"),
+        (lambda t, s: t.multiReduce(s, "id", Both(), "a"), "stream of this topology, found 'str'"),
+        (lambda t, s: t.multiReduce(s, s, Both(), "a"), r"a MultiReducer, found 'Both\(\)"),
+        (
+            lambda t, s: t.multiReduce(s, s.groupBy("id"), Both(), "a, b"),
+            "some streams have groups, some not",
+        ),
+        (
+            lambda t, s: t.multiReduce(s.groupBy("id"), s.groupBy("sentence"), Both(), "a, b"),
+            r"multiReduce: 'id' \(long\) and 'sentence' \(string\) can't be one field",
+        ),
+        (
+            lambda t, s: t.multiReduce("idd", s.groupBy("id"), "id", s.groupBy("id"), Both(), "a"),
+            "multiReduce: unknown field 'idd'",
+        ),
+        (lambda t, s: s.aggregate(Both(), "a"), "It belongs into multiReduce of groups"),
+    ],
+)
+def test_a_reducer_of_streams_says_what_is_wrong(call: Call, text: str) -> None:
+    fails(call, PlanError, text)

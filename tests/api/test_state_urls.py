@@ -97,6 +97,7 @@ def test_a_topology_counts_into_a_url_and_another_reads_it() -> None:
         ("redis+sentinel://127.0.0.9:1/main/0", "redis", "redis"),
         ("memcached://127.0.0.9:1", "pymemcache", "memcached"),
         ("hbase://127.0.0.9:1/table/family", "happybase", "hbase"),
+        ("postgresql://127.0.0.9:1/shop", "psycopg", "postgres"),
     ],
 )
 def test_a_missing_driver_surfaces_where_the_state_is_first_used(

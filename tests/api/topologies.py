@@ -9,8 +9,10 @@ from typing import Any
 from trident.operations.builtin import Count, Split
 from trident.operations.interfaces import (
     Aggregator,
+    CustomStreamGrouping,
     Filter,
     Function,
+    GroupedMultiReducer,
     ReducerAggregator,
     StateUpdater,
 )
@@ -43,6 +45,32 @@ class Same(Function):
 
     def execute(self, tuple: Any, collector: Any) -> None:
         collector.emit(list(tuple))
+
+
+class Both(GroupedMultiReducer[list[Any]]):
+    """What it is handed of the first stream, and of the second."""
+
+    output_types = (int, int)
+
+    def init(self, collector: Any, group: Any) -> list[Any]:
+        return [None, None]
+
+    def execute(
+        self, state: list[Any], streamIndex: int, group: Any, input: Any, collector: Any
+    ) -> None:
+        state[streamIndex] = input[0]
+
+    def complete(self, state: list[Any], group: Any, collector: Any) -> None:
+        collector.emit(state)
+
+
+class ById(CustomStreamGrouping):
+    def chooseTasks(self, targetTasks: Sequence[int], values: Any) -> Sequence[int]:
+        return [targetTasks[values["id"] % len(targetTasks)]]
+
+
+def by_length(a: Any, b: Any) -> int:
+    return len(a["sentence"]) - len(b["sentence"])
 
 
 class Everything(Filter):

@@ -30,10 +30,10 @@ from trident.backends.memcached import (
 from trident.backends.memcached.backing_map import MemcachedMap
 from trident.backends.memcached.connections import close_all, lent
 from trident.backends.memcached.keys import StoredKeys
-from trident.backends.memcached.nodes import Placement
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import SerializationError, StateURLError
 from trident.states.keys import CONTROL_KEY
+from trident.states.sharding import Sharding
 from trident.states.urls import StateURL
 from trident.states.values import StateType, Token
 
@@ -191,10 +191,10 @@ def test_states_of_one_cluster_are_apart(nodes: list[str]) -> None:
 
 def test_keys_are_spread_over_all_nodes_and_stay_where_they_are(nodes: list[str]) -> None:
     keys = [b"word%d" % number for number in range(1000)]
-    positions = Placement.of(StoredKeys("words").of(keys), 3).positions
+    positions = Sharding.of(StoredKeys("words").of(keys), 3).positions
     assert all(250 < len(own) < 420 for own in positions)
-    assert positions == Placement.of(StoredKeys("words").of(keys), 3).positions
-    assert Placement.of([b"words:dog", b"words:cat"], 2).positions == [[0], [1]], (
+    assert positions == Sharding.of(StoredKeys("words").of(keys), 3).positions
+    assert Sharding.of([b"words:dog", b"words:cat"], 2).positions == [[0], [1]], (
         "the place of a key must never change: state that is there would be lost"
     )
 

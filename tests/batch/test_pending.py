@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.batch import overlapping_run
-from tests.batch.overlapping_run import EXPECTED, PENDING, Words, counts, topology
+from tests.batch.overlapping_run import EXPECTED, PENDING, WORDS, Words, counts, topology
 from trident import FeederBatchSpout, Fields, Function, IRichSpout, Split, TridentTopology
+from trident.backends import redis
+from trident.batch.computed import Computed, DeferredUpdate, written
 from trident.batch.errors import BatchFailedError
+from trident.batch.outcome import Outcome
 from trident.batch.watchpoints import POINTS, watching
 from trident.errors import PlanError
+from trident.kernels.block import block_of
 from trident.log.checkpoint import group_folder
 from trident.log.file_log import FileLog
 from trident.operations.builtin import Count, MapGet
 from trident.operations.interfaces import TridentCollector
+from trident.run import Run
 from trident.states.errors import FailedException, StateUnavailableError
 from trident.states.memory import MemoryMapState
 from trident.states.values import Token
@@ -30,13 +38,52 @@ from trident.testing import fail_at, hold_at
 KINDS = pytest.mark.parametrize("kind", ["opaque", "transactional"])
 
 
-def run_all(folder: Path, spout: Words, split: Any = None, **options: Any) -> list[int]:
-    """Run what is left; return the attempts of each batch."""
-    options = {"trigger": "available", "max_pending": PENDING, **options}
-    with topology(folder, spout, split).start(None, folder / "checkpoint", **options) as run:
-        run.awaitTermination(60)
-        [group] = run.groups.values()
-        return [progress.attempts for progress in group.recentProgress]
+class Engine:
+    """Runs the topology of this test on an engine, in batches that overlap."""
+
+    def __init__(self, folder: Path, spark: Any = None, choice: Any = "auto") -> None:
+        self.folder = folder
+        self._spark = spark
+        self._choice = choice
+
+    def start(self, made: TridentTopology, **options: Any) -> Run:
+        """Start with a checkpoint of this test's own."""
+        options = {"engine": self._choice, "max_pending": PENDING, **options}
+        return made.start(self._spark, self.folder / "checkpoint", **options)
+
+    def run_all(self, spout: Words, split: Any = None, **options: Any) -> list[int]:
+        """Run what is left; return the attempts of each batch."""
+        made = topology(self.folder, spout, split)
+        with self.start(made, trigger="available", **options) as run:
+            run.awaitTermination(120)
+            [group] = run.groups.values()
+            return [progress.attempts for progress in group.recentProgress]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What the state holds when all of its batches are committed."""
+        return counts(self.folder)
+
+
+@pytest.fixture(
+    params=[
+        "local",
+        pytest.param("spark", marks=pytest.mark.spark),
+        pytest.param("mixed", marks=pytest.mark.spark),
+    ]
+)
+def engine(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Engine:
+    """Each engine; the mixed one runs every other batch on Spark."""
+    if request.param == "local":
+        return Engine(tmp_path)
+    if request.param == "mixed":
+        draws = cycle([True, False])
+        chosen = "trident.spark.mixed_engine.Expected.local_is_faster"
+        monkeypatch.setattr(chosen, lambda self, tuples: next(draws))
+    choice = "spark" if request.param == "spark" else "auto"
+    return Engine(tmp_path, request.getfixturevalue("spark"), choice)
 
 
 class Watched(Words):
@@ -58,19 +105,19 @@ class Watched(Words):
 
 
 @KINDS
-def test_everything_counts_once(tmp_path: Path, kind: Any) -> None:
-    assert set(run_all(tmp_path, Words(kind))) == {1}
-    assert counts(tmp_path) == EXPECTED
+def test_everything_counts_once(engine: Engine, kind: Any) -> None:
+    assert set(engine.run_all(Words(kind))) == {1}
+    assert engine.counts == EXPECTED
 
 
 @pytest.mark.parametrize("point", ["before begin", "after write", "before commit", "after commit"])
 def test_batches_are_emitted_while_one_is_committed_up_to_max_pending(
-    tmp_path: Path, point: str
+    engine: Engine, point: str
 ) -> None:
     spout = Watched()
     with (
         hold_at(point, 2) as hold,
-        topology(tmp_path, spout).start(max_pending=3) as run,
+        engine.start(topology(engine.folder, spout), max_pending=3) as run,
     ):
         hold.wait_reached()
         spout.wait_emitted(4)
@@ -78,17 +125,45 @@ def test_batches_are_emitted_while_one_is_committed_up_to_max_pending(
         assert ("emit", 5) not in spout.calls
         hold.release()
         run.processAllAvailable()
-    assert counts(tmp_path) == EXPECTED
+    assert engine.counts == EXPECTED
 
 
-def test_a_state_sees_one_batch_after_the_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("room", "most"), [(3.5, 3), (2.5, 2), (0.5, 1)])
+def test_while_computed_batches_take_much_memory_the_source_waits(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, room: float, most: int
+) -> None:
+    monkeypatch.setattr(Computed, "nbytes", 1000)
+    monkeypatch.setattr("trident.batch.ahead.PENDING_BYTES", 1000 * room)
+    spout = Watched()
+    made = topology(engine.folder, spout)
+    with hold_at("after write", 1) as hold, engine.start(made, max_pending=20) as run:
+        hold.wait_reached()
+        spout.wait_emitted(most)
+        hold.release()
+        run.processAllAvailable()
+    assert max(pending_at_emissions(spout)) == most
+    assert engine.counts == EXPECTED
+
+
+def pending_at_emissions(spout: Words) -> list[int]:
+    """How many batches were emitted and not acknowledged whenever one had been emitted."""
+    counted = Counter[str]()
+    pending = []
+    for call, _ in spout.calls:
+        counted[call] += 1
+        if call == "emit":
+            pending.append(counted["emit"] - counted["success"])
+    return pending
+
+
+def test_a_state_sees_one_batch_after_the_other(engine: Engine) -> None:
     passed: list[tuple[int, str]] = []
     with watching(lambda point, token: passed.append((token.txid, point))):
-        batches = len(run_all(tmp_path, Words()))
+        batches = len(engine.run_all(Words()))
     assert passed == [(txid, point) for txid in range(1, batches + 1) for point in POINTS]
 
 
-def test_a_batch_is_acknowledged_after_its_commit_and_in_order(tmp_path: Path) -> None:
+def test_a_batch_is_acknowledged_after_its_commit_and_in_order(engine: Engine) -> None:
     spout = Words()
     committed: list[int] = []
 
@@ -98,20 +173,20 @@ def test_a_batch_is_acknowledged_after_its_commit_and_in_order(tmp_path: Path) -
             assert ("success", token.txid) not in spout.calls
 
     with watching(watch):
-        run_all(tmp_path, spout)
+        engine.run_all(spout)
     assert [txid for call, txid in spout.calls if call == "success"] == committed
 
 
 @KINDS
 @pytest.mark.parametrize("point", POINTS[: POINTS.index("after commit")])
 def test_a_batch_that_fails_takes_those_behind_it_with_it(
-    tmp_path: Path, kind: Any, point: str
+    engine: Engine, kind: Any, point: str
 ) -> None:
     spout = Words(kind)
     with fail_at(point, 2):
-        attempts = run_all(tmp_path, spout)
+        attempts = engine.run_all(spout)
     assert attempts == [1, 2] + [1] * (len(attempts) - 2)
-    assert counts(tmp_path) == EXPECTED
+    assert engine.counts == EXPECTED
     # What was computed behind it is emitted again, after its own second emission.
     again = [txid for call, txid in spout.calls if call == "emit"]
     assert again[again.index(2) + 1 :].count(2) == 1
@@ -119,15 +194,15 @@ def test_a_batch_that_fails_takes_those_behind_it_with_it(
 
 
 class Failing(Function):
-    """Passes words on, and fails with `error` at one of them, once."""
+    """Passes words on, and fails with `error` at the word "here", once, in whatever process."""
 
-    def __init__(self, at: int, error: Exception) -> None:
-        self.at = at
+    def __init__(self, engine: Engine, error: Exception) -> None:
+        self.failed = engine.folder / "failed"
         self.error = error
 
     def execute(self, tuple: Any, collector: TridentCollector) -> None:
-        self.at -= 1
-        if self.at == 0:
+        if tuple[0] == "here" and not self.failed.exists():
+            self.failed.touch()
             raise self.error
         collector.emit([tuple[0]])
 
@@ -137,42 +212,42 @@ class Failing(Function):
     "error", [FailedException("no"), StateUnavailableError("a server", "it is away")]
 )
 def test_a_batch_that_fails_while_it_is_computed_has_another_attempt(
-    tmp_path: Path, kind: Any, error: Exception
+    engine: Engine, kind: Any, error: Exception
 ) -> None:
-    attempts = run_all(tmp_path, Words(kind), Failing(14, error))
+    attempts = engine.run_all(Words(kind), Failing(engine, error))
     assert sorted(attempts) == [1] * (len(attempts) - 1) + [2]
-    assert counts(tmp_path) == EXPECTED
+    assert engine.counts == EXPECTED
 
 
 def test_an_error_while_a_batch_is_computed_stops_the_run_after_those_before_it(
-    tmp_path: Path,
+    engine: Engine,
 ) -> None:
     spout = Words()
     with pytest.raises(Exception, match="a bug"):
-        run_all(tmp_path, spout, Failing(30, ValueError("a bug")))
+        engine.run_all(spout, Failing(engine, ValueError("a bug")))
     emitted = max(txid for call, txid in spout.calls if call == "emit")
     acknowledged = [txid for call, txid in spout.calls if call == "success"]
     assert acknowledged == list(range(1, emitted))
-    run_all(tmp_path, Words())
-    assert counts(tmp_path) == EXPECTED
+    engine.run_all(Words())
+    assert engine.counts == EXPECTED
 
 
-def test_a_batch_that_always_fails_is_kept(tmp_path: Path) -> None:
+def test_a_batch_that_always_fails_is_kept(engine: Engine) -> None:
     with (
         fail_at("after write", 3, times=100),
         pytest.raises(BatchFailedError, match="batch 3"),
     ):
-        run_all(tmp_path, Words(), retries=1)
-    run_all(tmp_path, Words())
-    assert counts(tmp_path) == EXPECTED
+        engine.run_all(Words(), retries=1)
+    engine.run_all(Words())
+    assert engine.counts == EXPECTED
 
 
 def test_a_run_that_stops_finishes_the_batch_under_way_and_keeps_those_behind_it(
-    tmp_path: Path,
+    engine: Engine,
 ) -> None:
     spout = Watched()
     with hold_at("after write", 2) as hold:
-        run = topology(tmp_path, spout).start(None, tmp_path / "checkpoint", max_pending=3)
+        run = engine.start(topology(engine.folder, spout), max_pending=3)
         hold.wait_reached()
         spout.wait_emitted(4)
         for group in run.groups.values():
@@ -180,26 +255,47 @@ def test_a_run_that_stops_finishes_the_batch_under_way_and_keeps_those_behind_it
         hold.release()
         run.stop()
     assert [txid for call, txid in spout.calls if call == "success"] == [1, 2]
-    newest = FileLog(group_folder(tmp_path / "checkpoint", "lines") / "log").newest()
+    newest = FileLog(group_folder(engine.folder / "checkpoint", "lines") / "log").newest()
     assert newest is not None
     assert newest.committed == 2
-    run_all(tmp_path, Words())
-    assert counts(tmp_path) == EXPECTED
+    engine.run_all(Words())
+    assert engine.counts == EXPECTED
 
 
-def test_what_a_transactional_batch_holds_is_logged_before_it_begins(tmp_path: Path) -> None:
-    log = FileLog(group_folder(tmp_path / "checkpoint", "lines") / "log")
+def test_a_computed_batch_is_its_updates_as_plain_tuples(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_anew = []
+
+    def written_anew(computed: Computed, *rest: Any) -> Outcome:
+        updates = []
+        for update in computed.updates:
+            names = ("word", "count")
+            block = block_of(names, list(update.block.tuples(names)))
+            updates.append(DeferredUpdate(update.node, block, update.partition, update.partitions))
+        made_anew.extend(updates)
+        return written(Computed(tuple(updates), computed.outcome), *rest)
+
+    for module in ("trident.local.group_engine", "trident.spark.group_engine"):
+        monkeypatch.setattr(f"{module}.written", written_anew)
+    engine.run_all(Words())
+    assert made_anew
+    assert engine.counts == EXPECTED
+
+
+def test_what_a_transactional_batch_holds_is_logged_before_it_begins(engine: Engine) -> None:
+    log = FileLog(group_folder(engine.folder / "checkpoint", "lines") / "log")
 
     def watch(point: str, token: Token) -> None:
         if point == "before begin":
             newest = log.newest()
             assert newest is not None
             assert newest.committed == token.txid - 1
-            start = 4 * (token.txid - 1)
-            assert newest.planned == {"lines": [start, start + 4]}
+            start = WORDS * (token.txid - 1)
+            assert newest.planned == {"lines": [start, start + WORDS]}
 
     with watching(watch):
-        run_all(tmp_path, Words("transactional"))
+        engine.run_all(Words("transactional"))
 
 
 @KINDS
@@ -209,12 +305,34 @@ def test_everything_counts_once_where_the_driver_is_killed(
 ) -> None:
     folder = tmp_path / kind
     folder.mkdir()
-    command = [sys.executable, "-m", overlapping_run.__name__, str(folder)]
-    killed = subprocess.run([*command, point, "4"], capture_output=True, timeout=60, check=False)
-    assert killed.returncode == -9, killed.stderr
-    done = subprocess.run([*command, "", "0"], capture_output=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
+    assert run_program(folder, "local", point, 4) == -signal.SIGKILL
+    assert run_program(folder, "local") == 0
     assert counts(folder) == EXPECTED
+
+
+def run_program(folder: Path, engine: str, point: str = "", txid: int = 0) -> int:
+    """Run the program; return how it ended."""
+    given = [str(folder), engine, point, str(txid)]
+    program = [sys.executable, "-m", overlapping_run.__name__, *given]
+    return subprocess.run(program, timeout=280, check=False).returncode
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("name", "kills"),
+    [
+        ("spark", [("after write", 2), ("compute", 0), ("after commit", 6)]),
+        ("mixed", [("before begin", 2), ("compute", 0), ("before commit", 6)]),
+    ],
+)
+def test_a_driver_of_spark_that_is_killed_again_and_again_counts_everything_once(
+    tmp_path: Path, name: str, kills: list[tuple[str, int]]
+) -> None:
+    for point, txid in kills:
+        assert run_program(tmp_path, name, point, txid) == -signal.SIGKILL, point
+    assert run_program(tmp_path, name) == 0
+    assert counts(tmp_path) == EXPECTED
 
 
 def test_feeds_of_several_threads_are_committed_while_others_are_computed() -> None:
@@ -258,6 +376,11 @@ def _taken(made: TridentTopology) -> None:
     state.newValuesStream().peek(print)
 
 
+def _elsewhere(made: TridentTopology) -> None:
+    words = made.newStream("lines", Words()).groupBy("line")
+    words.persistentAggregate(redis.opaque(), Count(), "count", name="n")
+
+
 def _acked(made: TridentTopology) -> None:
     words = made.newStream("lines", Messages()).groupBy("line")
     words.persistentAggregate(MemoryMapState.Factory(), Count(), "count")
@@ -266,7 +389,8 @@ def _acked(made: TridentTopology) -> None:
 @pytest.mark.parametrize(
     ("declare", "told"),
     [
-        (_plain, "batches overlap where max_pending is given"),
+        (_plain, "batches overlap where max_pending is given\n"),
+        (_elsewhere, 'is given; with a session one runs at a time: executors update state "n"\n'),
         (_queried, r"one at a time: step \d+ reads a state that they update"),
         (_taken, r"one at a time: step \d+ takes new values of a state"),
         (_acked, 'one at a time: the spout of stream "lines" has a part in the commit'),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -52,8 +52,12 @@ class CachedConformance(BackendConformance):
         return CachedMap(inner, 100)
 
 
+def vars_of(row: Backend) -> dict[str, Any]:
+    return {"backend": row, "abilities": row.abilities, "values": row.values}
+
+
 def suite(name: str, kind: type[BackendConformance], row: Backend) -> None:
-    globals()[name] = type(name, (kind,), {"backend": row, "abilities": row.abilities})
+    globals()[name] = type(name, (kind,), vars_of(row))
 
 
 for row in BACKENDS:

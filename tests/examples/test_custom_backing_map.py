@@ -77,6 +77,7 @@ def test_only_the_fence_keeps_a_late_write_out(printed: str) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_both_maps_pass_the_suite(tmp_path: Path) -> None:
     (tmp_path / "test_maps.py").write_text(SUITE)
     told = run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_maps.py")

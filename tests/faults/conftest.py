@@ -13,9 +13,10 @@ from tests.faults.servers import own
 from tests.faults.word_count import WordCount
 from tests.servers.hbase import HBaseServer
 from tests.servers.memcached import MemcachedServer
+from tests.servers.postgres import PostgresServer
 from tests.servers.process import ServerProcess
 from tests.servers.redis import RedisServer
-from trident.backends import hbase, memcached, redis
+from trident.backends import hbase, memcached, postgres, redis
 from trident.states.maps import MapStateFactory
 
 
@@ -63,6 +64,15 @@ KINDS = {
         b"mutateRowsTs",
         "Look at the gateway's log",
         "give a longer timeout=",
+    ),
+    "postgres": Kind(
+        "postgresql",
+        lambda host, port, prefix: postgres.opaque(
+            host, "postgres", prefix, port=port, user=PostgresServer.user, timeout=1.0
+        ),
+        b"INSERT INTO",
+        "did it restart, or drop this client?",
+        "It may be paused",
     ),
 }
 
@@ -123,4 +133,11 @@ def own_hbase(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HBaseServer]
         backing = hbase.opaque(server.host, server.port, timeout=60.0).store.open()
         backing.getControl()
         backing.close()
+        yield server
+
+
+@pytest.fixture(scope="package")
+def own_postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """One for the whole package likewise."""
+    with own(lambda: PostgresServer(tmp_path_factory.mktemp("postgres"))) as server:
         yield server

@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.word_count import WordCount
 from tests.servers.ports import free_port
-from trident.backends import hbase, memcached, redis
+from trident.backends import hbase, memcached, postgres, redis
 from trident.errors import StateUnavailableError
 from trident.states.maps import MapStateFactory
 
@@ -33,6 +33,11 @@ STORES: dict[str, tuple[Callable[[str, int], MapStateFactory], str, str]] = {
         "apt-get install memcached",
     ),
     "hbase": (hbase.opaque, "hbase at", "hbase thrift start"),
+    "postgresql": (
+        lambda host, port: postgres.opaque(host, port=port),
+        "postgresql at",
+        "apt-get install postgresql",
+    ),
 }
 
 

@@ -18,7 +18,8 @@ from trident.operations.interfaces import TridentCollector
 from trident.run import Run
 from trident.spouts.interfaces import BatchCoordinator, Emitter, ITridentSpout
 from trident.states.maps import MapStateFactory
-from trident.states.values import Token
+from trident.states.serializers import JSONSerializer
+from trident.states.values import OpaqueValue, Token
 from trident.topology import TridentTopology
 from trident.tuples.fields import Fields
 
@@ -99,7 +100,7 @@ class WordCount:
             found = backing.multiGet(keys)
         finally:
             backing.close()
-        return sum(bytes(value or b"").startswith(b"[%d," % txid) for value in found) / len(keys)
+        return sum(_written_by(value) == txid for value in found) / len(keys)
 
     def counted(self) -> int:
         """Return how many words are counted, after a look that each was counted once."""
@@ -110,6 +111,14 @@ class WordCount:
     def counted_all(self) -> bool:
         """Return whether each word was counted, once."""
         return self.counted() == len(self.words)
+
+
+def _written_by(entry: Any) -> int | None:
+    """Return the batch that has written an opaque entry, as a store keeps it."""
+    if entry is None or isinstance(entry, OpaqueValue):
+        return entry and entry.txid
+    [stored] = JSONSerializer().loads_opaque([entry])
+    return stored and stored.txid
 
 
 class _Words(ITridentSpout):

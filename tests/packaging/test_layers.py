@@ -18,6 +18,7 @@ DRIVERS = {
     "redis": {"redis", "hiredis"},
     "memcached": {"pymemcache"},
     "hbase": {"happybase", "thriftpy2", "Hbase_thrift"},
+    "postgres": {"psycopg"},
 }
 
 

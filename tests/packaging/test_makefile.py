@@ -24,7 +24,7 @@ def project(tmp_path: Path) -> Path:
         shutil.copy(ROOT / name, folder / name)
     servers = Path("tests", "servers")
     (folder / servers).mkdir(parents=True)
-    for name in ("hbase_jars.xml", "kafka_jars.xml"):
+    for name in ("hbase_jars.xml", "kafka_jars.xml", "spark_kafka_jars.xml"):
         shutil.copy(ROOT / servers / name, folder / servers / name)
     return folder
 
@@ -83,7 +83,7 @@ def test_tests_do_not_run_without_servers_in_ci(machine: Machine, project: Path)
 def test_a_quick_run_needs_neither_servers_nor_java(machine: Machine, project: Path) -> None:
     planned = machine.run(str(MAKE), "--dry-run", "quick", cwd=project).stdout
     assert f"{QUICK}=1 JAVA_HOME=/nonexistent" in planned
-    assert '-m "not spark"' in planned
+    assert '-m "not spark and not slow"' in planned
     assert "setup/servers" not in planned
     assert "setup/java" not in planned
 

@@ -16,6 +16,8 @@ import pytest
 
 from tests.packaging.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 SAMPLE = ROOT / "examples" / "shelf-state"
 README = (SAMPLE / "README.md").read_text()
 

@@ -12,6 +12,8 @@ import pytest
 
 from tests.packaging.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = ROOT / "tests" / "packaging" / "typed_program.py"
 
 WRONG = """\

@@ -16,6 +16,8 @@ import pytest
 import trident
 from tests.packaging.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 IMPORT_FOLDERS = {"trident": "trident", "states": "trident/states", "backends": "trident/backends"}
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tests.api.topologies import (
+    Both,
+    ById,
     Column,
     Everything,
     Frame,
@@ -13,9 +15,11 @@ from tests.api.topologies import (
     Same,
     Tally,
     Write,
+    by_length,
     sentences,
     word_count,
 )
+from trident.assemblies import FirstN
 from trident.operations.builtin import (
     Count,
     Debug,
@@ -29,6 +33,7 @@ from trident.operations.builtin import (
     TupleCollectionGet,
 )
 from trident.operations.callables import native
+from trident.operations.joining import JoinType
 from trident.states.maps import NonTransactionalMap, TransactionalMap
 from trident.states.memory import LRUMemoryMapState, MemoryMapState
 from trident.states.state import StateSpec
@@ -103,6 +108,26 @@ def every_step() -> TridentTopology:
     return topology
 
 
+def later_operations() -> TridentTopology:
+    topology = TridentTopology()
+    stream = sentences(topology)
+    chosen = stream.partition(ById()).parallelismHint(3)
+    least = chosen.localOrShuffle().parallelismHint(3).minBy("id").identityPartition()
+    most = chosen.max(by_length)
+    first = stream.applyAssembly(FirstN(10, "id", reverse=True))
+    merged = topology.merge("n, text", least, most, first)
+    merged.partitionPersist(memory(), "text", Write(), name="texts")
+    stream.chainedAgg().aggregate(Count(), "n").aggregate("id", Max(), "most").chainEnd()
+    chain = stream.groupBy("id").chainedAgg().aggregate("sentence", Longest(), "longest")
+    chain.aggregate("id", Tally(), "tally").chainEnd()
+    types = JoinType.mixed(JoinType.INNER, JoinType.OUTER, JoinType.OUTER)
+    groups, others = stream.groupBy("id"), least.groupBy("id")
+    topology.multiReduce("id", groups, "sentence", others, Both(), "a, b")
+    keys = ["id", "id", "n"]
+    topology.join([stream, least, merged], keys, "id, a, b, c", types).parallelismHint(2)
+    return topology
+
+
 def weak_guarantees() -> TridentTopology:
     topology = TridentTopology()
     store: Any = memory().store
@@ -125,4 +150,10 @@ def weak_guarantees() -> TridentTopology:
     return topology
 
 
-DECLARED = (word_count_with_queries, native_word_count, every_step, weak_guarantees)
+DECLARED = (
+    word_count_with_queries,
+    native_word_count,
+    every_step,
+    later_operations,
+    weak_guarantees,
+)

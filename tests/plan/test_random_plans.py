@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.api.topologies import Everything, Same, sentences
+from trident.assemblies import FirstN
 from trident.operations.builtin import Count, MapGet, Max
 from trident.plan.needed_fields import needed_fields
 from trident.plan.stages import exchange, stages
@@ -46,6 +47,8 @@ STEPS: tuple[Callable[[Stream], Stream], ...] = (
     lambda s: s.groupBy(first(s)).aggregate(Count(), new(s)),
     lambda s: s.aggregate(first(s), Max(), new(s)),
     lambda s: s.partitionAggregate(Count(), new(s)),
+    lambda s: s.minBy(first(s)).localOrShuffle(),
+    lambda s: s.applyAssembly(FirstN(2, first(s))),
     persist,
 )
 

@@ -66,6 +66,32 @@ COUNTEREXAMPLES: dict[str, Trace] = {
         "start D1*19 start D4*6 again:T3 D4*13 kill:T8 D4*13 T10*7 T9*5 D4*15 T14*5 T12*5 T13*5 "
         "again:T11 T15*5 D4*6",
     ),
+    "staged_first": Trace(
+        Setup("fenced", kind="transactional", staged=True),
+        156,
+        "start D1*20 C2*10 T4*3 T3*4 T4 T5*4 C2*16 T9*4 T7*6 T8*4 D1*2 T6*4 C2*11 D1*2 C2*2 "
+        "start*2 D11*13 C12 D11*4 C12*2 start C12*7 T17*3",
+    ),
+    "staged_told": Trace(
+        Setup("fenced", staged=True),
+        12,
+        "start D1*11 start D3*21",
+    ),
+    "staged_kept": Trace(
+        Setup("fenced", staged=True),
+        0,
+        "start D1*17 C2*3",
+    ),
+    "staged_recovered": Trace(
+        Setup("fenced", staged=True),
+        0,
+        "start D1*15",
+    ),
+    "staged_once": Trace(
+        Setup("fenced", kind="transactional", staged=True),
+        89,
+        "start D1*5 start D1*4 start D3*12 D1*7 C5*10 D3*3 T6*3",
+    ),
     "begin_compared": Trace(
         Setup("fenced"),
         2,

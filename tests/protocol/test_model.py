@@ -45,6 +45,11 @@ def _setups() -> Iterator[Setup]:
                 yield hosted
                 for harm in FENCED_HARMS if ability == "fenced" else HARMS:
                     yield replace(hosted, harm=harm)
+            staged = replace(plain, hosted="driver", cached=True, staged=True)
+            yield staged
+            for harm in FENCED_HARMS if ability == "fenced" else HARMS:
+                yield replace(staged, harm=harm)
+        yield Setup(ability, harm="copy", hosted="driver", staged=True)
         # What a transactional batch in flight had planned is in one copy's log only.
         yield Setup(ability, harm="copy")
 

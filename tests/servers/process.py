@@ -52,6 +52,8 @@ class ServerProcess(ABC):
     program: ClassVar[str]
     package: ClassVar[str]
     patience: ClassVar[float] = 30.0
+    ends_by: ClassVar[signal.Signals] = signal.SIGTERM
+    """What asks it to end, with its clients connected."""
 
     host = "127.0.0.1"
 
@@ -110,7 +112,7 @@ class ServerProcess(ABC):
         """Ask it to end, and wait until it has."""
         if self.process is not None:
             self.resume()
-            self.process.terminate()
+            self.process.send_signal(self.ends_by)
             self._ended()
 
     def pause(self) -> None:
@@ -120,10 +122,7 @@ class ServerProcess(ABC):
         wait_until(self._stands_still)
 
     def _stands_still(self) -> bool:
-        if self.process is None:
-            return True
-        threads = Path(f"/proc/{self.process.pid}/task").glob("*/stat")
-        return all(thread.read_text().rpartition(") ")[2][0] in "TZX" for thread in threads)
+        return self.process is None or stands_still(self.process.pid)
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
@@ -162,6 +161,12 @@ class ServerProcess(ABC):
 
     def _last_lines(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
+
+
+def stands_still(process: int) -> bool:
+    """Return whether every thread of a process is stopped, or has ended."""
+    threads = Path(f"/proc/{process}/task").glob("*/stat")
+    return all(thread.read_text().rpartition(") ")[2][0] in "TZX" for thread in threads)
 
 
 def installed(program: str, package: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from tests.servers.hbase import HBaseServer
 from tests.servers.kafka import KafkaServer
 from tests.servers.memcached import MemcachedServer, MemcachedServers
+from tests.servers.postgres import PostgresServer
 from tests.servers.process import QUICK
 from tests.servers.promised import served
 from tests.servers.redis import RedisCluster, RedisServer
@@ -23,7 +24,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [RedisServer, RedisCluster, MemcachedServer, MemcachedServers, HBaseServer, KafkaServer],
+    [
+        *(RedisServer, RedisCluster, MemcachedServer, MemcachedServers, HBaseServer, KafkaServer),
+        PostgresServer,
+    ],
 )
 def test_a_test_that_starts_a_server_is_skipped(kind: type[RedisServer], tmp_path: Path) -> None:
     with pytest.raises(pytest.skip.Exception, match="needs a server"), kind(tmp_path / "server"):

@@ -18,7 +18,7 @@ from tests.states.maps import (
     FieldsMap,
     VersionedMap,
 )
-from trident.backends import hbase, memcached, redis, sqlite
+from trident.backends import hbase, memcached, postgres, redis, sqlite
 from trident.states import (
     CachedMap,
     CombinerValueUpdater,
@@ -423,7 +423,10 @@ def test_a_factory_equals_its_pickled_copy() -> None:
 
 @pytest.mark.parametrize(
     "factory",
-    [sqlite.opaque("a.db"), memcached.transactional(), hbase.nonTransactional(), redis.opaque()],
+    [
+        *(sqlite.opaque("a.db"), memcached.transactional(), hbase.nonTransactional()),
+        *(redis.opaque(), postgres.opaque()),
+    ],
     ids=lambda factory: type(factory.store).__name__,
 )
 def test_a_prefix_without_utf_8_is_refused(factory: MapStateFactory) -> None:

@@ -373,6 +373,7 @@ class TestSchemes:
             ("reddis", "redis", "redis"),
             ("memcache", "memcached", "memcached"),
             ("hbas", "hbase", "hbase"),
+            ("postgres", "postgresql", "postgres"),
             ("sqlite3", "sqlite", "redis"),
         ],
     )
@@ -390,7 +391,7 @@ class TestSchemes:
     def test_every_driver_has_its_extra(self) -> None:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         extras = {built_in.extra for built_in in BUILT_IN.values() if built_in.extra}
-        assert extras == {"redis", "memcached", "hbase"}
+        assert extras == {"redis", "memcached", "hbase", "postgres"}
         assert extras <= set(project["optional-dependencies"])
 
     @pytest.mark.parametrize("scheme", BUILT_IN)

@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 from uuid import uuid4
 
 from trident.operations.interfaces import StateUpdater, TridentCollector
@@ -19,9 +19,18 @@ from trident.tuples import TridentTuple
 
 @dataclass(frozen=True)
 class Captured(StateFactory):
-    """What a stream carried, in a file a call and attempt: executors are other processes."""
+    """What a stream carried, in a file a call and attempt: executors are other processes.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files are.
+    hosted : str
+        Whether executors write them, or the driver.
+    """
 
     folder: Path
+    hosted: Literal["driver", "executor"] = "executor"
     kind: ClassVar[StateType] = StateType.OPAQUE  # of the attempts of a batch the last one counts
 
     def makeState(
@@ -74,8 +83,10 @@ class Capture(StateUpdater[CapturedState]):
         state.add([tuple(values) for values in tuples])
 
 
-def captured_in(folder: Path, stream: Stream) -> Captured:
+def captured_in(
+    folder: Path, stream: Stream, hosted: Literal["driver", "executor"] = "executor"
+) -> Captured:
     """Keep what a stream carries in a folder, as a state of the folder's name."""
-    captured = Captured(folder)
+    captured = Captured(folder, hosted)
     stream.partitionPersist(captured, stream.getOutputFields(), Capture(), name=folder.name)
     return captured

@@ -1,4 +1,4 @@
-"""Batches that are there before a run, dealt to the partitions of a spout; executors read them."""
+"""Batches that are there before a run: of one spout, or dealt to the partitions of another."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 
 from trident import (
     Fields,
+    IBatchSpout,
     IOpaquePartitionedTridentSpout,
     IPartitionedTridentSpout,
     SpoutCollector,
     Token,
+    TridentCollector,
 )
+from trident.spouts.interfaces import SpoutKind
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,35 @@ def dealt(deal: Deal, folder: Path, fields: Fields, batches: Sequence[Any]) -> A
     path.write_bytes(pickle.dumps(batches))
     table = Table(str(path), deal, fields)
     return OpaqueDealt(table) if deal.opaque else TransactionalDealt(table)
+
+
+class Prepared(IBatchSpout):
+    """Emits each batch in the transaction of its number, from 1, as soon as it may."""
+
+    kind: ClassVar[SpoutKind] = "transactional"
+
+    def __init__(self, fields: Fields, batches: Sequence[Any]) -> None:
+        self.fields = fields
+        self.batches = batches
+
+    def open(self, conf: Mapping[str, Any], context: Any) -> None:
+        return None
+
+    def isReady(self, batchId: int) -> bool:
+        return batchId <= len(self.batches)
+
+    def emitBatch(self, batchId: int, collector: TridentCollector) -> None:
+        for row in self.batches[batchId - 1]:
+            collector.emit(row)
+
+    def ack(self, batchId: int) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+    def getOutputFields(self) -> Fields:
+        return self.fields
 
 
 @dataclass(frozen=True)

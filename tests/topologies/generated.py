@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from itertools import chain as flattened
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -20,18 +22,25 @@ from trident import (
     Aggregator,
     CombinerAggregator,
     Count,
+    CustomStreamGrouping,
     Equals,
     Fields,
     FilterNull,
+    FirstN,
     FlatMapFunction,
     Function,
+    GroupedMultiReducer,
+    JoinOutFieldsMode,
+    JoinType,
     MapGet,
     Max,
     Min,
+    MultiReducer,
     Negate,
     OpaqueMap,
     PlainFunction,
     ReducerAggregator,
+    SlidingCountWindow,
     Split,
     Sum,
     TridentCollector,
@@ -141,6 +150,11 @@ def twice(*values: Any) -> list[tuple[str, int]]:
     return [described(*values)] * 2
 
 
+def by_look(a: Row, b: Row) -> int:
+    one, other = repr(tuple(a)), repr(tuple(b))
+    return (one > other) - (one < other)
+
+
 def looked_at(*values: Any) -> None:
     assert values
 
@@ -179,6 +193,14 @@ class Whereabouts(Function):
         collector.emit(self.found)
 
 
+class FirstAndLast(CustomStreamGrouping):
+    """Copies tuples to the first partition and to the last."""
+
+    def chooseTasks(self, targetTasks: Sequence[int], values: Any) -> Sequence[int]:
+        assert values[0] == values[values.getFields().names[0]]
+        return sorted({targetTasks[0], targetTasks[-1]})
+
+
 class Small(Filter):
     def isKeep(self, tuple: Any) -> bool:
         return bool((tuple[0] or 0) < 3)
@@ -213,6 +235,33 @@ class Widest(CombinerAggregator[int]):
         return 0
 
 
+class Tuples(ReducerAggregator[int]):
+    """How many tuples there are."""
+
+    output_types = (int,)
+
+    def init(self) -> int:
+        return 0
+
+    def reduce(self, curr: int, tuple: Any) -> int:
+        return curr + 1
+
+
+class TuplesOf(Aggregator[list[int]]):
+    """How many tuples there are, too."""
+
+    output_types = (int,)
+
+    def init(self, batchId: object, collector: TridentCollector) -> list[int]:
+        return [0]
+
+    def aggregate(self, val: list[int], tuple: Any, collector: TridentCollector) -> None:
+        val[0] += 1
+
+    def complete(self, val: list[int], collector: TridentCollector) -> None:
+        collector.emit(val)
+
+
 class Letterset(ReducerAggregator[str]):
     """The letters that there are, in order."""
 
@@ -241,6 +290,41 @@ class Tally(Aggregator[list[int]]):
 
     def complete(self, val: list[int], collector: TridentCollector) -> None:
         collector.emit(("all", val[0]))
+
+
+def together(all: list[Any], some: list[Any]) -> tuple[int, str]:
+    return len(all) - len(some), "".join(sorted({letter for v in some for letter in repr(v)}))
+
+
+class Together(MultiReducer[tuple[list[Any], list[Any]]]):
+    """How many more tuples the first stream has, and the letters of the second's."""
+
+    output_types = (str, int, str)
+
+    def init(self, collector: TridentCollector) -> tuple[list[Any], list[Any]]:
+        return [], []
+
+    def execute(self, state: Any, streamIndex: int, input: Any, collector: Any) -> None:
+        assert input[input.getFields().names[0]] == input[0] or input[0] != input[0]
+        state[streamIndex].append(input[0])
+
+    def complete(self, state: Any, collector: TridentCollector) -> None:
+        collector.emit(("()", *together(*state)))
+
+
+class TogetherInGroups(GroupedMultiReducer[Any]):
+    output_types = (str, int, str)
+
+    def init(self, collector: TridentCollector, group: Any) -> Any:
+        return None
+
+    def execute(self, state: Any, streamIndex: int, group: Any, input: Any, collector: Any) -> Any:
+        state = state or ([], [])
+        state[streamIndex].append(input[0])
+        return state
+
+    def complete(self, state: Any, group: Any, collector: TridentCollector) -> None:
+        collector.emit((repr(tuple(group)), *together(*state)))
 
 
 # Aggregates in the model: what one group's values of a field come to.
@@ -332,6 +416,10 @@ AGGREGATES = (
 )
 
 
+def list_of(parts: Iterable[Iterable[Any]]) -> list[Any]:
+    return list(flattened.from_iterable(parts))
+
+
 class Key(tuple[Any, ...]):
     """A key in the model; what looks alike is equal, lists and dicts too."""
 
@@ -349,6 +437,47 @@ def grouped(rows: Rows, key: Sequence[int], value: int) -> dict[Row, list[Any]]:
     for row in rows:
         found.setdefault(Key(row[place] for place in key), []).append(row[value])
     return found
+
+
+# Joins in the model: every pair is looked at.
+
+
+def joined_rows(
+    sides: Sequence[tuple[Rows, Sequence[int]]],
+    required: Sequence[bool],
+    *,
+    compact: bool,
+    width: int = 2,
+) -> Rows:
+    """What streams come to, each given with the places of its key."""
+
+    def key(row: Row | None, places: Sequence[int]) -> Row | None:
+        return None if row is None else Key(row[place] for place in places)
+
+    made = []
+    for rows in product(*([None, *rows] for rows, _ in sides)):
+        keys = [key(row, places) for row, (_, places) in zip(rows, sides, strict=True)]
+        there = [one for one in keys if one is not None]
+        if not there or any(other != there[0] for other in there):
+            continue
+        if len(there) > 1 and None in there[0]:
+            continue
+        absent = [place for place, row in enumerate(rows) if row is None]
+        if any(required[place] or _has(sides[place], there[0]) for place in absent):
+            continue
+        values = [[None if row is None else row[n] for n in range(width)] for row in rows]
+        if compact:
+            values = [
+                [value for n, value in enumerate(own) if n not in places]
+                for own, (_, places) in zip(values, sides, strict=True)
+            ]
+        made.append((*(there[0] if compact else ()), *list_of(values)))
+    return made
+
+
+def _has(side: tuple[Rows, Sequence[int]], key: Row) -> bool:
+    rows, places = side
+    return None not in key and any(Key(row[place] for place in places) == key for row in rows)
 
 
 # Steps.
@@ -508,18 +637,22 @@ class Chain:
         )
 
     def move(self) -> None:
-        how = self._random.choice(["shuffle", "by", "global", "batchGlobal", "broadcast"])
+        how = self._random.choice(
+            ["shuffle", "local", "by", "global", "batchGlobal", "broadcast", "chosen"]
+        )
         hint = self._random.randint(1, 4)
         found = self._field()
         name = found[0] if found else ""
         moves: dict[str, Callable[[Stream], Stream]] = {
             "shuffle": lambda s: s.shuffle().parallelismHint(hint),
+            "local": lambda s: s.localOrShuffle().identityPartition().parallelismHint(hint),
             "by": lambda s: s.partitionBy(name).parallelismHint(hint),
+            "chosen": lambda s: s.partition(FirstAndLast()).parallelismHint(hint),
             "global": lambda s: s.global_(),
             "batchGlobal": lambda s: s.batchGlobal(),
             "broadcast": lambda s: s.broadcast().parallelismHint(hint),
         }
-        copies = hint if how == "broadcast" else 1
+        copies = {"broadcast": hint, "chosen": min(hint, 2)}.get(how, 1)
         self._add(
             f"{how}({name}).parallelismHint({hint})",
             self.schema,
@@ -582,15 +715,104 @@ class Chain:
             expect,
         )
 
+    def chained(self) -> None:
+        """Several aggregators at once, of a batch or of its groups."""
+        count = self._random.choice([1, 2, 2, 3])
+        found = [one for _ in range(count) if (one := self._aggregate(AGGREGATES))]
+        if not found:
+            return
+        by, schema = self._key(), self.schema
+        keys = [schema[place][0] for place in by]
+        outputs = [[self._new() for _ in aggregate.makes("")] for aggregate, _ in found]
+        kinds = [aggregate.makes(schema[at][1]) for aggregate, (_, at) in found]
+
+        def build(w: World, s: Stream) -> Stream:
+            chain: Any = (s.groupBy(keys) if keys else s).chainedAgg()
+            for (aggregate, (name, _)), made in zip(found, outputs, strict=True):
+                chain = chain.aggregate(name, aggregate.make(), made)
+            ended: Stream = chain.chainEnd()
+            return ended
+
+        def expect(w: World, rows: Rows) -> Rows:
+            of_each = [grouped(rows, by, at) for _, (_, at) in found]
+            groups = [*of_each[0]] if by or rows else [()]
+            made: Rows = []
+            for key in groups:
+                folds = [
+                    aggregate.fold(values.get(key, []))
+                    for (aggregate, _), values in zip(found, of_each, strict=True)
+                ]
+                for row in product(*folds):
+                    values = zip(list_of(kinds), list_of(row), strict=True)
+                    made.append((*key, *(number(kind, value) for kind, value in values)))
+            return made
+
+        self._add(
+            f"chainedAgg({keys}, {[(a.make.__name__, name) for a, (name, _) in found]})",
+            (
+                *(schema[place] for place in by),
+                *zip(list_of(outputs), list_of(kinds), strict=True),
+            ),
+            build,
+            expect,
+        )
+
+    def extreme(self) -> None:
+        """The least or greatest tuple, or the first ones in order."""
+        found = self._field("string", "long")
+        kind = self._random.choice(["whole", *["by", "first"] * bool(found)])
+        greatest, count = self._random.choice([True, False]), self._random.randint(1, 4)
+        pick: Callable[..., Any] = max if greatest else min
+        schema = self.schema
+        if kind == "whole":
+
+            def build(w: World, s: Stream) -> Stream:
+                given = s.global_()
+                return given.max(by_look) if greatest else given.min(by_look)
+
+            self._add(
+                f"global().{pick.__name__}(by_look)",
+                schema,
+                build,
+                lambda w, rows: [pick(rows, key=repr)] if rows else [],
+            )
+        if kind == "by" and found:
+            name, at = found  # of a tie any tuple may be left, as their order is
+
+            def build_by(w: World, s: Stream) -> Stream:
+                given = s.global_()
+                return (given.maxBy(name) if greatest else given.minBy(name)).project(name)
+
+            def expect_by(w: World, rows: Rows) -> Rows:
+                values = [row[at] for row in rows if row[at] is not None]
+                return [(pick(values),)] if values else []
+
+            self._add(f"global().{pick.__name__}By({name})", (schema[at],), build_by, expect_by)
+        if kind == "first" and found:
+            name, at = found
+
+            def expect_first(w: World, rows: Rows) -> Rows:
+                values = sorted((r[at] for r in rows if r[at] is not None), reverse=greatest)
+                nulls = [None] * (len(rows) - len(values))
+                return [(value,) for value in [*values, *nulls][:count]]
+
+            self._add(
+                f"FirstN({count}, {name}, reverse={greatest})",
+                (schema[at],),
+                lambda w, s: s.applyAssembly(FirstN(count, name, greatest)).project(name),
+                expect_first,
+            )
+
     def persist(self) -> None:
-        """A state, of which the new values go on, or what it held before beside each tuple."""
+        """A state, after which goes on what it held before, its new values, or neither."""
         found, by = self._aggregate([one for one in AGGREGATES if one.merge]), self._key()
         if found is None or not by:
             return
         aggregate, (name, at) = found
         assert aggregate.merge is not None
         merge = aggregate.merge
-        asks, in_tasks = self._random.choices([True, False], k=2)
+        after = self._random.choice(["queried", "new values", "the stream"])
+        in_tasks = self._random.choice([True, False])
         hint = self._random.choice([None, 1, 2, 4])
         new, known, schema = self._new(), self._new(), self.schema
         [kind] = aggregate.makes(schema[at][1])
@@ -602,7 +824,9 @@ class Chain:
             state = given.persistentAggregate(factory, name, aggregate.make(), new, name=new)
             if hint:
                 state = state.parallelismHint(hint)
-            return s.stateQuery(state, keys, MapGet(), known) if asks else state.newValuesStream()
+            if after == "queried":
+                return s.stateQuery(state, keys, MapGet(), known)
+            return s if after == "the stream" else state.newValuesStream()
 
         def expect(w: World, rows: Rows) -> Rows:
             stored = w.model.setdefault(new, {})
@@ -614,13 +838,53 @@ class Chain:
                 value = number(kind, partial if old is None else merge(old, partial))
                 stored[key] = value
                 fresh.append((*key, value))
-            if not asks:
+            if after == "new values":
                 return fresh
+            if after == "the stream":
+                return rows
             return [(*row, before.get(Key(row[place] for place in by))) for row in rows]
 
-        after = (*schema, (known, kind)) if asks else (*(schema[p] for p in by), (new, kind))
+        schemas = {
+            "queried": (*schema, (known, kind)),
+            "new values": (*(schema[p] for p in by), (new, kind)),
+            "the stream": schema,
+        }
         text = f"persistentAggregate({keys}, {name}, {aggregate.make.__name__}, tasks={in_tasks})"
-        self._add(f"{text}, {'queried' if asks else 'new values'}", after, build, expect)
+        self._add(f"{text}, {after}", schemas[after], build, expect)
+
+    def window(self) -> None:
+        """Windows by count, of which only the number of tuples follows from what is in a batch."""
+        by, new, schema = self._key(), self._new(), self.schema
+        length = self._random.randint(1, 4)
+        slide = self._random.randint(1, length)
+        make = self._random.choice([Count, Tuples, TuplesOf])
+        in_tasks = self._random.choice([True, False])
+        keys, name = [schema[place][0] for place in by], schema[0][0]
+        inputs: list[Any] = [] if make is Count else [name]
+
+        def build(w: World, s: Stream) -> Stream:
+            factory = w.factory(new, in_tasks=in_tasks)
+            del w.states[new]  # the model doesn't say what it holds
+            given: Any = s.groupBy(keys) if keys else s
+            config = SlidingCountWindow.of(length, slide)
+            return given.window(config, factory, *inputs, make(), new)
+
+        def expect(w: World, rows: Rows) -> Rows:
+            seen = w.model.setdefault(new, {})
+            made: Rows = []
+            for row in rows:
+                key = Key(row[place] for place in by)
+                seen[key] = seen.get(key, 0) + 1
+                if seen[key] % slide == 0:
+                    made.append((*key, min(length, seen[key])))
+            return made
+
+        self._add(
+            f"window({keys}, {length}, {slide}, {make.__name__}, tasks={in_tasks})",
+            (*(schema[place] for place in by), (new, "long")),
+            build,
+            expect,
+        )
 
     def ask(self) -> None:
         """A query of a state that is only read."""
@@ -658,6 +922,75 @@ class Chain:
             lambda w, rows: rows + [row for row in rows if row[at] is not None],
         )
 
+    def join(self) -> None:
+        """A stream joined with what is left of it after filters."""
+        found = self._field("string", "long")
+        if found is None or any(step.text.startswith("join") for step in self.steps):
+            return  # several joins would come to more tuples than there is time for
+        (name, at), schema = found, self.schema
+        other = self._random.choice([n for n, (_, k) in enumerate(schema) if k == schema[at][1]])
+        beside = schema[other][0]
+        kinds = self._random.choices([True, False], k=self._random.choice([2, 2, 3]))
+        compact, places = self._random.choice([True, False]), [at, other, at][: len(kinds)]
+        own = [
+            [kind for n, (_, kind) in enumerate(schema) if n != p or not compact] for p in places
+        ]
+        types = [*[schema[at][1]] * compact, *list_of(own)]
+        after = tuple((self._new(), kind) for kind in types)
+        hint = self._random.choice([None, None, 2])
+
+        def build(w: World, s: Stream) -> Stream:
+            streams = [s, s.filter(name, FilterNull()), s.filter(beside, Negate(FilterNull()))]
+            made = w.topology.join(
+                streams[: len(kinds)],
+                [schema[place][0] for place in places],
+                [new for new, _ in after],
+                [JoinType.INNER if due else JoinType.OUTER for due in kinds],
+                JoinOutFieldsMode.COMPACT if compact else JoinOutFieldsMode.PRESERVE,
+            )
+            return made.parallelismHint(hint) if hint else made
+
+        def expect(w: World, rows: Rows) -> Rows:
+            some = [row for row in rows if row[at] is not None]
+            none = [row for row in rows if row[other] is None]
+            streams = [rows, some, none][: len(kinds)]
+            sides = list(zip(streams, [[place] for place in places], strict=True))
+            return joined_rows(sides, kinds, compact=compact, width=len(schema))
+
+        self._add(f"join({name}, {beside}, {kinds}, compact={compact})", after, build, expect)
+
+    def reduce(self) -> None:
+        """The stream and what a filter leaves of it, reduced together; with groups or without."""
+        found = self._field()
+        assert found is not None
+        (name, at), by, schema = found, self._key()[:1], self.schema
+        keys = [schema[place][0] for place in by]
+        outputs = [self._new(), self._new(), self._new()]
+
+        def build(w: World, s: Stream) -> Stream:
+            some = s.filter(name, FilterNull())
+            if not keys:
+                return w.topology.multiReduce(name, s, name, some, Together(), outputs)
+            grouped = [s.groupBy(keys), some.groupBy(keys)]
+            return w.topology.multiReduce([[name]] * 2, grouped, TogetherInGroups(), outputs)
+
+        def expect(w: World, rows: Rows) -> Rows:
+            some = [row for row in rows if row[at] is not None]
+            groups = grouped(rows, by, at) or ({} if by else {(): []})
+            others = grouped(some, by, at)
+            return [
+                (repr(key), *together(values, others.get(key, [])))
+                for key, values in groups.items()
+            ]
+
+        kinds = ("string", "long", "string")
+        self._add(
+            f"multiReduce({keys}, {name})",
+            tuple(zip(outputs, kinds, strict=True)),
+            build,
+            expect,
+        )
+
     def _key(self) -> list[int]:
         places = range(len(self.schema))
         return self._random.sample(places, min(len(places), self._random.choice([0, 1, 1, 2])))
@@ -673,7 +1006,8 @@ class Chain:
 
 KINDS = (
     *(Chain.each, Chain.filter, Chain.replace, Chain.look, Chain.project, Chain.move),
-    *(Chain.locate, Chain.ask, Chain.merge, Chain.type, Chain.type),
+    *(Chain.locate, Chain.ask, Chain.merge, Chain.extreme, Chain.chained, Chain.join, Chain.window),
+    *(Chain.reduce, Chain.type, Chain.type),
     *(Chain.aggregate, Chain.persist) * 3,  # of which there are the most kinds
 )
 

@@ -11,20 +11,25 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis.strategies import none
+from hypothesis.strategies import none, sampled_from
 
 from tests.plan.node_classes import names, node_classes
+from tests.topologies.capture import captured_in
 from tests.topologies.conftest import Engine, feed
-from tests.topologies.dealt import DEALS, Deal, dealt
+from tests.topologies.dealt import DEALS, Deal, Prepared, dealt
 from tests.topologies.generated import SOURCE, Row, Rows, Step, World, number, topologies
 from trident import Count, Split
 from trident.plan.nodes import NativeNode, Node
+from trident.plan.overlap import one_at_a_time
 from trident.spouts.feeder import FeederBatchSpout
 from trident.topology import TridentTopology
 
 SPARK_SECONDS = 40.0
+PENDING = sampled_from([1, 4])
+"""How many batches may be emitted and not committed."""
 _SETTINGS = settings(deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 _SEEN: set[type[Node]] = set()
+_OVERLAPPED: set[bool] = set()
 
 
 def bag(rows: Sequence[Row]) -> list[str]:
@@ -33,11 +38,16 @@ def bag(rows: Sequence[Row]) -> list[str]:
 
 
 def play(
-    spark: Any, streams: Sequence[Sequence[Step]], batches: Sequence[Rows], deal: Deal | None
+    spark: Any,
+    streams: Sequence[Sequence[Step]],
+    batches: Sequence[Rows],
+    deal: Deal | None,
+    pending: int,
 ) -> None:
     """Run chains of steps as one topology, and compare it with the model.
 
-    Its batches are fed one after the other, or dealt to the partitions of a spout.
+    Its batches are fed one after the other, or are there before and may overlap, or are dealt to
+    the partitions of a spout.
     """
     with TemporaryDirectory() as name:
         engine = Engine(spark, Path(name))
@@ -45,7 +55,9 @@ def play(
         declared = ", ".join(f"{field} {kind}" for field, kind in SOURCE)
         feeder = FeederBatchSpout(declared)
         fields = feeder.getOutputFields()
-        spout = feeder if deal is None else dealt(deal, Path(name), fields, batches)
+        spout: Any = feeder if pending == 1 else Prepared(fields, batches)
+        if deal is not None:
+            spout = dealt(deal, Path(name), fields, batches)
         source = world.topology.newStream("source", spout)
         asked = world.topology.newDRPCStream("count").each("args", Split(), "word")
         asked.groupBy("word").aggregate(Count(), "n")
@@ -55,10 +67,13 @@ def play(
             for step in steps:
                 stream = step.build(world, stream)
             assert stream.getOutputFields().names == _fields_after(steps)
-            captured.append(engine.capture(stream, f"captured-{number}"))
-        _SEEN.update(type(node) for node in world.topology.plan().nodes)
-        with engine.start(world.topology) as run:
-            if deal is None:
+            hosted: Any = "executor" if pending == 1 else "driver"
+            captured.append(captured_in(engine.folder / f"captured-{number}", stream, hosted))
+        plan = world.topology.plan()
+        _SEEN.update(type(node) for node in plan.nodes)
+        _OVERLAPPED.add(pending > 1 and not any(map(one_at_a_time, plan.groups)))
+        with engine.start(world.topology, max_pending=pending) as run:
+            if spout is feeder:
                 feed(run, feeder, *batches)
             else:
                 run.processAllAvailable()
@@ -102,12 +117,13 @@ def test_the_local_engine_does_what_the_model_does() -> None:
     _SEEN.clear()
 
     @settings(_SETTINGS, max_examples=200)
-    @given(topologies(streams=2), none() | DEALS)
-    def check(drawn: tuple[list[list[Step]], list[Rows]], deal: Deal | None) -> None:
-        play(None, *drawn, deal)
+    @given(topologies(streams=2), none() | DEALS, PENDING)
+    def check(drawn: tuple[list[list[Step]], list[Rows]], deal: Deal | None, pending: int) -> None:
+        play(None, *drawn, deal, pending)
 
     check()
     assert_every_node_was_there()
+    assert len(_OVERLAPPED) == 2  # batches that overlap, and others
 
 
 @pytest.fixture
@@ -129,12 +145,12 @@ def test_spark_does_what_the_model_does(spark: Any) -> None:
     until = monotonic() + SPARK_SECONDS
 
     @settings(_SETTINGS, max_examples=500, phases=[Phase.generate])  # no time to shrink
-    @given(topologies(streams=3), none() | DEALS)
-    def check(drawn: tuple[list[list[Step]], list[Rows]], deal: Deal | None) -> None:
+    @given(topologies(streams=3), none() | DEALS, PENDING)
+    def check(drawn: tuple[list[list[Step]], list[Rows]], deal: Deal | None, pending: int) -> None:
         nonlocal until
         if monotonic() < until:
             try:
-                play(spark, *drawn, deal)
+                play(spark, *drawn, deal, pending)
             except BaseException:
                 until = inf  # what has failed is run once more, to be shown
                 raise

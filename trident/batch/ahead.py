@@ -3,62 +3,46 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from queue import SimpleQueue
 from typing import Any
 
+from trident.batch.computed import Computed
 from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
-from trident.batch.work import BatchWork, Computed
+from trident.batch.work import BatchWork, OverlappingEngine
 from trident.states.control import ControlRecord
 from trident.states.values import Token
 
+PENDING_BYTES = 256 * 1024 * 1024
+"""How many bytes the batches that are computed and not committed may take in memory, roughly."""
 
-class ComputedBatch(BatchWork):
-    """The first attempt of a batch, of which only the writing is left.
+
+class PendingBatch(BatchWork):
+    """A batch that another thread commits.
 
     Parameters
     ----------
     token : Token
-        The attempt.
-    planned : mapping of str to object or None
-        What :meth:`BatchWork.plan` decided, where the log doesn't hold it yet.
-    work : BatchWork
-        What has emitted the batch.
-    following : mapping of str to object
-        The metadata that its commit stores.
-    computed : Computed or None
-        What was computed; None where there is nothing to run.
+        Its first attempt.
     """
 
-    def __init__(
-        self,
-        token: Token,
-        planned: Mapping[str, Any] | None,
-        work: BatchWork,
-        following: Mapping[str, Any],
-        computed: Computed | None,
-    ) -> None:
+    def __init__(self, token: Token) -> None:
         self.token = token
-        self.emitted_metadata = work.emitted_metadata
-        self.emitted_plan = work.emitted_plan
-        self.following = following
-        self._planned = planned
-        self._computed = computed
         self._done = threading.Event()
         self._progress: BatchProgress | None = None
         self._failure: BaseException | None = None
 
-    def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        return self._planned
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Roughly how many bytes are kept until it is written."""
 
-    def emit(self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
-        return self._computed is not None
-
-    def run(self, record: ControlRecord) -> Outcome:
-        assert self._computed is not None
-        return self._computed.write(record)
+    @abstractmethod
+    def commit(self, runner: BatchRunner) -> BatchProgress | None:
+        """Commit it, in the committer's thread; return None to discard it."""
 
     @property
     def is_done(self) -> bool:
@@ -78,6 +62,77 @@ class ComputedBatch(BatchWork):
         if self._failure is not None:
             raise self._failure
         return self._progress
+
+
+class ComputedBatch(PendingBatch):
+    """The first attempt of a batch of spouts, of which only the writing is left.
+
+    Once the run is to stop it is discarded: its sources emit it anew.
+
+    Parameters
+    ----------
+    token : Token
+        The attempt.
+    planned : mapping of str to object or None
+        What :meth:`BatchWork.plan` decided, where the log doesn't hold it yet.
+    work : BatchWork
+        What has emitted the batch.
+    following : mapping of str to object
+        The metadata that its commit stores.
+    engine : OverlappingEngine
+        What has computed it.
+    computed : Computed or None
+        What was computed; None where there is nothing to run.
+    """
+
+    def __init__(
+        self,
+        token: Token,
+        planned: Mapping[str, Any] | None,
+        work: BatchWork,
+        following: Mapping[str, Any],
+        engine: OverlappingEngine,
+        computed: Computed | None,
+    ) -> None:
+        super().__init__(token)
+        self.emitted_metadata = work.emitted_metadata
+        self.emitted_plan = work.emitted_plan
+        self.following = following
+        self._planned = planned
+        self._engine = engine
+        self._computed = computed
+
+    def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return self._planned
+
+    def emit(self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
+        return self._computed is not None
+
+    def run(self, record: ControlRecord) -> Outcome:
+        assert self._computed is not None
+        return self._engine.write(record, self._computed)
+
+    @property
+    def nbytes(self) -> int:
+        return self._computed.nbytes if self._computed else 0
+
+    def commit(self, runner: BatchRunner) -> BatchProgress | None:
+        return None if runner.stopping.is_set() else runner.run_once(self)
+
+
+def is_full(batches: Sequence[PendingBatch], most: int) -> bool:
+    """Whether there is no room for another batch, which is taken to be as large as the last.
+
+    Parameters
+    ----------
+    batches : sequence of PendingBatch
+        Those that are computed and not committed, at least one.
+    most : int
+        How many there may be.
+    """
+    if len(batches) >= most:
+        return True
+    return sum(each.nbytes for each in batches) + batches[-1].nbytes > PENDING_BYTES
 
 
 class FailedAttempt(BatchWork):
@@ -122,9 +177,9 @@ class FailedAttempt(BatchWork):
 
 
 class Committer:
-    """Writes and commits computed batches, in their order, in a thread of its own.
+    """Commits batches, in their order, in a thread of its own.
 
-    After one that fails, and once the run is to stop, those behind it are discarded.
+    After one that fails those behind it are discarded.
 
     Parameters
     ----------
@@ -134,14 +189,14 @@ class Committer:
 
     def __init__(self, runner: BatchRunner) -> None:
         self._runner = runner
-        self._batches: SimpleQueue[ComputedBatch | None] = SimpleQueue()
+        self._batches: SimpleQueue[PendingBatch | None] = SimpleQueue()
         self._failed = False
         self._thread = threading.Thread(
             target=self._run, name=f"trident-{runner.group}-commit", daemon=True
         )
         self._thread.start()
 
-    def take(self, batch: ComputedBatch) -> None:
+    def take(self, batch: PendingBatch) -> None:
         """Commit `batch` after those that were taken before it."""
         self._batches.put(batch)
 
@@ -150,17 +205,17 @@ class Committer:
         self._failed = False
 
     def close(self) -> None:
-        """End the thread, after the batch under way."""
+        """End the thread, after the batches that it was given."""
         self._batches.put(None)
         self._thread.join()
 
     def _run(self) -> None:
         while (batch := self._batches.get()) is not None:
-            if self._failed or self._runner.stopping.is_set():
+            if self._failed:
                 batch.end()
                 continue
             try:
-                batch.end(self._runner.run_once(batch))
+                batch.end(batch.commit(self._runner))
             except BaseException as failure:
                 self._failed = True
                 batch.end(failure=failure)

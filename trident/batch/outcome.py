@@ -18,6 +18,8 @@ class Outcome:
         Keys read from and written to states.
     cache_hits : int
         Keys that a state's cache answered.
+    late : int
+        Tuples that came too late for their windows.
     seconds : mapping of str to float
         What took how long, by the engine's own names; added to the runner's steps.
     engine : str
@@ -26,7 +28,7 @@ class Outcome:
     Examples
     --------
     >>> Outcome(tuples=3, written=2) + Outcome(written=1)
-    Outcome(tuples=3, read=0, written=3, cache_hits=0, seconds={},
+    Outcome(tuples=3, read=0, written=3, cache_hits=0, late=0, seconds={},
     engine='')
     """
 
@@ -34,6 +36,7 @@ class Outcome:
     read: int = 0
     written: int = 0
     cache_hits: int = 0
+    late: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
     engine: str = ""
 
@@ -44,6 +47,7 @@ class Outcome:
             self.read + other.read,
             self.written + other.written,
             self.cache_hits + other.cache_hits,
+            self.late + other.late,
             {
                 name: self.seconds.get(name, 0.0) + other.seconds.get(name, 0.0)
                 for name in {**self.seconds, **other.seconds}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from trident.batch.ahead import Committer, ComputedBatch, FailedAttempt
+from trident.batch.ahead import Committer, ComputedBatch, FailedAttempt, is_full
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
 from trident.batch.spout_work import SpoutWork
@@ -20,7 +20,8 @@ class Pending:
 
     Sources are called by the thread that calls this. States are begun, written and announced one
     batch after the other, in order of the txid. A batch that fails takes those behind it with it:
-    they are discarded, and emitted anew from what the log holds.
+    they are discarded, and emitted anew from what the log holds. While those that are computed take
+    much memory no other is emitted: so a source waits for a store that is slow.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ class Pending:
             with suppress(NothingNew):
                 self._progressed(self._runner.run(self._work))
             return
-        while self._batches and (self._batches[0].is_done or len(self._batches) >= self._most):
+        while self._batches and (self._batches[0].is_done or is_full(self._batches, self._most)):
             if not self._finish():
                 return
         token, metadata, planned = self._due()

@@ -24,6 +24,8 @@ class BatchProgress:
         The tuples that came from the sources.
     keys_read, keys_written, cache_hits : int
         What the states did.
+    late : int
+        Tuples that came too late for all windows of a state.
     seconds : mapping of str to float
         How long each step of the committed attempt took.
     engine : str
@@ -45,6 +47,7 @@ class BatchProgress:
     keys_read: int = 0
     keys_written: int = 0
     cache_hits: int = 0
+    late: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
     engine: str = ""
     dead_letter: str | None = None

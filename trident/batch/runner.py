@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
+from time import time_ns
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -20,7 +21,7 @@ from trident.batch.states import BatchState, GroupStates
 from trident.batch.stopwatch import Stopwatch
 from trident.batch.watchpoints import reached
 from trident.batch.work import BatchWork, NothingNew
-from trident.log.entry import LogEntry
+from trident.log.entry import MOMENT, LogEntry
 from trident.log.errors import (
     LogMismatchError,
     LogUnavailableError,
@@ -30,13 +31,12 @@ from trident.log.errors import (
 from trident.log.log import Log
 from trident.log.writer import LogWriter
 from trident.plan.nodes import Clock
-from trident.spouts.errors import SourceUnavailableError
 from trident.states.control import ControlRecord
 from trident.states.errors import (
     CopiedLogError,
     FailedException,
     StaleBatchError,
-    StateUnavailableError,
+    UnavailableError,
 )
 from trident.states.values import Token
 
@@ -64,6 +64,8 @@ class BatchRunner:
         What becomes of a failed batch, and how long one waits for a store that is away.
     stopping : threading.Event
         Set by who stops the run: ends every wait.
+    timed : bool
+        Whether a step asks for the time of batches: it is then in the log before they run.
 
     Raises
     ------
@@ -96,14 +98,16 @@ class BatchRunner:
         source: str = "the source",
         policy: FailurePolicy = DEFAULT_POLICY,
         stopping: threading.Event | None = None,
+        timed: bool = False,
     ) -> None:
         self.group = group
         self.stopping = stopping or threading.Event()
         self._log = log
         self._writer = LogWriter(log)
         self._states = GroupStates(states)
-        self._source = source
+        self.source = source
         self._policy = policy
+        self._timed = timed
         self._policy.check(self._states)
         self._failed = False
 
@@ -163,6 +167,16 @@ class BatchRunner:
             self._check_overtaken(first.begun)
             raise
         self._states.check_keys(first)
+
+    @property
+    def log_id(self) -> str:
+        """The id of the log."""
+        return self._entry.log_id
+
+    @property
+    def query_id(self) -> str | None:
+        """Spark's id of the streaming query; None for spouts and before the first commit."""
+        return self._entry.query_id
 
     @property
     def base(self) -> int:
@@ -258,6 +272,37 @@ class BatchRunner:
         self._failed = False
         return progress
 
+    def patiently(self, txid: int, do: Callable[[], T], what: str = "") -> T:
+        """Do what can't fail, however long a store or the log's disk is away; in any thread.
+
+        Parameters
+        ----------
+        txid : int
+            The batch that it is part of.
+        do : callable
+            Tried again while it raises a FailedException or LogUnavailableError.
+        what : str
+            Which part, for logs and errors; by default all of the batch.
+
+        Raises
+        ------
+        OutageError
+            When that was too long; the batch is kept.
+        BatchInterruptedError
+            When the run was stopped while it waited; the batch is kept.
+        """
+        outage = None
+        while True:
+            try:
+                done = do()
+                break
+            except (FailedException, LogUnavailableError) as failure:
+                outage = outage or self._outage(txid, what)
+                outage.wait(failure)
+        if outage is not None:
+            outage.over()
+        return done
+
     def _run(
         self, work: BatchWork, txid: int | None, digest: str | None, query_id: str | None
     ) -> BatchProgress:
@@ -268,18 +313,18 @@ class BatchRunner:
                 "streaming query",
                 entry.query_id,
                 query_id,
-                f"{self._source} belongs to another query: restore it, or start with a new "
+                f"{self.source} belongs to another query: restore it, or start with a new "
                 "checkpoint and adopt=<this one>.",
             )
         last = self.last
         if last is not None and txid == last.txid:
             if digest != entry.digest:
-                raise ReplayError(self._log.place, self._source, txid, entry.digest, digest)
+                raise ReplayError(self._log.place, self.source, txid, entry.digest, digest)
             self._announce(txid, lambda: self._states.catch_up(entry))
             work.committed(last)
             return BatchProgress(self.group, txid, attempts=0)
         if txid is not None and txid != entry.committed + 1:
-            raise PlacementError(self._log.place, entry.committed, self._source, txid)
+            raise PlacementError(self._log.place, entry.committed, self.source, txid)
         return self._run_next(work, digest, query_id)
 
     def _run_next(self, work: BatchWork, digest: str | None, query_id: str | None) -> BatchProgress:
@@ -294,16 +339,16 @@ class BatchRunner:
                 if failed:
                     # Attempts and what their sources emit are not spent on a store that is away.
                     self._states.look()
-                    self._patiently(token.txid, self._writer.next_attempt)
+                    self.patiently(token.txid, self._writer.next_attempt)
                     failed = False
                     token = self._entry.begun
                 ready, outcome = self._attempt(work, token, watch, digest, query_id)
                 break
             except StaleBatchError:
                 following = Token(token.txid, token.attempt + 1)
-                self._patiently(token.txid, partial(self._check_overtaken, following))
+                self.patiently(token.txid, partial(self._check_overtaken, following))
                 raise
-            except (StateUnavailableError, SourceUnavailableError) as failure:
+            except UnavailableError as failure:
                 failed = True
                 outage.wait(failure)
             except FailedException as failure:
@@ -357,6 +402,7 @@ class BatchRunner:
             keys_read=outcome.read,
             keys_written=outcome.written,
             cache_hits=outcome.cache_hits,
+            late=outcome.late,
             seconds={**watch.seconds, **outcome.seconds},
             engine=outcome.engine,
             dead_letter=dead_letter,
@@ -371,8 +417,12 @@ class BatchRunner:
         query_id: str | None,
     ) -> tuple[ControlRecord | None, Outcome]:
         entry = self._entry
-        if entry.planned is None:
-            planned = work.plan(token.txid, entry.metadata)
+        if entry.planned is None or (self._timed and MOMENT not in entry.planned):
+            planned = entry.planned
+            if planned is None:
+                planned = work.plan(token.txid, entry.metadata)
+            if self._timed:
+                planned = {**(planned or {}), MOMENT: time_ns() // 1_000_000}
             if planned is not None:
                 entry = self._append(planned=planned)
             watch.done("plan")
@@ -408,7 +458,7 @@ class BatchRunner:
             accepted={
                 name: held for name, held in entry.accepted.items() if name not in begun_states
             },
-            metadata={**entry.metadata, **planned, **work.emitted_metadata},
+            metadata={**entry.metadata, **_of_streams(planned), **work.emitted_metadata},
             planned=None,
             begun=Token(txid + 1, 0),
             committed=txid,
@@ -439,24 +489,11 @@ class BatchRunner:
         The attempt goes on afterwards: whether it has committed is not known before this very
         entry is there, or another run's.
         """
-        return self._patiently(self._entry.begun.txid, partial(self._writer.append, **changes))
+        return self.patiently(self._entry.begun.txid, partial(self._writer.append, **changes))
 
     def _announce(self, txid: int, tell_states: Callable[[], None]) -> None:
         """Tell the states what is committed, however long they are away: it can't fail now."""
-        self._patiently(txid, tell_states, "the announcement of ")
-
-    def _patiently(self, txid: int, do: Callable[[], T], what: str = "") -> T:
-        outage = None
-        while True:
-            try:
-                done = do()
-                break
-            except (FailedException, LogUnavailableError) as failure:
-                outage = outage or self._outage(txid, what)
-                outage.wait(failure)
-        if outage is not None:
-            outage.over()
-        return done
+        self.patiently(txid, tell_states, "the announcement of ")
 
     def _given_up(self, token: Token, failures: int, failure: FailedException) -> BatchFailedError:
         text = str(failure) or type(failure).__name__
@@ -464,3 +501,8 @@ class BatchRunner:
         if not self._states.inexact:
             advice += ", or go on without it with on_failure='dead-letter'"
         return BatchFailedError(self.group, token.txid, failures, text, f"{advice}.")
+
+
+def _of_streams(planned: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is planned of streams; a batch's time is nothing to go on from."""
+    return {stream: found for stream, found in planned.items() if stream != MOMENT}

@@ -95,7 +95,7 @@ class SpoutWork(BatchWork):
         engine = cast(OverlappingEngine, self._engine)
         computed = engine.compute(record, self._emitted) if to_run else None
         following = {**metadata, **known, **self.emitted_plan, **self.emitted_metadata}
-        return ComputedBatch(token, decided, self, following, computed)
+        return ComputedBatch(token, decided, self, following, engine, computed)
 
     def run(self, record: ControlRecord) -> Outcome:
         return self._engine.run(record, self._emitted)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from trident.batch.computed import Computed
 from trident.batch.outcome import Outcome
 from trident.kernels.emission import Emission, Emitted
 from trident.spouts.source import Tuples
@@ -113,14 +114,6 @@ class BatchWork(ABC):
         return None
 
 
-class Computed(Protocol):
-    """A batch of which only the writing is left."""
-
-    def write(self, record: ControlRecord) -> Outcome:
-        """Update the states, which have begun `record`, and write them; in any thread."""
-        ...
-
-
 class GroupEngine(Protocol):
     """An engine that runs the batches of one group of spouts."""
 
@@ -169,5 +162,18 @@ class OverlappingEngine(GroupEngine, Protocol):
             The attempt, for errors.
         emitted : mapping of str to Tuples
             As for :meth:`run`.
+        """
+        ...
+
+    def write(self, record: ControlRecord, computed: Computed) -> Outcome:
+        """Update the states, and write them; in any thread, one call at a time.
+
+        Parameters
+        ----------
+        record : ControlRecord
+            What every state of the group has begun: a token of the batch, not always that which it
+            was computed with.
+        computed : Computed
+            What :meth:`compute` gave, or the same made anew.
         """
         ...

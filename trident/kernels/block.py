@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, compress, repeat
 from operator import itemgetter
+from sys import getsizeof
 from typing import Any
 
 
@@ -89,6 +90,11 @@ class Block:
         columns = {name: self.values(name)[start::step] for name in self._columns}
         return Block(columns, len(range(start, self.length, step)))
 
+    @property
+    def nbytes(self) -> int:
+        """Roughly how many bytes the values take."""
+        return sum(map(_nbytes, self._columns.values()))
+
     def utf8(self, name: str) -> list[bytes] | None:
         """A column of strings as UTF-8; None where it holds anything else, or a lone surrogate."""
         values = self.values(name)
@@ -101,6 +107,25 @@ class Block:
 
 
 NOTHING = Block({}, 0)
+
+_SAMPLED = 50
+"""At least so many values of a longer sequence are looked at to tell its size."""
+
+
+def _nbytes(values: Sequence[Any]) -> int:
+    """Roughly how many bytes the values of a sequence take, from some of them."""
+    sample = values[:: max(1, len(values) // _SAMPLED)]
+    return sum(map(_size, sample)) * len(values) // (len(sample) or 1)
+
+
+def _size(value: Any) -> int:
+    size = getsizeof(value)
+    match value:
+        case list() | tuple():
+            return size + _nbytes(value)
+        case dict():
+            return size + _nbytes(list(value)) + _nbytes(list(value.values()))
+    return size
 
 
 def block_of(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Block:

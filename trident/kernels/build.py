@@ -11,6 +11,8 @@ from trident.kernels.aggregate_kernels import (
     CombinerKernel,
     ReducerKernel,
 )
+from trident.kernels.grouping_kernel import GroupingKernel
+from trident.kernels.join_kernel import JoinKernel
 from trident.kernels.kernel import TupleKernel
 from trident.kernels.query_kernel import QueryKernel
 from trident.kernels.task import step_name
@@ -29,7 +31,9 @@ from trident.plan.nodes import (
     EachNode,
     FilterNode,
     FlatMapNode,
+    JoinNode,
     MapNode,
+    PartitionNode,
     PeekNode,
     StateQueryNode,
     StateUpdateNode,
@@ -66,6 +70,21 @@ def tuple_kernel(node: TupleNode, operation: Any, needed: Iterable[str]) -> Tupl
             return FlatMapKernel(step, operation, given, (), node.fields.names)
         case PeekNode():
             return PeekKernel(step, operation, given, carried)
+
+
+def grouping_kernel(
+    node: PartitionNode, operation: Any, needed: Iterable[str], count: int
+) -> GroupingKernel:
+    """The kernel of a grouping of the user's into `count` partitions; see `tuple_kernel` for the
+    other parameters."""
+    return GroupingKernel(step_name(node), operation, node.parent.fields, tuple(needed), count)
+
+
+def join_kernel(node: JoinNode, needed: Iterable[str]) -> JoinKernel:
+    """The kernel of a join; see `tuple_kernel` for what is `needed`."""
+    keys = tuple(key.names for key in node.keys)
+    columns = {name: node.columns[name] for name in needed}
+    return JoinKernel(step_name(node), keys, node.required, columns)
 
 
 def aggregate_kernel(

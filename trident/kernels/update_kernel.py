@@ -1,4 +1,7 @@
-"""The kernel of a state update: runs the updater, or for combiners the state's bulk methods."""
+"""The kernel of a state update: runs the updater, or for combiners the state's bulk methods.
+
+Tuples for windows are handed on as columns.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,14 @@ from trident.kernels.kernel import made_tuples
 from trident.kernels.keys import encoded_keys
 from trident.kernels.task import StepName, Task
 from trident.kernels.type_check import TypeCheckKernel
+from trident.kernels.window_tuples import window_tuples
 from trident.operations.emitted import ListCollector
 from trident.operations.interfaces import StateUpdater, operation_name
 from trident.operations.state_updaters import MapCombinerAggStateUpdater
+from trident.operations.window_updater import WindowUpdater
 from trident.states.map_state import MapState
 from trident.states.state import State
+from trident.states.stored_map import StoredMap
 from trident.tuples.fields import Fields
 
 
@@ -48,12 +54,19 @@ class UpdateKernel:
     check: TypeCheckKernel | None
     kept: tuple[str, ...] | None
 
+    def acts_on(self, block: Block) -> bool:
+        """Whether the tuples of a partition update the state, or that there are none does."""
+        return block.length > 0 or self.operation.acts_on_nothing
+
     def apply(self, state: State, block: Block, task: Task) -> Block:
-        """Update a state that has begun the batch; return the kept new values. Needs a tuple."""
+        """Update a state that has begun the batch, where it `acts_on` the tuples; return the kept
+        new values."""
         updater = self.operation
         with task.at(self.step):
             if type(updater) is MapCombinerAggStateUpdater and isinstance(state, MapState):
                 made = self._combined(updater, state, block)
+            elif isinstance(updater, WindowUpdater) and isinstance(state, StoredMap):
+                made = self._windowed(updater, state, block, task)
             else:
                 made = self._updated(state, block)
         if self.check is not None:
@@ -71,6 +84,13 @@ class UpdateKernel:
         values = state.multiCombine(keys, partials, updater.combiner)
         columns = dict(zip(self.outputs, [*map(block.values, group), values], strict=True))
         return Block(columns, block.length)
+
+    def _windowed(
+        self, updater: WindowUpdater, state: StoredMap, block: Block, task: Task
+    ) -> Block:
+        collector = ListCollector(operation_name(updater), len(self.outputs))
+        updater.update(state, window_tuples(updater, block, self.step, task), collector)
+        return block_of(self.outputs, collector.rows)
 
     def _updated(self, state: State, block: Block) -> Block:
         collector = ListCollector(operation_name(self.operation), len(self.outputs))

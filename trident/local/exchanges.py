@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from zlib import crc32
 
 from trident.kernels.block import Block, joined
+from trident.kernels.grouping_kernel import PARTITION
 from trident.kernels.keys import encoded_keys
 from trident.plan.nodes import PartitionNode
 from trident.tuples.fields import Fields
@@ -32,12 +33,22 @@ def merged(streams: Sequence[Partitions], count: int) -> Partitions:
     return partitions if len(partitions) == count else dealt(joined(partitions), count)
 
 
+def as_chosen(partitions: Partitions, count: int) -> Partitions:
+    """Brings every tuple to the partition that its field :data:`PARTITION` names."""
+    block = joined(partitions)
+    targets = block.values(PARTITION)
+    names = [name for name in block.names if name != PARTITION]
+    return [block.kept([target == index for target in targets], names) for index in range(count)]
+
+
 def move_of(node: PartitionNode, count: int) -> Move:
     """What moves tuples to the `count` partitions of a step."""
     if count == 1:
         return gathered
     if node.how == "broadcast":
         return lambda partitions: [*gathered(partitions)] * count
+    if node.how == "localOrShuffle":
+        return lambda parts: parts if len(parts) == count else dealt(joined(parts), count)
     if node.how == "shuffle" or node.by is None:
         return lambda partitions: dealt(joined(partitions), count)
     return by_key(node.by, count)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from time import perf_counter
 from typing import Any, cast
 
+from trident.batch.computed import Computed, DeferredUpdate, written
 from trident.batch.outcome import Outcome
 from trident.kernels.block import NOTHING, Block, joined
 from trident.kernels.emission import Emission, Emitted, Emitting
-from trident.kernels.task import step_name
+from trident.kernels.task import Task, step_name
 from trident.local.program import Program
-from trident.local.program_input import DeferredUpdate, ProgramInput
-from trident.open_states import Counters, as_before, close_states
+from trident.local.program_input import ProgramInput
+from trident.open_states import Counters, as_before, close_states, counted_apart
 from trident.plan.nodes import Node, StateNode, StateUpdateNode
 from trident.plan.plan import BatchGroup
 from trident.spouts.source import Tuples
@@ -21,58 +22,9 @@ from trident.states.control import ControlRecord
 from trident.states.state import State
 
 
-class LocalBatch:
-    """A batch of which all steps but the updates of states have run.
-
-    Parameters
-    ----------
-    states : mapping of node to State
-        The group's states.
-    counters : Counters
-        What they read and write.
-    updates : sequence of DeferredUpdate
-        The updates.
-    tuples : int
-        The tuples that came from the sources.
-    seconds : float
-        How long the steps took.
-    """
-
-    def __init__(
-        self,
-        states: Mapping[StateNode, State],
-        counters: Counters,
-        updates: Sequence[DeferredUpdate],
-        tuples: int,
-        seconds: float,
-    ) -> None:
-        self._states = states
-        self._counters = counters
-        self._updates = updates
-        self._tuples = tuples
-        self._seconds = seconds
-
-    def write(self, record: ControlRecord) -> Outcome:
-        """Update the states, which have begun `record`, and write them."""
-        before = self._counters.counts()
-        started = perf_counter()
-        begun: dict[StateUpdateNode, State] = {}
-        for node, kernel, block, task in self._updates:
-            task = task._replace(record=record)
-            if node not in begun:
-                with task.at(kernel.step):
-                    self._states[node].beginCommit(record)
-                begun[node] = self._states[node]
-            kernel.apply(begun[node], block, task)
-        _commit(begun, record)
-        seconds = {"compute": self._seconds, "write": perf_counter() - started}
-        read, written, hits = self._counters.since(before)
-        return Outcome(self._tuples, read, written, hits, seconds, "local")
-
-
 def _commit(begun: Mapping[StateUpdateNode, State], record: ControlRecord) -> None:
     """Write what is pending; of a value that can't be stored the step is named."""
-    task = ProgramInput(record.token.txid, record).task(0, 1)
+    task = Task(record.token.txid, record, 0, 1)
     for node, state in begun.items():
         with task.at(step_name(node)):
             state.commit(record)
@@ -109,6 +61,7 @@ class LocalGroupEngine:
         self._sources = group.sources
         self._states = states
         self._counters = Counters(states.values())
+        self._updated, self._asked = counted_apart(states)
         self._emitting: dict[str, Emitting] = {}
         self._program = Program(group.nodes, conf=conf)
         self._program.prepare()
@@ -148,21 +101,13 @@ class LocalGroupEngine:
         computed = perf_counter()
         _commit(begun, record)
         seconds = {"compute": computed - started, "write": perf_counter() - computed}
-        read, written, hits = self._counters.since(before)
+        counts = self._counters.since(before)
         tuples = sum(block.length for block in sources.values())
-        return Outcome(tuples, read, written, hits, seconds, "local")
+        return Outcome(tuples, *counts, seconds, "local")
 
-    def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> LocalBatch:
-        """Run all steps of a batch but its updates; nothing is read of what they update.
-
-        Parameters
-        ----------
-        record : ControlRecord
-            The attempt, as it will be begun.
-        emitted : mapping of str to Tuples
-            As for :meth:`run`.
-        """
-        started = perf_counter()
+    def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed:
+        """Run all steps of a batch but its updates; see `OverlappingEngine.compute`."""
+        before, started = self._asked.counts(), perf_counter()
         sources = self._blocks(emitted)
         updates: list[DeferredUpdate] = []
         self._program.run(
@@ -171,8 +116,13 @@ class LocalGroupEngine:
             )
         )
         tuples = sum(block.length for block in sources.values())
-        seconds = perf_counter() - started
-        return LocalBatch(self._states, self._counters, updates, tuples, seconds)
+        counts = self._asked.since(before)
+        seconds = {"compute": perf_counter() - started}
+        return Computed(tuple(updates), Outcome(tuples, *counts, seconds, "local"))
+
+    def write(self, record: ControlRecord, computed: Computed) -> Outcome:
+        """Make the updates of a computed batch; see `OverlappingEngine.write`."""
+        return written(computed, record, self._states, self._updated, self._program.update)
 
     def _blocks(self, emitted: Mapping[str, Tuples]) -> dict[Node, Block]:
         return {

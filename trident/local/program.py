@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from trident.batch.computed import DeferredUpdate
 from trident.errors import PlanError
 from trident.kernels.block import NOTHING, Block, joined
 from trident.kernels.build import (
     aggregate_kernel,
     final_kernel,
+    grouping_kernel,
+    join_kernel,
     query_kernel,
     tuple_kernel,
     update_kernel,
@@ -17,10 +20,20 @@ from trident.kernels.build import (
 from trident.kernels.kernel import BlockKernel, Kernel
 from trident.kernels.task import Task, step_name
 from trident.kernels.type_check import type_check
-from trident.local.exchanges import Move, Partitions, by_key, dealt, gathered, merged, move_of
+from trident.kernels.update_kernel import UpdateKernel
+from trident.local.exchanges import (
+    Move,
+    Partitions,
+    as_chosen,
+    by_key,
+    dealt,
+    gathered,
+    merged,
+    move_of,
+)
 from trident.local.operation_copies import OperationCopies
 from trident.local.parallelism import partition_counts
-from trident.local.program_input import DeferredUpdate, ProgramInput, Rows
+from trident.local.program_input import ProgramInput, Rows
 from trident.operations.interfaces import CombinerAggregator
 from trident.plan.needed_fields import fields_needed
 from trident.plan.nodes import (
@@ -30,6 +43,7 @@ from trident.plan.nodes import (
     FilterNode,
     FlatMapNode,
     HintNode,
+    JoinNode,
     MapNode,
     MergeNode,
     NameNode,
@@ -46,6 +60,7 @@ from trident.plan.nodes import (
     StaticStateNode,
 )
 from trident.plan.plan import ancestors
+from trident.states.state import State
 
 ChainRun = Callable[[Sequence[Partitions], ProgramInput], Partitions]
 """Runs a chain of steps: from the output of the chains before it to its own."""
@@ -53,7 +68,7 @@ ChainRun = Callable[[Sequence[Partitions], ProgramInput], Partitions]
 PartitionRun = Callable[[Block, Task, ProgramInput], Block]
 """Runs a step in one partition."""
 
-_BEGINNING = (SourceNode, DRPCNode, MergeNode)
+_BEGINNING = (SourceNode, DRPCNode, MergeNode, JoinNode)
 _EXCHANGING = (PartitionNode, AggregateNode, StateUpdateNode)
 
 
@@ -88,6 +103,7 @@ class Program:
     ) -> None:
         self._counts = partition_counts(nodes)
         self._operations = OperationCopies()
+        self._updates: dict[tuple[StateUpdateNode, int], UpdateKernel] = {}
         steps = [node for node in _in_order(nodes) if not isinstance(node, StaticStateNode)]
         needed = fields_needed(nodes, [result] if result else ())
         self._needed = {node: fields.names for node, fields in needed.items()}
@@ -134,6 +150,10 @@ class Program:
             return []
         return list(joined(made[self._result]).tuples(self._names))
 
+    def update(self, deferred: DeferredUpdate, state: State, task: Task) -> None:
+        """Make an update that :meth:`run` has deferred; in any thread."""
+        self._updates[deferred.node, deferred.partition].apply(state, deferred.block, task)
+
     def prepare(self) -> None:
         """Prepare all operations, once; before the first run."""
         self._operations.prepare(self._conf)
@@ -146,6 +166,8 @@ class Program:
         """Whether a step takes tuples from elsewhere than its partition of the step before."""
         if not isinstance(node, _EXCHANGING):
             return isinstance(node, _BEGINNING)
+        if isinstance(node, PartitionNode) and node.grouping is not None:
+            return True
         return self._counts[node] > 1 or self._counts[node.parent] > 1
 
     def _compiled(self, chain: list[Node]) -> ChainRun:
@@ -156,6 +178,10 @@ class Program:
                 return self._source(node, count)
             case MergeNode():
                 return self._merge(node, count)
+            case JoinNode():
+                return self._join(node, count)
+            case PartitionNode() if node.grouping is not None:
+                return self._grouped(node, count)
             case PartitionNode() if node in self._moving:
                 move = _naming(node, move_of(node, count))
                 return lambda parents, given: move(parents[0], given)
@@ -201,6 +227,30 @@ class Program:
 
         return run_chain
 
+    def _join(self, node: JoinNode, count: int) -> ChainRun:
+        kernel = join_kernel(node, self._needed[node])
+        moves = [by_key(key, count) for key in node.keys]
+
+        def run_chain(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
+            moved = [move(parent) for move, parent in zip(moves, parents, strict=True)]
+            return [
+                kernel.apply(blocks, given.task(index, count))
+                for index, blocks in enumerate(zip(*moved, strict=True))
+            ]
+
+        return run_chain
+
+    def _grouped(self, node: PartitionNode, count: int) -> ChainRun:
+        """Bring tuples to the partitions that a grouping of the user's chooses."""
+        before, needed = self._counts[node.parent], self._needed[node]
+        chosen = _in_each(
+            [
+                [_run(grouping_kernel(node, own, needed, count))]
+                for own in self._operations.of(node, before)
+            ]
+        )
+        return lambda parents, given: as_chosen(chosen(parents, given), count)
+
     def _aggregate(self, node: AggregateNode, count: int) -> ChainRun:
         """Aggregate a batch; combiners first in each partition, then across them."""
         check = _checks(node)
@@ -231,7 +281,9 @@ class Program:
                 runs = [_query(node, own, needed) for own in operations]
             case StateUpdateNode():
                 kept = needed if node in self._taken else None
-                return [[_update(node, own, kept)] for own in operations]
+                kernels = [update_kernel(node, own, kept) for own in operations]
+                self._updates |= {(node, index): each for index, each in enumerate(kernels)}
+                return [[_update(node, kernel)] for kernel in kernels]
             case NativeNode():
                 what = f"{node.origin.call} at {node.origin}: only Spark can run the step"
                 advice = "Start it with a session, start(spark), or write the step in Python."
@@ -272,14 +324,13 @@ def _query(node: StateQueryNode, operation: Any, needed: Iterable[str]) -> Parti
     return lambda block, task, given: kernel.apply(given.queried(node.state), block, task)
 
 
-def _update(node: StateUpdateNode, operation: Any, kept: tuple[str, ...] | None) -> PartitionRun:
-    kernel = update_kernel(node, operation, kept)
-
+def _update(node: StateUpdateNode, kernel: UpdateKernel) -> PartitionRun:
     def run(block: Block, task: Task, given: ProgramInput) -> Block:
-        if not block.length:
+        if not kernel.acts_on(block):
             return NOTHING
         if given.deferred is not None:
-            given.deferred.append(DeferredUpdate(node, kernel, block, task))
+            update = DeferredUpdate(node, block, task.partition, task.partitions)
+            given.deferred.append(update)
             return NOTHING
         with task.at(kernel.step):
             state = given.updated(node)

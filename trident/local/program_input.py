@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
+from trident.batch.computed import DeferredUpdate
 from trident.kernels.block import Block
 from trident.kernels.task import Task
-from trident.kernels.update_kernel import UpdateKernel
 from trident.operations.emitted import Row
 from trident.plan.nodes import Node, StateUpdateNode, StaticStateNode
 from trident.states.control import ControlRecord
@@ -19,27 +19,6 @@ Rows = list[Row]
 
 def _no_state(node: Node) -> NoReturn:
     raise LookupError(f"{node!r} was not given to this run")
-
-
-class DeferredUpdate(NamedTuple):
-    """An update of a state, with its tuples, that is yet to be made.
-
-    Parameters
-    ----------
-    node : StateUpdateNode
-        Whose state is updated.
-    kernel : UpdateKernel
-        What updates it.
-    block : Block
-        The tuples of one partition.
-    task : Task
-        That partition.
-    """
-
-    node: StateUpdateNode
-    kernel: UpdateKernel
-    block: Block
-    task: Task
 
 
 class ProgramInput(NamedTuple):

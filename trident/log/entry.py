@@ -16,6 +16,9 @@ FORMAT = 1
 _STORED_NAMES = {"log_id": "lineage", "retried": "exceptions"}
 """Fields that keep their first name in the file."""
 
+MOMENT = "/moment"
+"""Where a plan has the batch's time, beside what the streams have: no stream has a name like it."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
@@ -53,7 +56,8 @@ class LogEntry:
     metadata : mapping of str to object
         What each stream's spout said with the last commit.
     planned : mapping of str to object, or None
-        What the batch under way will hold, for transactional spouts.
+        What the batch under way will hold, for transactional spouts; and its time, under `MOMENT`,
+        where a step asks for it.
     retried : mapping of int to int
         The txids whose committed attempt was not 0, and that attempt; -1 where none counts.
     digest : str or None
@@ -93,7 +97,10 @@ class LogEntry:
     @property
     def reserved(self) -> ControlRecord:
         """The control record that states get of the attempt that the writer may run."""
-        return ControlRecord(self.log_id, self.begun, self.committed, self.retried)
+        moment = None if self.planned is None else self.planned.get(MOMENT)
+        return ControlRecord(
+            self.log_id, self.begun, self.committed, self.retried, moment=moment
+        )
 
     @property
     def follows_storm(self) -> bool:

@@ -183,6 +183,20 @@ class ReplayError(LogError):
 
 
 @dataclass(eq=False, repr=False)
+class StagingError(LogError):
+    """Batches that were computed and staged, and not committed yet, can't be committed."""
+
+    place: str
+    """Where they are, or should be."""
+    problem: str
+    """What was found."""
+    advice: str
+    """What is lost, and the next step."""
+
+    _template = "staged batches in {place}: {problem}. {advice}"
+
+
+@dataclass(eq=False, repr=False)
 class AdoptionError(LogError):
     """The state of an older checkpoint can't be taken over as asked."""
 

@@ -15,7 +15,7 @@ from trident.plan.nodes import (
     StateUpdateNode,
     StaticStateNode,
 )
-from trident.plan.overlap import one_at_a_time
+from trident.plan.overlap import one_at_a_time, one_at_a_time_on_spark
 from trident.plan.placement import only_on_spark
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
 from trident.plan.stages import Stage, is_keyed, stages
@@ -65,7 +65,7 @@ def _group(plan: Plan, group: BatchGroup) -> Iterator[str]:
     yield f'group "{group.id}", clock: {_CLOCKS[group.clock]}'
     if group.clock == "spout":
         yield f"  with a session, {_engine(group)}"
-        yield f"  {_overlap(group)}"
+    yield f"  {_overlap(group)}"
     yield f"  a batch without tuples {_when_empty(group)}"
     yield from _stages(plan, group.nodes, in_batch=True)
 
@@ -78,10 +78,13 @@ def _engine(group: BatchGroup) -> str:
 
 
 def _overlap(group: BatchGroup) -> str:
-    reason = one_at_a_time(group)
-    if reason is None:
-        return "batches overlap where max_pending is given; with a session one runs at a time"
-    return f"batches run one at a time: {reason}"
+    if reason := one_at_a_time(group):
+        return f"batches run one at a time: {reason}"
+    overlap = "batches overlap where max_pending is given"
+    reason = one_at_a_time_on_spark(group)
+    if group.clock == "dataframe":
+        return f"batches run one at a time: {reason}" if reason else f"{overlap}, and are staged"
+    return f"{overlap}; with a session one runs at a time: {reason}" if reason else overlap
 
 
 def _when_empty(group: BatchGroup) -> str:
@@ -141,6 +144,9 @@ def _notes(plan: Plan, node: Node, in_batch: bool) -> Iterator[str]:
         yield _note(f"{found.level}: {found.why}")
         if found.advice:
             yield _note(found.advice)
+        staged = guarantee(plan, node, max_pending=2)
+        if staged.level != found.level:
+            yield _note(f"where max_pending is given, {staged.level}: {staged.why}")
         if not is_keyed(node):
             yield _note("one partition, as no partitionBy() or groupBy() stands before it")
 

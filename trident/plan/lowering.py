@@ -7,11 +7,12 @@ than one step is spelled out here, so that engines know few kinds of node:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, TypeVar, get_args
 
-from trident.errors import OperationTypeError, PlanError
-from trident.operations.annotations import known_type
+from trident.errors import OperationTypeError, PlanError, described
+from trident.operations.annotations import callable_name, known_type
 from trident.operations.callables import Native
 from trident.operations.interfaces import (
     Aggregator,
@@ -20,6 +21,13 @@ from trident.operations.interfaces import (
     ReducerAggregator,
     StateUpdater,
     operation_name,
+)
+from trident.operations.joining import JoinOutFieldsMode, JoinType
+from trident.operations.kept_tuples import (
+    Comparator,
+    GreatestTuple,
+    LeastTuple,
+    natural_order,
 )
 from trident.operations.state_updaters import (
     CombinerAggStateUpdater,
@@ -42,6 +50,7 @@ from trident.plan.nodes import (
     EachNode,
     FilterNode,
     FlatMapNode,
+    JoinNode,
     Kind,
     MapNode,
     NativeNode,
@@ -207,6 +216,102 @@ def _aggregate(
     )
 
 
+def join(
+    builder: Builder, joined: Sequence[Node], keys: Sequence[Any], arguments: Arguments
+) -> JoinNode:
+    """``join(streams, keys, outputs [, type] [, mode])``."""
+    call = "join"
+    if len(joined) < 2:
+        raise PlanError(f"{call}: expected two streams or more, found", str(len(joined)))
+    if len(keys) != len(joined):
+        what = f"{call}: expected the key fields of each of {len(joined)} streams, found"
+        raise PlanError(what, str(len(keys)), (), 'Write join([one, other], ["id", "user"], …).')
+    given = list(arguments)
+    if not given or isinstance(given[0], JoinType | JoinOutFieldsMode):
+        advice = "Name all output fields after the streams and their keys."
+        raise OperationTypeError(f"{call}: no output fields", "", (), advice)
+    outputs = Fields.of(given.pop(0))
+    types: Any = given.pop(0) if given and not isinstance(given[0], JoinOutFieldsMode) else None
+    mode: Any = given.pop(0) if given else JoinOutFieldsMode.COMPACT
+    if given or not isinstance(mode, JoinOutFieldsMode):
+        what = f"{call}: expected a JoinType or some, then a JoinOutFieldsMode, found"
+        raise OperationTypeError(what, described(given[0] if given else mode))
+    return builder.add(
+        JoinNode,
+        joined=tuple(joined),
+        keys=tuple(map(Fields.of, keys)),
+        required=_required(call, types, len(joined)),
+        compact=mode is JoinOutFieldsMode.COMPACT,
+        outputs=outputs,
+    )
+
+
+def _required(call: str, types: Any, count: int) -> tuple[bool, ...]:
+    """Which streams of a join have to have the key."""
+    of_each = [types or JoinType.INNER] * count if types in (None, *JoinType) else types
+    if not isinstance(of_each, list | tuple) or not all(
+        isinstance(each, JoinType) for each in of_each
+    ):
+        advice = "Write JoinType.INNER, JoinType.OUTER or JoinType.mixed(…)."
+        raise OperationTypeError(f"{call}: no JoinType is", described(types), (), advice)
+    if len(of_each) != count:
+        what = f"{call}: expected a JoinType of each of {count} streams, found"
+        raise PlanError(what, str(len(of_each)))
+    return tuple(each is JoinType.INNER for each in of_each)
+
+
+def kept_tuple(
+    kind: type[LeastTuple], builder: Builder, parent: Node, comparator: Comparator
+) -> PartitionAggregateNode:
+    """``min(comparator)`` and ``max(comparator)``."""
+    call = _EXTREMES[kind]
+    compare, shown = _order(call, comparator)
+    return _kept(builder, parent, kind(None, compare, f"{call}({shown})"))
+
+
+def kept_tuple_by(
+    kind: type[LeastTuple],
+    builder: Builder,
+    parent: Node,
+    field: str,
+    comparator: Comparator | None,
+) -> PartitionAggregateNode:
+    """``minBy(field [, comparator])`` and ``maxBy(field [, comparator])``."""
+    call = f"{_EXTREMES[kind]}By"
+    by = Fields.of(field)
+    check_selection(call, by, parent.fields)
+    if len(by) != 1:
+        advice = f"Give one field, or a comparator of tuples to {_EXTREMES[kind]}()."
+        raise PlanError(f"{call}: expected one field, found", str(by) or "none", (), advice)
+    [name] = by
+    compare, shown = (natural_order, "") if comparator is None else _order(call, comparator)
+    label = f"{call}({', '.join(filter(None, (name, shown)))})"
+    return _kept(builder, parent, kind(parent.fields.index(name), compare, label))
+
+
+_EXTREMES: dict[type[LeastTuple], str] = {LeastTuple: "min", GreatestTuple: "max"}
+
+
+def _order(call: str, comparator: object) -> tuple[Comparator, str]:
+    """A comparator, and its name."""
+    if isinstance(comparator, type) or not callable(comparator):
+        advice = "It is called with two of them, and returns a number below, equal to or above 0."
+        what = f"{call}: expected a comparator, found"
+        raise OperationTypeError(what, described(comparator), (), advice)
+    return comparator, callable_name(comparator)
+
+
+def _kept(builder: Builder, parent: Node, aggregator: LeastTuple) -> PartitionAggregateNode:
+    return builder.add(
+        PartitionAggregateNode,
+        parent=parent,
+        group=None,
+        inputs=Fields(*parent.fields.names),
+        aggregator=aggregator,
+        outputs=parent.fields,
+    )
+
+
 def persistent_aggregate(
     builder: Builder,
     parent: Node,
@@ -247,7 +352,7 @@ def _combined(
         aggregator=combiner,
         outputs=outputs,
     )
-    own = _copy(combiner)
+    own = own_copy(combiner)
     updater = (
         CombinerAggStateUpdater(own)
         if group is None
@@ -264,8 +369,8 @@ def _combined(
     )
 
 
-def _copy(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
-    """A copy of the combiner for the update, as each step prepares an operation of its own; the
+def own_copy(combiner: CombinerAggregator[Any]) -> CombinerAggregator[Any]:
+    """A copy of the combiner for a second step, as each step prepares an operation of its own; the
     combiner itself where it can't be copied."""
     try:
         return deepcopy(combiner)

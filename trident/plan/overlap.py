@@ -34,3 +34,32 @@ def one_at_a_time(group: BatchGroup) -> str | None:
             if isinstance(parent, StateUpdateNode):
                 return f"step {node.id} takes new values of a state"
     return None
+
+
+def one_at_a_time_on_spark(group: BatchGroup) -> str | None:
+    """Why the batches of a group run one at a time with a session; None where they may overlap.
+
+    What was computed on Spark is written on the driver, while the next batch is computed there.
+
+    Parameters
+    ----------
+    group : BatchGroup
+        The group.
+
+    Returns
+    -------
+    str or None
+        The reason, as ``explain()`` says it.
+    """
+    for update in group.updates:
+        if update.state.factory.hosted != "driver":
+            return f'executors update state "{update.state.name}"'
+    return one_at_a_time(group)
+
+
+def may_be_staged(group: BatchGroup) -> bool:
+    """Whether batches of a group are staged where ``max_pending`` is given.
+
+    Those that Structured Streaming makes are: it would not make them again after a crash.
+    """
+    return group.clock == "dataframe" and one_at_a_time_on_spark(group) is None

@@ -51,6 +51,11 @@ class BatchGroup:
         return tuple(node for node in self.nodes if node.facts.acts_on_nothing)
 
     @property
+    def timed(self) -> bool:
+        """Whether a step asks for the time of batches."""
+        return any(update.updater.timed for update in self.updates)
+
+    @property
     def clock(self) -> Clock:
         """What makes its batches: Structured Streaming if any stream is a DataFrame."""
         frames = any(source.clock == "dataframe" for source in self.sources)

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trident.errors import PlanError
+from trident.operations.interfaces import operation_name
 from trident.plan.nodes import (
     AggregateNode,
     HintNode,
+    JoinNode,
     MergeNode,
     NameNode,
     Node,
@@ -76,12 +78,16 @@ def exchange(node: Node) -> str:
     """How tuples move on their way into a step; empty where they stay in their partition."""
     if isinstance(node, MergeNode):
         return "union"
+    if isinstance(node, JoinNode):
+        return f"by {' = '.join(dict.fromkeys(map(str, node.keys)))}"
     if isinstance(node, AggregateNode):
         return f"by {node.group}" if node.group else "to one partition"
     if not isinstance(node, PartitionNode):
         return ""
     if node.how == "partitionBy":
         return f"by {node.by}"
+    if node.grouping is not None:
+        return f"by {operation_name(node.grouping)}"
     return "to one partition" if node.how in _ONE_PARTITION else node.how
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from trident.errors import FieldError, OperationTypeError, PlanError
 from trident.operations.interfaces import Aggregator, CombinerAggregator, Operation, operation_name
@@ -53,11 +53,22 @@ def check_types_agree(call: str, streams: Sequence[Fields]) -> None:
                 raise FieldError(what, "", (), "Convert one of them first, in map() or each().")
 
 
-def check_names(call: str, names: Fields | None, fields: Fields) -> None:
+def check_names(call: str, names: Fields | None, fields: Collection[str]) -> None:
     """There is a new name for each field, or none is given."""
     if names is not None and len(names) != len(fields):
         what = f"{call}: {len(names)} names for {len(fields)} fields"
-        raise FieldError(what, str(names), (), f"The streams have {fields}; name each of them.")
+        advice = f"The streams have {', '.join(fields)}; name each of them."
+        raise FieldError(what, str(names), (), advice)
+
+
+def check_join_keys(call: str, keys: Sequence[Fields]) -> None:
+    """The keys of joined streams have the same number of fields, which isn't 0."""
+    widths = {len(key) for key in keys}
+    if len(widths) > 1 or 0 in widths:
+        found = "; ".join(str(key) or "none" for key in keys)
+        advice = "The first field of a stream's key is compared with the first of another's."
+        what = f"{call}: expected as many key fields of each stream, found"
+        raise PlanError(what, found, (), advice)
 
 
 def check_parallelism(call: str, parallelism: object) -> None:

@@ -82,6 +82,11 @@ class ArrowBlock(Block):
     def kept(self, mask: Sequence[bool], carried: Sequence[str]) -> Block:
         return self.only(carried) if all(mask) else self.repeated(list(map(int, mask)), carried)
 
+    @property
+    def nbytes(self) -> int:
+        arrow: int = sum(column.nbytes for column in self._arrow.values())
+        return arrow + super().nbytes
+
     def utf8(self, name: str) -> list[bytes] | None:
         column = self.arrow(name)
         texts = (pa.string(), pa.large_string())

@@ -9,14 +9,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from trident.batch.computed import DeferredUpdate
 from trident.batch.outcome import Outcome
-from trident.kernels.block import Block, joined
+from trident.kernels.block import NOTHING, Block, joined
 from trident.kernels.build import final_kernel, query_kernel, update_kernel
 from trident.kernels.kernel import Kernel
 from trident.kernels.query_kernel import QueryKernel
 from trident.kernels.task import StepName
 from trident.kernels.type_check import type_check, with_type_check
 from trident.kernels.update_kernel import UpdateKernel
+from trident.operations.window_updater import WindowUpdater
 from trident.plan.field_type import field_type
 from trident.plan.nodes import (
     AggregateNode,
@@ -34,6 +36,7 @@ from trident.spark.flow import Flow, InputFrame
 from trident.spark.group import GroupPlan, is_on_driver
 from trident.spark.natives import combines_in_python, is_native
 from trident.spark.query_kernel import TaskQueryKernel, view_of
+from trident.spark.routing import POSITION, with_position
 from trident.spark.schemas import Schemas, frame_of, quoted, selected
 from trident.spark.stage import StageContext, array_of, prepared, run_kernels
 from trident.spark.statuses import STATUS
@@ -97,16 +100,28 @@ class SparkBatch:
             self._compiler.flow(query)
         for update in self._group.group.updates:
             self._update(update)
-        for end in self._group.ends:
-            self._compiler.settled(end).frame.write.format("noop").mode("overwrite").save()
+        self._run_ends()
         for state, step in self._begun:
             with self._task.at(step):
                 state.commit(self._record)
         return self._outcome
 
+    def compute(self) -> tuple[DeferredUpdate, ...]:
+        """Run all steps but the updates of states, which no step may read; return the updates.
+
+        They are on the driver then; for states that are updated there.
+        """
+        updates = [DeferredUpdate(node, self._given(node)) for node in self._group.group.updates]
+        self._run_ends()
+        return tuple([each for each in updates if _acts_on(each.node, each.block)])
+
     def release(self) -> None:
         """Release what the batch kept in the cluster."""
         self._compiler.release()
+
+    def _run_ends(self) -> None:
+        for end in self._group.ends:
+            self._compiler.settled(end).frame.write.format("noop").mode("overwrite").save()
 
     def _special(self, node: Node) -> Flow:
         if isinstance(node, StateQueryNode):
@@ -130,24 +145,33 @@ class SparkBatch:
         return self._updated[node]
 
     def _update_here(self, node: StateUpdateNode, kernel: UpdateKernel) -> Flow | None:
-        flow, before = self._before(node)
-        block = block_of_table(flow.frame.toArrow())
-        if before:
-            block = joined(run_kernels(before, iter([block]), self._task))
-        state = self._states[node]
-        state.beginCommit(self._record)
-        self._begun.append((state, kernel.step))
-        made = updated(kernel, state, block, self._task)
+        block = self._given(node)
+        made = NOTHING
+        if _acts_on(node, block):  # else the state has no part in the batch, as on the local engine
+            state = self._states[node]
+            state.beginCommit(self._record)
+            self._begun.append((state, kernel.step))
+            made = updated(kernel, state, block, self._task)
         if kernel.kept is None:
             return None
         types = {name: field_type(node, name) for name in kernel.kept}
         return self._local(types, made, kernel.step)
+
+    def _given(self, node: StateUpdateNode) -> Block:
+        """What an update takes, on the driver."""
+        flow, before = self._before(node)
+        block = block_of_table(flow.frame.toArrow())
+        return joined(run_kernels(before, iter([block]), self._task)) if before else block
 
     def _update_in_tasks(self, node: StateUpdateNode, kernel: UpdateKernel) -> Flow | None:
         flow, before = self._before(node)
         key = self._key(node)
         count = self._count(node) if key else 1
         shards = node.state.factory.shards
+        ordered = isinstance(node.updater, WindowUpdater) and flow.partitions > 1
+        if ordered:
+            typed = {**flow.types, POSITION: "long"}
+            flow = replace(flow, frame=with_position(flow.frame), types=typed)
         if count == 1:
             flow = self._compiler.gathered(flow)
         elif shards is not None or not self._is_grouped(node, count, flow):
@@ -157,7 +181,10 @@ class SparkBatch:
         schema = self._schemas.of({**types, STATUS: "string"})
         factory = node.state.factory
         stage = UpdateStage(before, kernel, factory, schema.arrow, self._context, count)
-        frame = flow.frame.mapInArrow(stage, schema.struct)
+        frame = flow.frame.sortWithinPartitions(POSITION) if ordered else flow.frame
+        if node.facts.acts_on_nothing:
+            frame = frame.coalesce(1)  # one partition even where there are no tuples
+        frame = frame.mapInArrow(stage, schema.struct)
         if kernel.kept is None:
             self._judge(frame)
             return None
@@ -263,3 +290,8 @@ class SparkBatch:
         table = pa.Table.from_arrays(arrays, schema=schema.arrow)
         frame = frame_of(self._session, table, schema.struct).coalesce(1)
         return Flow(frame, dict(types), 1)
+
+
+def _acts_on(node: StateUpdateNode, block: Block) -> bool:
+    """Whether a batch's tuples update a state, or that there are none does."""
+    return block.length > 0 or node.facts.acts_on_nothing

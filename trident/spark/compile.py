@@ -10,14 +10,23 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trident.errors import PlanError
-from trident.kernels.build import TupleNode, aggregate_kernel, final_kernel, tuple_kernel
+from trident.kernels.build import (
+    TupleNode,
+    aggregate_kernel,
+    final_kernel,
+    grouping_kernel,
+    tuple_kernel,
+)
+from trident.kernels.grouping_kernel import PARTITION
 from trident.kernels.kernel import Kernel
+from trident.operations.interfaces import CustomStreamGrouping
 from trident.plan.nodes import (
     AggregateNode,
     EachNode,
     FilterNode,
     FlatMapNode,
     HintNode,
+    JoinNode,
     MapNode,
     MergeNode,
     NameNode,
@@ -35,8 +44,9 @@ from trident.plan.nodes import (
 )
 from trident.spark.flow import Flow, InputFrame
 from trident.spark.group import GroupPlan
+from trident.spark.joins import native_join, partitions_of
 from trident.spark.natives import combines_in_python, is_native, native_aggregate, native_step
-from trident.spark.routing import PARTITION, by_key
+from trident.spark.routing import by_key
 from trident.spark.schemas import Schemas, quoted, selected
 from trident.spark.stage import StageContext
 
@@ -209,13 +219,39 @@ class Compiler:
         return Flow(frame, types, partitions)
 
     @_flow.register
+    def _(self, node: JoinNode) -> Flow:
+        parents, needed = node.joined, self.group.needed[node]
+        flows = [
+            self.twice(parent) if parents.count(parent) > 1 else self.settled(parent)
+            for parent in parents
+        ]
+        kinds = {
+            name: flows[of[0][0]].types[of[0][1]] if len(of) == 1 else None
+            for name, of in node.columns.items()
+            if name in needed
+        }
+        frame = native_join([flow.frame for flow in flows], node, needed)
+        hinted = self.group.hint(node)
+        if all(flow.partitions == 1 for flow in flows):
+            frame, partitions = frame.coalesce(1), 1  # which it is, where Spark knows that it can
+        else:
+            partitions = partitions_of(frame)
+        if hinted is not None and hinted != partitions:
+            frame, partitions = frame.repartition(hinted), hinted
+        return Flow(frame, kinds, partitions)
+
+    @_flow.register
     def _(self, node: PartitionNode) -> Flow:
         count = self._count(node)
         if self.group.is_routed_later(node):
             return self.flow(node.parent)
+        if node.grouping is not None:
+            return self._grouped(node, node.grouping, count)
         flow = self.settled(node.parent)
         if node.how in ("global", "batchGlobal"):
             return self.gathered(flow)
+        if node.how == "localOrShuffle" and flow.partitions == count:
+            return flow
         if count == 1 and flow.partitions == 1:
             return flow
         if node.how == "broadcast":
@@ -224,6 +260,16 @@ class Compiler:
             routed = self.routed(flow, node.by.names, count)
             return replace(flow, frame=selected(routed.frame, tuple(flow.types)), partitions=count)
         return replace(flow, frame=flow.frame.repartition(count), partitions=count)
+
+    def _grouped(self, node: PartitionNode, grouping: CustomStreamGrouping, count: int) -> Flow:
+        """The flow with each tuple in the partitions that a grouping of the user's chooses."""
+        needed = self.group.needed[node]
+        kernel = grouping_kernel(node, grouping, needed, count)
+        flow = _then_on(self.flow(node.parent), node, kernel)
+        flow = replace(flow, types={**flow.types, PARTITION: "int"})
+        flow = flow.settled((*needed, PARTITION), self.context, self.schemas)
+        frame = selected(flow.frame.repartitionById(count, PARTITION), needed)
+        return Flow(frame, {name: flow.types[name] for name in needed}, count)
 
     @_flow.register
     def _(self, node: PartitionAggregateNode) -> Flow:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from time import perf_counter
 from typing import cast
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from trident.batch.computed import Computed, DeferredUpdate, written
 from trident.batch.outcome import Outcome
 from trident.kernels.block import NOTHING, Block
+from trident.kernels.build import update_kernel
 from trident.kernels.emission import Emission, Emitted
-from trident.kernels.task import step_name
+from trident.kernels.task import Task, step_name
 from trident.kernels.type_check import type_check
-from trident.open_states import Counters, close_states
+from trident.open_states import Counters, close_states, counted_apart
 from trident.plan.nodes import Node, SourceNode, StateNode
 from trident.spark.batch import SparkBatch
 from trident.spark.error_transfer import of_spark
@@ -26,6 +29,8 @@ from trident.spark.quiet import TASKS, Quiet
 from trident.spark.schemas import ROW, Schemas, frame_of
 from trident.spark.seal import Seal
 from trident.spark.stage import StageContext, array_of
+from trident.spark.staged_updates import packed, unpacked
+from trident.spark.update_stage import updated
 from trident.spouts.source import Tuples
 from trident.states.control import ControlRecord
 from trident.states.state import State
@@ -57,6 +62,7 @@ class SparkGroupEngine:
         self._sources = group.group.sources
         self._states = states
         self._counters = Counters(states.values())
+        self._updated, self._asked = counted_apart(states)
         self._schemas = Schemas(session)
         self._session = session
         self._quiet = Quiet(session, *TASKS)
@@ -88,17 +94,15 @@ class SparkGroupEngine:
 
     def run(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Outcome:
         """Process one attempt of spouts' tuples; see `GroupEngine.run`."""
-        tuples = sum(each.length for each in emitted.values())
-        inputs: dict[Node, InputFrame] = {
-            source: self._input(source, emitted.get(source.stream_id, NOTHING), record)
-            for source in self._sources
-        }
-        try:
+        with self._frames(record, emitted) as (tuples, inputs):
             outcome = self.run_frames(record, inputs, small=tuples <= SMALL)
-        finally:
-            for stream in emitted:
-                self._release(stream, record.token.txid)
         return outcome + Outcome(tuples)
+
+    def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed:
+        """Run all steps of a batch but its updates; see `OverlappingEngine.compute`."""
+        with self._frames(record, emitted) as (tuples, inputs):
+            computed = self.compute_frames(record, inputs, small=tuples <= SMALL)
+        return replace(computed, outcome=computed.outcome + Outcome(tuples))
 
     def run_frames(
         self, record: ControlRecord, inputs: Mapping[Node, InputFrame], *, small: bool
@@ -122,16 +126,45 @@ class SparkGroupEngine:
             The attempt failed.
         """
         before, started = self._counters.counts(), perf_counter()
-        context = StageContext(record)
-        batch = SparkBatch(self._group, context, inputs, self._schemas, self._states, small=small)
-        with self._shown(context.seal):
-            try:
-                in_tasks = batch.run()
-            finally:
-                batch.release()
-        read, written, hits = self._counters.since(before)
+        with self._batch(record, inputs, small=small) as batch:
+            in_tasks = batch.run()
+        counts = self._counters.since(before)
         seconds = {"spark": perf_counter() - started}
-        return in_tasks + Outcome(0, read, written, hits, seconds, "spark")
+        return in_tasks + Outcome(0, *counts, seconds, "spark")
+
+    def compute_frames(
+        self, record: ControlRecord, inputs: Mapping[Node, InputFrame], *, small: bool
+    ) -> Computed:
+        """Run all steps of such an attempt but its updates, whose tuples come to the driver.
+
+        For a group whose states are updated on the driver, and in which no step reads one of them
+        or takes its new values: none of them is touched.
+
+        Parameters
+        ----------
+        record : ControlRecord
+            The attempt, for errors.
+        inputs, small
+            As for :meth:`run_frames`, which raises the same.
+        """
+        before, started = self._asked.counts(), perf_counter()
+        with self._batch(record, inputs, small=small) as batch:
+            updates = batch.compute()
+        counts = self._asked.since(before)
+        seconds = {"spark": perf_counter() - started}
+        return Computed(updates, Outcome(0, *counts, seconds, "spark"))
+
+    def write(self, record: ControlRecord, computed: Computed) -> Outcome:
+        """Make the updates of a computed batch; see `OverlappingEngine.write`."""
+        return written(computed, record, self._states, self._updated, _update)
+
+    def packed(self, computed: Computed) -> Mapping[str, bytes | memoryview]:
+        """Return what is needed to make the updates; see `StagingEngine.packed`."""
+        return packed(computed, self._schemas)
+
+    def unpacked(self, parts: Mapping[str, bytes | memoryview]) -> Computed:
+        """Return what :meth:`packed` was given; see `StagingEngine.unpacked`."""
+        return unpacked(self._group.group, parts)
 
     def close(self) -> None:
         """Let go of what was emitted and not run, and close the states."""
@@ -141,6 +174,33 @@ class SparkGroupEngine:
                 self._release(stream, txid)
         finally:
             close_states(self._states.values())
+
+    @contextmanager
+    def _frames(
+        self, record: ControlRecord, emitted: Mapping[str, Tuples]
+    ) -> Iterator[tuple[int, dict[Node, InputFrame]]]:
+        """How many tuples spouts emitted, and these as DataFrames, until the batch is over."""
+        inputs: dict[Node, InputFrame] = {
+            source: self._input(source, emitted.get(source.stream_id, NOTHING), record)
+            for source in self._sources
+        }
+        try:
+            yield sum(each.length for each in emitted.values()), inputs
+        finally:
+            for stream in emitted:
+                self._release(stream, record.token.txid)
+
+    @contextmanager
+    def _batch(
+        self, record: ControlRecord, inputs: Mapping[Node, InputFrame], *, small: bool
+    ) -> Iterator[SparkBatch]:
+        context = StageContext(record)
+        batch = SparkBatch(self._group, context, inputs, self._schemas, self._states, small=small)
+        with self._shown(context.seal):
+            try:
+                yield batch
+            finally:
+                batch.release()
 
     def _release(self, stream: str, txid: int) -> None:
         if (kept := self._kept.pop((stream, txid), None)) is not None:
@@ -190,3 +250,7 @@ class SparkGroupEngine:
         table = pa.Table.from_arrays(arrays, schema=schema.arrow)
         frame = frame_of(self._session, table, schema.struct)
         return InputFrame(frame, min(block.length, self._parallelism))
+
+
+def _update(update: DeferredUpdate, state: State, task: Task) -> None:
+    updated(update_kernel(update.node, update.node.updater, None), state, update.block, task)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from time import perf_counter
 
+from trident.batch.computed import Computed
 from trident.batch.outcome import Outcome
 from trident.kernels.emission import Emission, Emitted
 from trident.local.group_engine import LocalGroupEngine
@@ -90,8 +91,9 @@ def _weighted(known: float, found: float) -> float:
 class MixedGroupEngine:
     """Runs each batch of a group of spouts on the engine that is expected to be faster.
 
-    Both work on the same states, so it is of no consequence for the result which one it was. Lives
-    on the driver; used by the run's own thread.
+    Both work on the same states, so it is of no consequence for the result which one it was. What
+    one has computed it writes as well. Lives on the driver; used by the run's own thread, but for
+    :meth:`write`.
 
     Parameters
     ----------
@@ -115,15 +117,30 @@ class MixedGroupEngine:
 
     def run(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Outcome:
         """Process one attempt; see `GroupEngine.run`."""
+        with self._chosen(emitted) as engine:
+            return engine.run(record, emitted)
+
+    def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed:
+        """Run all steps of a batch but its updates; see `OverlappingEngine.compute`."""
+        with self._chosen(emitted) as engine:
+            return engine.compute(record, emitted)
+
+    def write(self, record: ControlRecord, computed: Computed) -> Outcome:
+        """Make the updates of a computed batch; see `OverlappingEngine.write`."""
+        engine = self._local if computed.outcome.engine == "local" else self._spark
+        return engine.write(record, computed)
+
+    @contextmanager
+    def _chosen(
+        self, emitted: Mapping[str, Tuples]
+    ) -> Iterator[LocalGroupEngine | SparkGroupEngine]:
+        """The engine for a batch; learn what it takes, unless it fails."""
         tuples = sum(each.length for each in emitted.values())
+        locally = self._expected.local_is_faster(tuples)
         began = perf_counter()
-        if self._expected.local_is_faster(tuples):
-            outcome = self._local.run(record, emitted)
-            self._expected.took_locally(tuples, perf_counter() - began)
-        else:
-            outcome = self._spark.run(record, emitted)
-            self._expected.took_on_spark(tuples, perf_counter() - began)
-        return outcome
+        yield self._local if locally else self._spark
+        took = self._expected.took_locally if locally else self._expected.took_on_spark
+        took(tuples, perf_counter() - began)
 
     def close(self) -> None:
         """Close both engines, and the states."""

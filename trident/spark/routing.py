@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from trident.kernels.grouping_kernel import PARTITION
 from trident.spark.arrow_block import python_values
 from trident.spark.error_transfer import raised_in_stage
 from trident.spark.schemas import Schemas, quoted
@@ -17,7 +18,7 @@ from trident.spark.seal import Seal
 from trident.states.errors import SerializationError
 from trident.states.keys import encode_key, encode_keys
 
-PARTITION = "__trident_partition"
+POSITION = "__trident_position"
 _ALL = 2**32
 """How many values crc32 has."""
 _WHOLE = ("long", "bigint", "int", "short", "smallint", "byte", "tinyint")
@@ -66,6 +67,12 @@ def by_key(
         stage = KeyPartitions(tuple(names), count, schema.arrow, seal, shards or _ALL)
         frame = frame.mapInArrow(stage, schema.struct)
     return frame.repartitionById(count, PARTITION)
+
+
+def with_position(frame: DataFrame) -> DataFrame:
+    """The rows with their place in the order of partitions, and within each partition, in a column:
+    an exchange keeps no order."""
+    return frame.withColumn(POSITION, F.monotonically_increasing_id())
 
 
 def _expression(names: Sequence[str], types: Mapping[str, str]) -> Column | None:

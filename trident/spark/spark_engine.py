@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from trident.batch.runner import BatchRunner
 from trident.local.group_engine import LocalGroupEngine
 from trident.plan.nodes import StateNode
+from trident.plan.overlap import one_at_a_time_on_spark
 from trident.plan.placement import only_on_spark
 from trident.plan.plan import BatchGroup, Plan
 from trident.run import GroupRun
@@ -81,6 +82,9 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
     def reads(self, group: BatchGroup) -> Mapping[str, str]:
         return read_paths(group)
 
+    def pending(self, group: BatchGroup, most: int) -> int:
+        return most if one_at_a_time_on_spark(group) is None else 1
+
     def clock(
         self,
         group: BatchGroup,
@@ -93,7 +97,7 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
         if folder is None:
             return super().clock(group, opened, runner, folder, trigger, max_pending)
         assert isinstance(opened, SparkGroupEngine)
-        return StreamingRun(self._prepared[group.id], opened, runner, folder, trigger)
+        return StreamingRun(self._prepared[group.id], opened, runner, folder, trigger, max_pending)
 
 
 def _prepared(plan: Plan, group: BatchGroup, spark: SparkSession, partitions: int) -> GroupPlan:

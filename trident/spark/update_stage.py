@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from trident.batch.outcome import Outcome
 from trident.kernels.block import NOTHING, Block, joined
+from trident.kernels.grouping_kernel import PARTITION
 from trident.kernels.kernel import Kernel
 from trident.kernels.task import Task
 from trident.kernels.update_kernel import UpdateKernel
@@ -17,7 +18,6 @@ from trident.open_states import Counters
 from trident.spark.arrow_block import block_of_batches, blocks
 from trident.spark.error_json import error_to_json
 from trident.spark.errors import StatusError
-from trident.spark.routing import PARTITION
 from trident.spark.seal import Seal
 from trident.spark.stage import StageContext, prepared, record_batches, run_kernels
 from trident.spark.statuses import STATUS, opened_statuses
@@ -64,8 +64,8 @@ class UpdateStage:
                 block = joined(run_kernels(self.kernels, blocks(given), task))
             with task.at(self.update.step):
                 made, outcome = self._written(block, task)
-            keys = [outcome.read, outcome.written, outcome.cache_hits]
-            status: dict[str, Any] = {"done": {"keys": keys}}
+            counts = [outcome.read, outcome.written, outcome.cache_hits, outcome.late]
+            status: dict[str, Any] = {"done": {"counts": counts}}
             # The status column keeps the rows where no field is needed.
             rows = made.added({STATUS: [None] * made.length})
             makers = dict.fromkeys(self.schema.names, self.update.step)
@@ -77,7 +77,7 @@ class UpdateStage:
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _written(self, block: Block, task: Task) -> tuple[Block, Outcome]:
-        if not block.length:
+        if not self.update.acts_on(block):
             return NOTHING, Outcome()
         state = self.factory.makeState({}, None, task.partition, task.partitions)
         try:
@@ -92,7 +92,7 @@ class UpdateStage:
 
 def updated(kernel: UpdateKernel, state: State, block: Block, task: Task) -> Block:
     """Prepare the updater, and update a state that has begun; return the kept new values."""
-    if not block.length:
+    if not kernel.acts_on(block):
         return NOTHING
     with prepared(kernel.step, kernel.operation, task):
         return kernel.apply(state, block, task)
@@ -103,8 +103,8 @@ def judged(statuses: Iterable[str], seal: Seal) -> Outcome:
     outcome = Outcome()
     for document in opened_statuses(statuses, seal):
         match document:
-            case {"keys": [int(read), int(written), int(hits)]}:
-                outcome += Outcome(0, read, written, hits)
+            case {"counts": [int(read), int(written), int(hits), int(late)]}:
+                outcome += Outcome(0, read, written, hits, late)
             case _:
                 raise StatusError(f"{document}")
     return outcome

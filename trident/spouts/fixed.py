@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from trident.errors import described
-from trident.operations.emitted import checked_row
+from trident.operations.emitted import Row, checked_row
 from trident.operations.interfaces import TridentCollector
+from trident.spouts.incidents import Incident, Replay
 from trident.spouts.interfaces import IBatchSpout, SpoutKind
 from trident.tuples.fields import Fields, FieldsLike
 
@@ -21,8 +22,9 @@ class FixedBatchSpout(IBatchSpout):
         The names of the values.
     maxBatchSize : int
         How many tuples a batch holds; the last one holds what is left.
-    *tuples : sequence
-        The tuples, each with a value for every field.
+    *tuples : sequence or Incident
+        The tuples, each with a value for every field. In a test, what happens to the batch in which
+        it stands as well: `trident.testing.Fail`, `Crash` and `Replay`.
     cycle : bool
         Whether to begin again at the end; the run then never ends by itself.
 
@@ -52,7 +54,7 @@ class FixedBatchSpout(IBatchSpout):
         self,
         fields: FieldsLike,
         maxBatchSize: int,
-        *tuples: Sequence[Any],
+        *tuples: Sequence[Any] | Incident,
         cycle: bool = False,
     ) -> None:
         if type(maxBatchSize) is not int or maxBatchSize < 1:
@@ -60,10 +62,18 @@ class FixedBatchSpout(IBatchSpout):
             raise ValueError(f'{what}. Write FixedBatchSpout("word", 3, ("the",), ("cow",)).')
         self._fields = Fields.of(fields)
         width = len(self._fields)
-        rows = [checked_row("FixedBatchSpout", values, width) for values in tuples]
-        self._batches = [
-            rows[start : start + maxBatchSize] for start in range(0, len(rows), maxBatchSize)
-        ]
+        self._batches: list[list[Row]] = []
+        self._incidents: dict[int, list[Incident]] = {}
+        self._others: dict[int, Sequence[Any]] = {}
+        for given in tuples:
+            if isinstance(given, Incident):
+                if isinstance(given, Replay) and given.other is not None:
+                    self.kind = "opaque"  # type: ignore[misc]
+                self._incidents.setdefault(max(len(self._batches), 1), []).append(given)
+                continue
+            if not self._batches or len(self._batches[-1]) == maxBatchSize:
+                self._batches.append([])
+            self._batches[-1].append(checked_row("FixedBatchSpout", given, width))
         self._cycle = cycle
 
     def setCycle(self, cycle: bool) -> None:
@@ -77,9 +87,16 @@ class FixedBatchSpout(IBatchSpout):
         return True  # it only ever runs out
 
     def emitBatch(self, batchId: int, collector: TridentCollector) -> None:
-        if self.isReady(batchId):
-            for values in self._batches[(batchId - 1) % len(self._batches)]:
-                collector.emit(values)
+        if not self.isReady(batchId):
+            return
+        rows: Sequence[Any] = self._batches[(batchId - 1) % len(self._batches)]
+        for values in self._others.get(batchId, rows):
+            collector.emit(values)
+        if self._incidents.get(batchId):
+            incident = self._incidents[batchId].pop(0)
+            if isinstance(incident, Replay) and incident.other is not None:
+                self._others[batchId] = incident.other
+            incident.happen()
 
     def getOutputFields(self) -> Fields:
         return self._fields

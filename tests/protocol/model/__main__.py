@@ -17,9 +17,10 @@ def main() -> int:
     parser.add_argument("harm", choices=get_args(Harm), help="what befalls them")
     parser.add_argument("runs", type=int, help="how many runs")
     parser.add_argument("--kind", default="opaque", choices=("opaque", "transactional"))
+    parser.add_argument("--staged", action="store_true", help="whether batches are staged")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     asked = parser.parse_args()
-    setup = Setup(asked.ability, asked.kind, harm=asked.harm)
+    setup = Setup(asked.ability, asked.kind, harm=asked.harm, staged=asked.staged)
     found = search(setup, Rules(), asked.runs, asked.first)
     if found is None:
         print(f"{asked.runs} runs of {setup}: none went wrong")

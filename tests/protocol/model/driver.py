@@ -14,7 +14,7 @@ from tests.protocol.model.shared import (
     Token,
     Unavailable,
 )
-from tests.protocol.model.task import Steps
+from tests.protocol.model.task import Steps, StepsOf
 
 if TYPE_CHECKING:
     from tests.protocol.model.world import World
@@ -149,14 +149,18 @@ class Driver:
             yield None
             self._took(txid)
             return
+        yield from self._try((txid, token[1]))
+
+    def _try(self, token: Token) -> Steps:
+        """One attempt; where it fails, reserve the next."""
         try:
-            yield from self._attempt((txid, token[1]))
+            yield from self._attempt(token)
             self.failures = 0
         except (Unavailable, Stale):
             self.failures += 1
             if self.rules.discard:
                 self.ahead = None
-            yield from self._again(txid)
+            yield from self._again(token[0])
 
     def _took(self, txid: int) -> None:
         """The source notes, in its own log, that it needn't ask for this batch again."""
@@ -180,21 +184,10 @@ class Driver:
         given_up = world.gives_up and self.failures >= _RETRIES
         if given_up:
             self.ahead = None
-        before = dict(self.entry.history).get(token[0] - 1)
-        emission: int | None
         if given_up and not rules.dead_letter:
             yield from self._commit((token[0], token[1] - 1), None, ())
             return
-        if world.setup.kind == "transactional" and rules.planned:
-            if self.entry.planned is None:
-                plan = self._emitted(token[0], before)
-                yield from self._append(
-                    self.entry._replace(number=self.entry.number + 1, planned=plan)
-                )
-            emission = self.entry.planned
-        else:
-            emission = self._emitted(token[0], before)
-        assert emission is not None
+        emission = yield from self._content(token[0])
         # While this batch is written the next is emitted, from what this one has emitted.
         if self.ahead is None and not given_up:
             self.ahead = (token[0] + 1, world.emit(token[0] + 1, emission))
@@ -221,7 +214,24 @@ class Driver:
         yield from self._commit(token, None if given_up else emission, states)
         yield from self._announce(ready, states)
         yield None
-        self._took(token[0])
+        self._finished(token[0])
+
+    def _content(self, txid: int) -> StepsOf[int]:
+        """The emission that this attempt processes."""
+        before = dict(self.entry.history).get(txid - 1)
+        if self.world.setup.kind != "transactional" or not self.rules.planned:
+            return self._emitted(txid, before)
+        if self.entry.planned is None:
+            plan = self._emitted(txid, before)
+            yield from self._append(
+                self.entry._replace(number=self.entry.number + 1, planned=plan)
+            )
+        assert self.entry.planned is not None
+        return self.entry.planned
+
+    def _finished(self, txid: int) -> None:
+        """The batch is committed, and announced if it could be."""
+        self._took(txid)
 
     def _emitted(self, txid: int, before: int | None) -> int:
         """What was emitted ahead, or is emitted now from what the batch before has emitted."""
@@ -310,7 +320,7 @@ class Driver:
             )
         )
         if not began:
-            self._took(txid)
+            self._finished(txid)
 
     def _announce(self, record: Record, states: tuple[int, ...]) -> Steps:
         try:

@@ -43,6 +43,18 @@ class Rules:
     discard: bool = True
     """A batch that was emitted ahead is emitted anew where the attempt before it has failed."""
 
+    # Staged batches.
+    staged_first: bool = True
+    """A batch is staged before any state is written."""
+    staged_told: bool = True
+    """A batch is staged before its source is told that it needn't come again."""
+    staged_kept: bool = True
+    """What is staged is removed after the commit, not before."""
+    staged_recovered: bool = True
+    """A driver that starts commits what is staged, before any other batch."""
+    staged_once: bool = True
+    """What is staged of a batch is never replaced by another content."""
+
     # The control record.
     begin_compared: bool = True
     """Begin replaces only the record it has read, and never a later token."""
@@ -138,6 +150,9 @@ class Setup:
         What befalls the stores: the newest writes are lost with a change of server, down to those
         that were confirmed or any at all; an old backup comes back, one store is emptied, stores
         and log are deleted while old tasks live, the log alone is, two copies of it take turns.
+    staged : bool
+        Whether batches are computed and staged by one process of a driver, and committed behind it
+        by another; a source then replays other content whatever the kind.
     gap : bool
         Whether something may happen between the check of a store without abilities and its
         write.  It may in life: this is what the guarantee of such a store leaves open.
@@ -148,4 +163,5 @@ class Setup:
     hosted: Literal["executor", "driver"] = "executor"
     cached: bool = False
     harm: Harm = ""
+    staged: bool = False
     gap: bool = False

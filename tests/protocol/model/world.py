@@ -21,6 +21,7 @@ from tests.protocol.model.shared import (
     Unavailable,
     Value,
 )
+from tests.protocol.model.staging import StagingDriver
 from tests.protocol.model.task import Operation, Steps, Task
 
 _PATIENCE = 3000
@@ -50,6 +51,7 @@ class _Checkpoint(NamedTuple):
 
     log: Log
     source_done: int
+    staged: dict[int, int]
     promised: int
     acknowledged: tuple[tuple[int, int | None], ...]
 
@@ -60,8 +62,8 @@ class World:
     ==================  ==========================================================
     ``start``           a new driver process starts; those before may live on
     ``read``            a reader starts
-    ``D0 T3 R1``        that process takes its next step
-    ``kill:T3``         that process dies before its next step
+    ``D0 C1 T3 R1``     that process takes its next step; C1 is a driver's second one
+    ``kill:T3``         that process dies before its next step; a driver's two die together
     ``fail:T3``         the answer to its last request, or its next request, is lost
     ``again:T3``        a duplicate of that task starts
     ``failover:0:2``    store 0 loses its newest 2 writes and its server changes
@@ -102,6 +104,7 @@ class World:
         self._log_ids += 1
         self.log = Log(self._log_ids)
         self.source_done = 0
+        self.staged: dict[int, int] = {}
         self.promised = 0
         self.workers: tuple[dict[int, dict[str, Stored]], ...] = ({0: {}, 1: {}}, {0: {}, 1: {}})
         self.acknowledged: tuple[tuple[int, int | None], ...] = ()
@@ -156,6 +159,8 @@ class World:
         if len(history) < len(known):
             raise Wrong(f"{entry.writer} forgot {known[len(history) :]}")
         for (txid, emission), (_, before) in zip(history[1:], history, strict=False):
+            if self.setup.staged:  # Spark alone says what a batch goes on from
+                break
             if emission is not None and self._goes_on_from[txid, emission] != before:
                 raise Wrong(f"{entry.writer} committed {history}, but {txid} goes on from another")
         self.acknowledged = history
@@ -237,9 +242,14 @@ class World:
 
     def start(self) -> str:
         name = self._name("D")
-        driver = Driver(name, self)
+        driver = StagingDriver(name, self) if self.setup.staged else Driver(name, self)
         self.processes[name] = Process(name, "driver", driver.run(), name)
         return name
+
+    def beside(self, driver: Driver, steps: Steps) -> None:
+        """Start another process of a driver, which dies with it."""
+        name = self._name("C")
+        self.processes[name] = Process(name, "driver", steps, driver.name)
 
     def read(self) -> str:
         name = self._name("R")
@@ -296,9 +306,10 @@ class World:
         if process is None or process.kind == "reader":
             return
         self._end(name, "failed")
-        if process.kind == "driver" and self.setup.hosted == "driver":
-            for other in [o for o in self.processes.values() if o.owner == name]:
-                self._end(other.name, "failed")
+        if process.kind == "driver":
+            for other in [o for o in self.processes.values() if o.owner == process.owner]:
+                if other.kind == "driver" or self.setup.hosted == "driver":
+                    self._end(other.name, "failed")
 
     def _copy(self) -> None:
         records = [store.control for store in self.stores]
@@ -347,14 +358,17 @@ class World:
             reader.floor = min(reader.floor, self.promised)
 
     def _checkpoint(self) -> _Checkpoint:
-        return _Checkpoint(self.log.copy(), self.source_done, self.promised, self.acknowledged)
+        return _Checkpoint(
+            *(self.log.copy(), self.source_done, dict(self.staged)),
+            *(self.promised, self.acknowledged),
+        )
 
     def _take_turns(self) -> None:
         if self._other is not None:
             self.harmed = True
             self._end_drivers()
             other, self._other = self._other, self._checkpoint()
-            self.log, self.source_done, self.promised, self.acknowledged = other
+            self.log, self.source_done, self.staged, self.promised, self.acknowledged = other
 
     def _end_drivers(self) -> None:
         self._end_all("driver", "reader")
@@ -404,6 +418,10 @@ class World:
                 raise Wrong(f"a driver stopped although nothing was harmed: {self.halted}")
         elif self.source_done < self.goal:
             raise Wrong("a driver that works alone never ends its batches")
+        else:
+            newest = self.log.newest()
+            if newest is None or newest.committed < self.source_done:
+                raise Wrong("a batch that its source has passed over is never committed")
 
 
 def _shown(answer: Answer) -> str:

@@ -1,7 +1,7 @@
-"""For tests of topologies: kill, hold or fail a run when a batch reaches a given point.
+"""Kills, holds or fails a run when a batch reaches a given point.
 
 The points are those of :data:`POINTS`; a batch passes them in this order, in the thread that runs
-it, on the driver.
+it, on the driver. A batch that is staged passes those of :data:`STAGING_POINTS` as well.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trident.batch.watchpoints import POINTS, watching
+from trident.batch.watchpoints import POINTS, STAGING_POINTS, watching
 from trident.states.errors import FailedException
 from trident.states.values import Token
-
-__all__ = ["POINTS", "Hold", "fail_at", "hold_at", "kill_at"]
 
 
 @contextmanager
@@ -36,7 +34,7 @@ def kill_at(point: str, txid: int | None = None) -> Iterator[None]:
     >>> with kill_at("after commit", txid=3):
     ...     pass  # run the topology here, in a process of its own
     """
-    _check(point)
+    check_point(point)
 
     def watch(reached: str, token: Token) -> None:
         if reached == point and txid in (None, token.txid):
@@ -89,7 +87,7 @@ def hold_at(point: str, txid: int | None = None) -> Iterator[Hold]:
     >>> with hold_at("before commit") as hold:
     ...     pass  # start a run, hold.wait_reached(), look around, hold.release()
     """
-    _check(point)
+    check_point(point)
     hold = Hold()
 
     def watch(reached: str, token: Token) -> None:
@@ -110,14 +108,15 @@ def fail_at(point: str, txid: int | None = None, *, times: int = 1) -> Iterator[
     Parameters
     ----------
     point : str
-        One of :data:`POINTS`, up to ``"before commit"``: what is committed can't fail.
+        One of :data:`POINTS`, up to ``"before commit"``, or ``"before stage"``: what is committed
+        can't fail.
     txid : int, optional
         Only this batch.
     times : int
         How many attempts.
     """
-    _check(point)
-    if POINTS.index(point) > POINTS.index("before commit"):
+    check_point(point)
+    if point not in ("before stage", *POINTS[: POINTS.index("after commit")]):
         raise ValueError(f"fail_at: {point!r} comes when the batch can't fail any more")
     left = times
 
@@ -131,8 +130,10 @@ def fail_at(point: str, txid: int | None = None, *, times: int = 1) -> Iterator[
         yield
 
 
-def _check(point: str) -> None:
-    if point not in POINTS:
-        nearest = difflib.get_close_matches(point, POINTS, n=1)
+def check_point(point: str) -> None:
+    """Raise ValueError where a batch passes no such point."""
+    points = (*POINTS, *STAGING_POINTS)
+    if point not in points:
+        nearest = difflib.get_close_matches(point, points, n=1)
         hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
-        raise ValueError(f"no point {point!r}; there are: {', '.join(POINTS)}.{hint}")
+        raise ValueError(f"no point {point!r}; there are: {', '.join(points)}.{hint}")

@@ -1,0 +1,253 @@
+"""State in PostgreSQL: in tables that anybody can read and join with SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from trident.backends.postgres.backing_map import PostgresMap, PostgresNumbers
+from trident.backends.postgres.connections import Server
+from trident.backends.postgres.tables import CATALOG, DEFAULT_COLUMNS, Table, view_of
+from trident.backends.postgres.waiting import wait_committed
+from trident.states.errors import StateURLError
+from trident.states.maps import MapStateFactory
+from trident.states.serializers import JSONSerializer, Serializer
+from trident.states.store import Store
+from trident.states.urls import StateURL
+from trident.states.values import StateType
+
+__all__ = [
+    "PostgresStore",
+    "from_url",
+    "nonTransactional",
+    "opaque",
+    "transactional",
+    "wait_committed",
+]
+
+_DEFAULT_PREFIX = "state"
+_TYPES = {"json": "json", "bigint": "bigint", "double": "double precision"}
+_PORT = 5432
+_LONGEST_NAME = 63
+_LONGEST_PREFIX = _LONGEST_NAME - len(view_of(""))
+_OF_LIBPQ = (
+    *("host", "port", "user", "password"),
+    "service",
+    "target_session_attrs",
+    *("sslmode", "sslrootcert", "sslcert", "sslkey"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostgresStore(Store):
+    """One state in PostgreSQL; several, with different prefixes, may share a database or a table.
+
+    Pickles, with its password, and connects to nothing until the map it makes is used. Tasks, the
+    driver and readers each connect by themselves; connections are kept for later calls of the same
+    process.
+
+    Parameters
+    ----------
+    host, port, database, user, password : str or None
+        As libpq has them, which takes what is missing from its environment (``PGHOST``,
+        ``PGPASSWORD``), the service, or a ``passfile``; ``"one,two"`` for several hosts.
+    prefix : str or None
+        The name of the state's table, and the beginning of the name of its view,
+        ``<prefix>_committed``; None takes the name of the state.
+    table : str or None
+        A table that several states share, all of one kind and type of values.
+    values : str
+        Which type the columns of values have: ``"json"``, which keeps what JSON keeps (with
+        another serializer than JSON, bytes); ``"bigint"`` for int, to which the database adds by
+        itself, ``"double"`` for float likewise.
+    columns : sequence of str
+        The view's names for the fields of a key and for the value: ``("word", "count")``.
+    kind, serializer : StateType, Serializer
+        What the table keeps.
+    timeout : float
+        Seconds to wait for an answer, also to a write of 65,536 keys, or as many as `max_put` says;
+        making a connection may take 2.
+    service, target_session_attrs, sslmode, sslrootcert, sslcert, sslkey : str or None
+        As libpq has them; files must be on every machine of the Spark cluster.
+
+    Notes
+    -----
+    The view shows what is committed, at any moment, to any client that may read it; only of opaque
+    states. JSON is kept as the text that it is: ``jsonb`` would make 1e300 an integer. What
+    PostgreSQL acknowledges lasts as long as it is configured to: with ``synchronous_commit``, and
+    with ``synchronous_standby_names`` where a standby may take over.
+
+    Examples
+    --------
+    >>> store = PostgresStore(host="db", database="shop", password="secret").named("counts")
+    >>> store.identity
+    ('postgresql', 'db:5432/shop', 'counts')
+    >>> "secret" in repr(store)
+    False
+    """
+
+    host: str | None = None
+    port: int | str | None = None
+    database: str | None = None
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    prefix: str | None = None
+    table: str | None = None
+    values: str = "json"
+    columns: Sequence[str] = DEFAULT_COLUMNS
+    kind: StateType = StateType.OPAQUE
+    serializer: Serializer = field(default_factory=JSONSerializer)
+    timeout: float = 30.0
+    service: str | None = None
+    target_session_attrs: str | None = None
+    sslmode: str | None = None
+    sslrootcert: str | None = None
+    sslcert: str | None = None
+    sslkey: str | None = None
+
+    hosted = "executor"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        for problem in self._problems():
+            raise ValueError(f"PostgresStore: {problem}")
+
+    def _problems(self) -> list[str]:
+        names = [self.table or "t", *self.columns]
+        name = view_of(_DEFAULT_PREFIX if self.prefix is None else self.prefix)
+        surrogates = "half of a surrogate pair, which has no UTF-8; give another"
+        checks = {
+            f"prefix {self.prefix!r} holds {surrogates}": _has_surrogates(name),
+            f"table or columns hold {surrogates}": any(map(_has_surrogates, names)),
+            f"prefix {self.prefix!r} can't name a table; allowed are 1 to {_LONGEST_PREFIX} bytes "
+            f"without U+0000, and not {CATALOG}": (
+                not _is_name(name) or self.prefix in ("", CATALOG)
+            ),
+            f"table {self.table!r} or columns {self.columns!r} can't be names; allowed are 1 to "
+            f"{_LONGEST_NAME} bytes without U+0000, and not {CATALOG}": (
+                not all(map(_is_name, names)) or self.table in ("", CATALOG)
+            ),
+            f"columns {self.columns!r} are not at least two different names, for the fields of a "
+            "key and for the value": len({*self.columns}) != max(len(self.columns), 2),
+            f"values {self.values!r} is unknown; there are: {', '.join(_TYPES)}": (
+                self.values not in _TYPES
+            ),
+            f"timeout {self.timeout} is not above 0 seconds": not self.timeout > 0,
+        }
+        return [problem for problem, found in checks.items() if found]
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What tells this state from others: ``("postgresql", server and database, prefix)``."""
+        return "postgresql", self._server.place, self._name
+
+    @property
+    def map_type(self) -> type[PostgresMap]:  # type: ignore[override]
+        """The class of the map; the one of numbers adds by itself."""
+        return PostgresMap if self.values == "json" else PostgresNumbers
+
+    def named(self, prefix: str) -> Self:
+        """Return this store with `prefix`, where it has none yet."""
+        return self if self.prefix is not None else replace(self, prefix=prefix)
+
+    def open(self) -> PostgresMap:
+        """Return the map; it connects when it is first used."""
+        values = _TYPES[self.values]
+        if values == "json" and not isinstance(self.serializer, JSONSerializer):
+            values = "bytea"
+        columns = tuple(self.columns)
+        table = Table(self._name, self.table, self.kind, values, columns, self.serializer)
+        return self.map_type(self._server, table)
+
+    @property
+    def _name(self) -> str:
+        return _DEFAULT_PREFIX if self.prefix is None else self.prefix
+
+    @property
+    def _server(self) -> Server:
+        given = {"dbname": self.database, **{name: getattr(self, name) for name in _OF_LIBPQ}}
+        told = {name: str(value) for name, value in given.items() if value is not None}
+        return Server(tuple(told.items()), self.timeout)
+
+
+def opaque(
+    host: str | None = None, database: str | None = None, prefix: str | None = None, **options: Any
+) -> MapStateFactory:
+    """Return a factory of opaque map states in PostgreSQL: exact with every source.
+
+    Parameters
+    ----------
+    host, database, prefix
+        See :class:`PostgresStore`.
+    options
+        Its other parameters, and those of :class:`~trident.states.maps.MapStateFactory`.
+
+    Examples
+    --------
+    >>> counts = opaque("db", "shop", values="bigint", columns=["word", "count"], max_put=10_000)
+    >>> counts.store.values, counts.max_put
+    ('bigint', 10000)
+    """
+    given = {"host": host, "database": database, "prefix": prefix, **options}
+    return MapStateFactory.over(PostgresStore, StateType.OPAQUE, given)
+
+
+def transactional(
+    host: str | None = None, database: str | None = None, prefix: str | None = None, **options: Any
+) -> MapStateFactory:
+    """Return a factory of transactional map states: exact where replays are identical.
+
+    The parameters are those of :func:`opaque`.
+    """
+    given = {"host": host, "database": database, "prefix": prefix, **options}
+    return MapStateFactory.over(PostgresStore, StateType.TRANSACTIONAL, given)
+
+
+def nonTransactional(
+    host: str | None = None, database: str | None = None, prefix: str | None = None, **options: Any
+) -> MapStateFactory:
+    """Return a factory of plain map states: a replayed batch counts twice.
+
+    The parameters are those of :func:`opaque`.
+    """
+    given = {"host": host, "database": database, "prefix": prefix, **options}
+    return MapStateFactory.over(PostgresStore, StateType.NON_TRANSACTIONAL, given)
+
+
+def from_url(url: StateURL) -> MapStateFactory:
+    """Return the factory of ``postgresql://user:password@host:port/database``.
+
+    Everything but the scheme may be left out; there may be several hosts. The options are those
+    parameters of :class:`PostgresStore` that the rest of the URL does not say; `columns` are
+    separated by commas.
+
+    Examples
+    --------
+    >>> url = "postgresql://me:secret@one,two:5433/shop?prefix=counts&columns=word,count"
+    >>> store = from_url(StateURL.parse(url)).store
+    >>> store.identity, store.columns
+    (('postgresql', 'one:5432,two:5433/shop', 'counts'), ('word', 'count'))
+    """
+    others = ("table", "values", "columns", *_OF_LIBPQ[4:])
+    found = url.read(timeout=float, **dict.fromkeys(others, str))
+    database = url.path.removeprefix("/")
+    if "/" in database:
+        what = "postgresql: write the URL with the name of a database, as in /shop; its path is"
+        raise StateURLError(what, url.path)
+    given: dict[str, Any] = {"user": url.user, "password": url.password, **found.own}
+    given |= {"database": database or None, "prefix": found.prefix}
+    if url.hosts:
+        given["host"] = ",".join(host for host, _ in url.hosts)
+        given["port"] = ",".join(str(port or _PORT) for _, port in url.hosts)
+    if "columns" in given:
+        given["columns"] = given["columns"].split(",")
+    return MapStateFactory.over(PostgresStore, found.kind, {**given, **found.state})
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text.encode(errors="replace")) <= _LONGEST_NAME and "\0" not in text
+
+
+def _has_surrogates(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,0 +1,159 @@
+"""Connections to a PostgreSQL server: lent for a call, kept by the process in between."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+from collections import deque
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from time import monotonic
+from typing import Any
+
+from trident.backends.postgres.arrays import Array
+from trident.backends.postgres.driver import driver
+from trident.backends.postgres.errors import explained
+
+_CONNECT_SECONDS = 2
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where a database is and how to log in, as libpq has it; picklable, with its password.
+
+    Parameters
+    ----------
+    settings : tuple of (str, str)
+        What libpq calls parameters; those that are missing it takes from its environment.
+    timeout : float
+        Seconds to wait for an answer.
+    """
+
+    settings: tuple[tuple[str, str], ...] = field(repr=False)
+    timeout: float
+
+    def __str__(self) -> str:
+        return f"postgresql at {self.place}"
+
+    @property
+    def place(self) -> str:
+        """Where the database is, as far as it was told."""
+        given = dict(self.settings)
+        hosts, ports = (given.get(name, "").split(",") for name in ("host", "port"))
+        if len(ports) < len(hosts):  # libpq takes one port for all hosts
+            ports *= len(hosts)
+        told = ",".join(f"{host}:{port or 5432}" for host, port in zip(hosts, ports, strict=False))
+        if not given.get("host"):
+            told = f"service {given['service']}" if "service" in given else "its default host"
+        return f"{told}/{given.get('dbname', '')}"
+
+    def connect(self) -> Any:
+        """Return a new connection; the caller closes it."""
+        kind = _patient()  # a missing driver is told before a missing server
+        with explained(self):
+            connection = kind.connect(
+                autocommit=True,
+                prepare_threshold=None,  # a pooler may answer each statement by another session
+                connect_timeout=_CONNECT_SECONDS,
+                client_encoding="UTF8",
+                application_name="trident",
+                **dict(self.settings),
+            )
+        connection.timeout = self.timeout
+        return connection
+
+    @contextmanager
+    def lend(self) -> Iterator[Any]:
+        """Lend a connection, outside a transaction, that nobody else uses; dropped after an error.
+
+        Raises
+        ------
+        StateUnavailableError, CorruptStateError
+            For whatever the driver raises.
+        """
+        connection = _kept(self) or self.connect()
+        try:
+            with explained(self):
+                yield connection
+        except BaseException:
+            connection.close()
+            raise
+        idle.setdefault(self, deque()).append(connection)
+
+
+idle: dict[Server, deque[Any]] = {}
+"""Of each server, the connections that nobody uses now; the last used at the end."""
+_inherited: list[Any] = []
+
+
+def close_idle() -> None:
+    """Close the connections that this process keeps; those that are lent stay open."""
+    for connections in idle.values():
+        with suppress(IndexError):  # any other thread may take the last one
+            while True:
+                connections.pop().close()
+
+
+def _kept(server: Server) -> Any:
+    with suppress(IndexError, KeyError):
+        while True:
+            connection = idle[server].pop()
+            readable = select.poll()
+            readable.register(connection.fileno(), select.POLLIN)
+            if not readable.poll(0):
+                return connection
+            connection.close()  # the server has ended it: nobody had asked anything
+    return None
+
+
+def _after_fork() -> None:
+    # A child must not use, nor even close, what its parent opened.
+    _inherited.extend(connections for connections in idle.values())
+    idle.clear()
+
+
+atexit.register(close_idle)
+os.register_at_fork(after_in_child=_after_fork)
+
+
+@cache
+def _patient() -> Any:
+    """Return the driver's class of connections, with a limit to the time that a call may take."""
+    psycopg = driver()
+
+    class ArrayDumper(psycopg.adapt.Dumper):  # type: ignore[misc, name-defined]
+        format = psycopg.pq.Format.BINARY
+
+        def dump(self, obj: Array) -> Array:
+            return obj
+
+    class Patient(psycopg.Connection):  # type: ignore[misc, name-defined]
+        timeout = float(_CONNECT_SECONDS)
+
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self.adapters.register_dumper(Array, ArrayDumper)
+            # The text of JSON is left to the serializer.
+            self.adapters.register_loader("json", psycopg.types.string.ByteaBinaryLoader)
+
+        def wait(self, asked: Any, *arguments: Any, **options: Any) -> Any:
+            limited = _until(monotonic() + self.timeout, self.timeout, asked)
+            return super().wait(limited, *arguments, **options)
+
+    return Patient
+
+
+def _until(deadline: float, timeout: float, asked: Any) -> Generator[Any, Any, Any]:
+    """Hand on what the driver waits for, until the deadline; it is sent 0 while nothing comes."""
+    try:
+        wanted = next(asked)
+        while True:
+            ready = yield wanted
+            if not ready and monotonic() > deadline:
+                raise TimeoutError(f"no answer within {timeout:g} s")
+            wanted = asked.send(ready)
+    except StopIteration as done:
+        return done.value

@@ -1,0 +1,37 @@
+"""The driver, imported when a map is first used, and statements with names in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def driver() -> Any:
+    """Return the module `psycopg`.
+
+    Raises
+    ------
+    ImportError
+        When it is not installed.
+    """
+    try:
+        import psycopg
+    except ImportError as error:
+        raise ImportError(
+            f"state in PostgreSQL needs a driver that can't be imported ({error}): "
+            'pip install "trident-spark[postgres]"'
+        ) from error
+    return psycopg
+
+
+def statement(text: str, **names: str) -> str:
+    """Return a statement for parameters, with `names` quoted where `text` has them in braces."""
+    # Where there are parameters the driver takes a % for the beginning of one.
+    return definition(text, **{name: value.replace("%", "%%") for name, value in names.items()})
+
+
+def definition(text: str, **names: str) -> str:
+    """Return the same for a statement that takes no parameters."""
+    sql = driver().sql
+    quoted = {name: sql.Identifier(value) for name, value in names.items()}
+    composed: str = sql.SQL(text).format(**quoted).as_string()
+    return composed

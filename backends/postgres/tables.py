@@ -1,0 +1,217 @@
+"""What a state looks like in PostgreSQL: its rows, its table, and the view of what is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from math import isfinite
+from typing import Any
+
+from trident.backends.postgres.arrays import BYTES, DOUBLE, JSON, LONG, Array, array
+from trident.backends.postgres.driver import definition
+from trident.states.errors import SerializationError
+from trident.states.kinds import KINDS
+from trident.states.serializers import Serializer
+from trident.states.values import StateType
+
+CATALOG = "trident_states"
+"""One row a state: its name, how it is kept, its control record."""
+
+CREATE_CATALOG = f"""
+    CREATE TABLE {CATALOG} (
+        name text COLLATE "C" PRIMARY KEY, kept text NOT NULL, control bytea
+    ) WITH (fillfactor = 50)"""
+
+TOKENS = {"txid": "bigint", "attempt": "integer"}
+DEFAULT_COLUMNS = ("key", "value")
+_ELEMENTS = {"json": JSON, "bytea": BYTES, "bigint": LONG, "double precision": DOUBLE}
+_LONGS = range(-(2**63), 2**63)
+
+_LONGEST = 2000
+"""Bytes of a key that an index takes for certain; a longer one is found by its digest."""
+_DIGEST = b"\0\0"
+"""What no encoded key begins with."""
+
+# One string is shown as it is, other fields from their JSON, and escaped what can be no text.
+_FIELD = r"""
+    CASE
+        WHEN position('\x00'::bytea IN {key}) = 0 THEN convert_from({key}, 'UTF8')
+        WHEN position('\x00'::bytea IN substr({key}, 2)) = 0
+            AND position('\x5c7530303030'::bytea IN {key}) = 0 THEN {field}
+        ELSE encode({key}, 'escape')
+    END"""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One state's place in a table.
+
+    Parameters
+    ----------
+    name : str
+        The state's prefix.
+    shared : str or None
+        The table that it shares with others; None where it has one of its name.
+    kind : StateType
+        Decides the columns beside the key.
+    values : str
+        PostgreSQL's type of values.
+    columns : tuple of str
+        The view's names for the fields of a key, and for the value.
+    serializer : Serializer
+        For values whose type is json or bytea.
+    """
+
+    name: str
+    shared: str | None
+    kind: StateType
+    values: str
+    columns: tuple[str, ...]
+    serializer: Serializer
+
+    @property
+    def place(self) -> str:
+        """The table's name."""
+        return self.shared or self.name
+
+    @property
+    def kept(self) -> str:
+        """How entries are kept, as the catalog says it."""
+        return f"{self.kind.value} {self.values} in {self.place}"
+
+    @property
+    def lead(self) -> bytes:
+        """What keys begin with in a table that others share; no name has a NUL."""
+        return self.name.encode() + b"\0" if self.shared else b""
+
+    @property
+    def own(self) -> str:
+        """The condition for rows of this state."""
+        lead = self.lead.hex()
+        return f"key >= '\\x{lead}' AND key < '\\x{lead[:-2]}01'" if lead else "true"
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The columns beside the key, with their types."""
+        return {name: TOKENS.get(name, self.values) for name in KINDS[self.kind].columns}
+
+    @property
+    def create(self) -> str:
+        """The statement that makes the table, with room to update a row on its page."""
+        types = ", ".join(
+            f"{name} {kind} NOT NULL" if name in TOKENS else f"{name} {kind}"
+            for name, kind in self.types.items()
+        )
+        return definition(
+            f"CREATE TABLE {{table}} (key bytea PRIMARY KEY, whole bytea, {types}) "
+            "WITH (fillfactor = 70)",
+            table=self.place,
+        )
+
+    @property
+    def create_view(self) -> str:
+        """The statement that makes the view of committed values, of an opaque state."""
+        key = f"substr(coalesce(whole, key), {len(self.lead) + 1})"
+        json = f"convert_from(substr({key}, 2), 'UTF8')"
+        fields = [json]
+        if self.columns != DEFAULT_COLUMNS:
+            fields = [f"{json}::json ->> {number}" for number in range(len(self.columns) - 1)]
+        shown = [_FIELD.format(key=key, field=field) for field in fields] + ["value"]
+        named = {f"name{number}": name for number, name in enumerate(self.columns)}
+        columns = ", ".join(
+            f"{each} AS {{{name}}}" for each, name in zip(shown, named, strict=True)
+        )
+        return definition(
+            f"""
+            CREATE VIEW {{view}} AS
+            WITH record AS MATERIALIZED (
+                SELECT (told ->> 'committed')::bigint AS committed, (
+                    SELECT jsonb_object_agg(pair ->> 0, pair -> 1)
+                    FROM jsonb_array_elements(told -> 'exceptions') AS pair
+                ) AS retried
+                FROM (
+                    SELECT convert_from(control, 'UTF8')::jsonb AS told
+                    FROM {CATALOG}
+                    WHERE name = convert_from('\\x{self.name.encode().hex()}', 'UTF8')
+                ) AS control
+            )
+            SELECT {columns} FROM (
+                SELECT key, whole, CASE
+                    WHEN txid <= committed
+                        AND attempt = coalesce((retried ->> txid::text)::integer, 0)
+                    THEN curr ELSE prev END AS value
+                FROM {{table}} CROSS JOIN record WHERE {self.own}
+            ) AS state WHERE value IS NOT NULL""",
+            view=view_of(self.name),
+            table=self.place,
+            **named,
+        )
+
+    def keys(self, keys: Sequence[bytes]) -> Array:
+        """Return `keys` as the index has them."""
+        return array(BYTES, [self.lead + _found_by(key) for key in keys])
+
+    def rows(self, keys: Sequence[bytes], values: Sequence[Any]) -> dict[str, Array]:
+        """Return the columns that keep `values`, of which None is a null, under `keys`."""
+        kind = KINDS[self.kind]
+        columns = dict(zip(kind.columns, kind.by_column(values), strict=True))
+        return self.keyed(keys) | {
+            name: array(LONG, column) if name in TOKENS else self.native(column)
+            for name, column in columns.items()
+        }
+
+    def keyed(self, keys: Sequence[bytes]) -> dict[str, Array]:
+        """Return the columns of keys: as the index has them, and whole where that is a digest."""
+        wholes = [self.lead + key if _is_long(key) else None for key in keys]
+        return {"keys": self.keys(keys), "whole": array(BYTES, wholes)}
+
+    def values_of(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Return the values that `rows`, without their keys, keep; a row of nulls is absent."""
+        kind = KINDS[self.kind]
+        if self.values in ("json", "bytea") and rows:
+            columns = list(zip(*rows, strict=True))
+            kept = map(self.serializer.loads_plain, columns[kind.tokens :])
+            rows = list(zip(*columns[: kind.tokens], *kept, strict=True))
+        return kind.of_rows(rows)
+
+    def native(self, column: Sequence[Any]) -> Array:
+        """Return the values of a column; raises SerializationError for what it can't keep."""
+        if self.values in ("json", "bytea"):
+            there = [value for value in column if value is not None]
+            dumped = iter(self.serializer.dumps_plain(there))
+            column = [None if value is None else next(dumped) for value in column]
+        else:
+            kind = int if self.values == "bigint" else float
+            if set(map(type, column)) - {kind, type(None)} or not all(map(_fits, column)):
+                raise _refused(self.values, kind, column)
+        return array(_ELEMENTS[self.values], column)
+
+
+def view_of(name: str) -> str:
+    """Return what the view of a state is called."""
+    return f"{name}_committed"
+
+
+def _is_long(key: bytes) -> bool:
+    return len(key) > _LONGEST or key.startswith(_DIGEST)
+
+
+def _found_by(key: bytes) -> bytes:
+    return _DIGEST + sha256(key).digest() if _is_long(key) else key
+
+
+def _fits(value: Any) -> bool:
+    return value is None or (value in _LONGS if type(value) is int else isfinite(value))
+
+
+def _refused(values: str, kind: type, column: Iterable[Any]) -> SerializationError:
+    wrong = next(
+        value
+        for value in column
+        if value is not None and (type(value) is not kind or not _fits(value))
+    )
+    name = type(wrong).__name__
+    found = f"the {name} {wrong}" if type(wrong) is kind else f"a {name}"
+    advice = f"The state's table keeps {values}; keep it with values='json' instead."
+    return SerializationError("value", found, advice)

@@ -1,0 +1,64 @@
+"""Which of a call's keys belong to which shard of a state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """The keys of one call, by the shards that they belong to.
+
+    A key belongs to shard ``crc32(key) % shards``, for ever. It depends on nothing else: while a
+    server is away its keys are away too, and another one, which might have old values, is never
+    asked for them.
+
+    Parameters
+    ----------
+    positions : sequence of sequence of int
+        For each shard, where its keys stand in the call, in ascending order.
+    total : int
+        How many keys there are.
+
+    Examples
+    --------
+    >>> sharding = Sharding.of([b"dog", b"cat", b"hen"], 2)
+    >>> sharding.positions
+    [[1], [0, 2]]
+    >>> sharding.split(["a", "b", "c"])
+    [['b'], ['a', 'c']]
+    >>> sharding.join([[1], [0, 2]])
+    [0, 1, 2]
+    """
+
+    positions: Sequence[Sequence[int]]
+    total: int
+
+    @staticmethod
+    def of(keys: Sequence[bytes], shards: int) -> Sharding:
+        """Find the shards of keys, which are given in the form whose checksum tells."""
+        if shards == 1:
+            return Sharding([range(len(keys))], len(keys))
+        positions: list[list[int]] = [[] for _ in range(shards)]
+        for position, key in enumerate(keys):
+            positions[crc32(key) % shards].append(position)
+        return Sharding(positions, len(keys))
+
+    def split(self, column: Sequence[Any]) -> list[Sequence[Any]]:
+        """Return what of `column`, which has an item for each key, is for each shard."""
+        if len(self.positions) == 1:
+            return [column]
+        return [[column[position] for position in own] for own in self.positions]
+
+    def join(self, by_shard: Sequence[Sequence[Any]]) -> list[Any]:
+        """Return the items of all shards in the order of the keys."""
+        if len(self.positions) == 1:
+            return list(by_shard[0])
+        column: list[Any] = [None] * self.total
+        for positions, items in zip(self.positions, by_shard, strict=True):
+            for position, item in zip(positions, items, strict=True):
+                column[position] = item
+        return column

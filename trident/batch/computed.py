@@ -1,0 +1,111 @@
+"""A batch of which only the writing is left: the updates of states, and how they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from trident.batch.outcome import Outcome
+from trident.kernels.block import Block
+from trident.kernels.task import Task, step_name
+from trident.open_states import Counters
+from trident.plan.nodes import StateNode, StateUpdateNode
+from trident.states.control import ControlRecord
+from trident.states.state import State
+
+
+class DeferredUpdate(NamedTuple):
+    """The tuples of one partition, with which a state is yet to be updated.
+
+    It holds nothing of an attempt or of an engine, so it may be kept and made anew.
+
+    Parameters
+    ----------
+    node : StateUpdateNode
+        Whose state is updated.
+    block : Block
+        The tuples, with the fields that the updater reads.
+    partition : int
+        The partition, from 0.
+    partitions : int
+        How many there are.
+    """
+
+    node: StateUpdateNode
+    block: Block
+    partition: int = 0
+    partitions: int = 1
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A batch of which all steps but the updates of states have run.
+
+    Parameters
+    ----------
+    updates : tuple of DeferredUpdate
+        The updates, in the order in which they are made.
+    outcome : Outcome
+        What was done so far, and by which engine.
+    """
+
+    updates: tuple[DeferredUpdate, ...]
+    outcome: Outcome
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Roughly how many bytes it takes in memory."""
+        return sum(update.block.nbytes for update in self.updates)
+
+
+Apply = Callable[[DeferredUpdate, State, Task], Any]
+"""Updates a state, which has begun the attempt, with the tuples of a partition."""
+
+
+def written(
+    computed: Computed,
+    record: ControlRecord,
+    states: Mapping[StateNode, State],
+    counters: Counters,
+    apply: Apply,
+) -> Outcome:
+    """Update the states, which have begun `record`, and write them.
+
+    Parameters
+    ----------
+    computed : Computed
+        The updates.
+    record : ControlRecord
+        The attempt.
+    states : mapping of node to State
+        The group's states; only those that are updated are used.
+    counters : Counters
+        What these read and write.
+    apply : callable
+        How an engine makes one update.
+
+    Returns
+    -------
+    Outcome
+        Of the whole attempt.
+    """
+    before, started = counters.counts(), perf_counter()
+    begun: dict[StateUpdateNode, State] = {}
+    for update in computed.updates:
+        task = Task(record.token.txid, record, update.partition, update.partitions)
+        if update.node not in begun:
+            state = states[update.node]
+            with task.at(step_name(update.node)):
+                state.beginCommit(record)
+            begun[update.node] = state
+        apply(update, begun[update.node], task)
+    task = Task(record.token.txid, record, 0, 1)
+    for node, state in begun.items():
+        with task.at(step_name(node)):
+            state.commit(record)
+    counts = counters.since(before)
+    seconds = {"write": perf_counter() - started}
+    return computed.outcome + Outcome(0, *counts, seconds)

@@ -1,0 +1,183 @@
+"""Several aggregators over the same tuples, as one: what ``chainedAgg`` runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, product
+from typing import Any
+
+from trident.operations.emitted import ListCollector
+from trident.operations.interfaces import (
+    Aggregator,
+    CombinerAggregator,
+    Operation,
+    ReducerAggregator,
+    TridentCollector,
+    TridentOperationContext,
+    operation_name,
+)
+from trident.tuples import tuple_type
+from trident.tuples.fields import Fields
+
+
+@dataclass(frozen=True)
+class Link:
+    """One aggregator of a chain.
+
+    Parameters
+    ----------
+    inputs : Fields
+        What it reads, with the types.
+    aggregator : Aggregator
+        What it is, or is seen as; see `as_aggregator`.
+    outputs : Fields
+        What it makes.
+    """
+
+    inputs: Fields
+    aggregator: Aggregator[Any]
+    outputs: Fields
+
+
+class ChainedAggregator(Aggregator["list[_Part]"]):
+    """Runs each aggregator of a chain, and emits every combination of what they emit.
+
+    The last one varies fastest. Where one emits nothing there is no combination; Trident fails.
+
+    Parameters
+    ----------
+    links : sequence of Link
+        The aggregators, in order.
+    inputs : Fields
+        The fields of the tuples that it is handed; each link reads some of them.
+    """
+
+    positional = True
+
+    def __init__(self, links: Sequence[Link], inputs: Fields) -> None:
+        self._links = tuple(links)
+        self._places = [tuple(map(inputs.index, link.inputs)) for link in links]
+        operations = [link.aggregator for link in links]
+        self.deterministic = all(operation.deterministic for operation in operations)
+        self.acts_on_nothing = any(operation.acts_on_nothing for operation in operations)
+        self.label = f"chained({', '.join(map(operation_name, operations))})"
+
+    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
+        for link in self._links:
+            link.aggregator.prepare(conf, context)
+
+    def cleanup(self) -> None:
+        for link in self._links:
+            link.aggregator.cleanup()
+
+    def init(self, batchId: object, collector: TridentCollector) -> list[_Part]:
+        return [_Part(link, batchId) for link in self._links]
+
+    def aggregate(
+        self, val: list[_Part], tuple: Sequence[Any], collector: TridentCollector
+    ) -> None:
+        for part, places in zip(val, self._places, strict=True):
+            part.take_in([tuple[place] for place in places])
+
+    def complete(self, val: list[_Part], collector: TridentCollector) -> None:
+        for rows in product(*(part.completed() for part in val)):
+            collector.emit([*chain.from_iterable(rows)])
+
+    def infer_types(self, inputs: Fields) -> Sequence[str | None]:
+        types: list[str | None] = []
+        for link in self._links:
+            known = link.aggregator.infer_types(inputs.select(link.inputs))
+            types += link.outputs.with_types(known).types.values()
+        return types
+
+
+class _Part:
+    """What one aggregator of a chain has come to."""
+
+    def __init__(self, link: Link, batchId: object) -> None:
+        aggregator = link.aggregator
+        self._aggregator = aggregator
+        self._tuple: Any = tuple if aggregator.positional else tuple_type(link.inputs)
+        self._collector = ListCollector(operation_name(aggregator), len(link.outputs))
+        self._value = aggregator.init(batchId, self._collector)
+
+    def take_in(self, values: Sequence[Any]) -> None:
+        value = self._aggregator.aggregate(self._value, self._tuple(values), self._collector)
+        if value is not None:
+            self._value = value
+
+    def completed(self) -> Sequence[Sequence[Any]]:
+        """All tuples that it has emitted."""
+        self._aggregator.complete(self._value, self._collector)
+        return self._collector.rows
+
+
+class _Seen(Aggregator[list[Any]]):
+    """Another kind of aggregator seen as one: its value is in a list, as null is a value too."""
+
+    def __init__(self, operation: CombinerAggregator[Any] | ReducerAggregator[Any]) -> None:
+        self._operation: Any = operation
+        self.deterministic = operation.deterministic
+        self.positional = operation.positional
+        self.label = operation_name(operation)
+
+    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
+        self._operation.prepare(conf, context)
+
+    def cleanup(self) -> None:
+        self._operation.cleanup()
+
+    def init(self, batchId: object, collector: TridentCollector) -> list[Any]:
+        return []
+
+    def complete(self, val: list[Any], collector: TridentCollector) -> None:
+        collector.emit(val)
+
+    def infer_types(self, inputs: Fields) -> Sequence[str | None]:
+        made: Sequence[str | None] = self._operation.infer_types(inputs)
+        return made
+
+
+class _Reduced(_Seen):
+    def init(self, batchId: object, collector: TridentCollector) -> list[Any]:
+        return [self._operation.init()]
+
+    def aggregate(self, val: list[Any], tuple: Any, collector: TridentCollector) -> None:
+        val[0] = self._operation.reduce(val[0], tuple)
+
+
+class _Combined(_Seen):
+    def aggregate(self, val: list[Any], tuple: Any, collector: TridentCollector) -> None:
+        given = self._given(tuple)
+        val[:] = [self._operation.combine(val[0], given) if val else given]
+
+    def complete(self, val: list[Any], collector: TridentCollector) -> None:
+        collector.emit(val or [self._operation.zero()])
+
+    def _given(self, tuple: Any) -> Any:
+        return self._operation.init(tuple)
+
+
+class CombinedPartials(_Combined):
+    """A combiner over the aggregates that it has made in several partitions."""
+
+    def __init__(self, combiner: CombinerAggregator[Any]) -> None:
+        super().__init__(combiner)
+        self.positional = True
+
+    def _given(self, tuple: Any) -> Any:
+        return tuple[0]
+
+    def infer_types(self, inputs: Fields) -> Sequence[str | None]:
+        return list(inputs.types.values())
+
+
+def as_aggregator(operation: Operation) -> Aggregator[Any]:
+    """Any aggregator as an `Aggregator`."""
+    if isinstance(operation, CombinerAggregator):
+        return _Combined(operation)
+    if isinstance(operation, ReducerAggregator):
+        return _Reduced(operation)
+    assert isinstance(operation, Aggregator)
+    return operation

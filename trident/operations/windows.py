@@ -1,0 +1,305 @@
+"""Windows: which tuples of a stream are aggregated together, and when.
+
+A window ends at each multiple of its slide, and reaches back its length: by the number of tuples,
+by the time of batches, or by a time that the tuples have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import ClassVar, Self
+
+from trident.errors import OperationTypeError, PlanError, described
+
+
+@dataclass(frozen=True, order=True)
+class Duration:
+    """A length of time, in whole milliseconds.
+
+    Parameters
+    ----------
+    milliseconds : int
+        How many.
+
+    Examples
+    --------
+    >>> BaseWindow.Duration.minutes(2)
+    Duration.of(120000)
+    >>> Duration.of(1500) < Duration.seconds(2)
+    True
+    """
+
+    milliseconds: int
+
+    @staticmethod
+    def of(milliseconds: int) -> Duration:
+        """So many milliseconds."""
+        return Duration(milliseconds)
+
+    @staticmethod
+    def seconds(seconds: int) -> Duration:
+        """So many seconds."""
+        return Duration(1000 * seconds)
+
+    @staticmethod
+    def minutes(minutes: int) -> Duration:
+        """So many minutes."""
+        return Duration(60_000 * minutes)
+
+    @staticmethod
+    def hours(hours: int) -> Duration:
+        """So many hours."""
+        return Duration(3_600_000 * hours)
+
+    @staticmethod
+    def days(days: int) -> Duration:
+        """So many days of 24 hours."""
+        return Duration(86_400_000 * days)
+
+    def __post_init__(self) -> None:
+        if type(self.milliseconds) is not int or self.milliseconds < 0:
+            what = "Duration: a number of milliseconds is whole and not below 0, found"
+            raise PlanError(what, repr(self.milliseconds))
+
+    def __repr__(self) -> str:
+        return f"Duration.of({self.milliseconds})"
+
+    def __str__(self) -> str:
+        for unit, size in (("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+            if self.milliseconds and self.milliseconds % size == 0:
+                return f"{self.milliseconds // size} {unit}"
+        return f"{self.milliseconds} ms"
+
+
+DurationLike = Duration | timedelta
+"""What may stand for a duration."""
+
+_NONE = Duration(0)
+
+
+class BaseWindow:
+    """What all windows share.
+
+    Attributes
+    ----------
+    Duration : type
+        The lengths of windows by time, under the name that Storm gives them.
+    """
+
+    Duration: ClassVar[type[Duration]] = Duration
+
+
+@dataclass(frozen=True)
+class CountWindow(BaseWindow):
+    """A window of a number of tuples, in the order of (txid, partition, position).
+
+    Parameters
+    ----------
+    length : int
+        How many tuples it holds at most.
+    slide : int
+        After how many tuples the next one ends.
+    """
+
+    length: int
+    slide: int
+
+    def __post_init__(self) -> None:
+        for name, given in (("length", self.length), ("slide", self.slide)):
+            if type(given) is not int or given < 1:
+                what = f"window: the {name} of a count window is a whole number above 0, found"
+                raise PlanError(what, described(given))
+        _check_slide(self.slide > self.length, self.length, self.slide)
+
+    def __str__(self) -> str:
+        if self.length == self.slide:
+            return f"tumbling, {self.length} tuples"
+        return f"sliding, {self.length} tuples every {self.slide}"
+
+
+class SlidingCountWindow(CountWindow):
+    """After every `slide` tuples, the last `length` of them, or as many as there are.
+
+    Examples
+    --------
+    >>> print(SlidingCountWindow.of(100, 10))
+    sliding, 100 tuples every 10
+    """
+
+    @classmethod
+    def of(cls, length: int, slide: int) -> Self:
+        """A window of the last `length` tuples after every `slide`."""
+        return cls(length, slide)
+
+
+class TumblingCountWindow(CountWindow):
+    """After every `length` tuples, these.
+
+    Examples
+    --------
+    >>> print(TumblingCountWindow.of(100))
+    tumbling, 100 tuples
+    """
+
+    @classmethod
+    def of(cls, length: int) -> Self:
+        """A window of each `length` tuples."""
+        return cls(length, length)
+
+
+@dataclass(frozen=True)
+class TimeWindow(BaseWindow):
+    """What windows by time share: whose time it is, and what comes late.
+
+    Without a field, the time is the moment of the batch: one for all of its tuples, kept in the log
+    before the batch runs. With one it is the tuple's, in milliseconds or as a timestamp, and the
+    *watermark* tells how far it has come: the latest time seen, less the lag. A window ends when
+    the watermark has reached its end. A tuple counts as late where no window that could take it is
+    kept any more, by the watermark that the batch before has left.
+
+    Parameters
+    ----------
+    field : str or None
+        The field with the tuple's time.
+    lag : Duration
+        By how much tuples may be out of order.
+    lateness : Duration
+        How long a window is kept after it has ended: each batch with tuples for it emits it again.
+    """
+
+    field: str | None = None
+    lag: Duration = _NONE
+    lateness: Duration = _NONE
+
+    def withTimestampField(self, field: str) -> Self:
+        """The window by the time that tuples have in a field: milliseconds, or a timestamp."""
+        if not isinstance(field, str) or not field:
+            what = "withTimestampField: expected the name of a field, found"
+            raise OperationTypeError(what, described(field))
+        return replace(self, field=field)
+
+    def withLag(self, lag: DurationLike) -> Self:
+        """The window for tuples that are out of order by up to `lag`: it ends so much later."""
+        self._check_field("withLag")
+        return replace(self, lag=_duration("withLag", lag))
+
+    def withLateness(self, lateness: DurationLike) -> Self:
+        """The window kept for `lateness` after it has ended, and emitted again if more comes."""
+        self._check_field("withLateness")
+        return replace(self, lateness=_duration("withLateness", lateness))
+
+    def _check_field(self, call: str) -> None:
+        if self.field is None:
+            what = f"{call}: the window is by the time of batches, in which nothing is late"
+            raise PlanError(what, "", (), 'Call withTimestampField("time") first.')
+
+    def _of_time(self) -> str:
+        if self.field is None:
+            return ""
+        parts = [f", by {self.field}"]
+        parts += [f", lag {self.lag}"] * (self.lag != _NONE)
+        parts += [f", lateness {self.lateness}"] * (self.lateness != _NONE)
+        return "".join(parts)
+
+
+@dataclass(frozen=True)
+class DurationWindow(TimeWindow):
+    """A window of some time.
+
+    Parameters
+    ----------
+    length : Duration
+        How far it reaches back from its end.
+    slide : Duration
+        How much later the next one ends.
+    """
+
+    length: Duration = _NONE
+    slide: Duration = _NONE
+
+    def __post_init__(self) -> None:
+        for name, given in (("length", self.length), ("slide", self.slide)):
+            if given <= _NONE:
+                raise PlanError(f"window: the {name} of a window is above 0, found", str(given))
+        _check_slide(self.slide > self.length, self.length, self.slide)
+
+    def __str__(self) -> str:
+        if self.length == self.slide:
+            return f"tumbling, {self.length}{self._of_time()}"
+        return f"sliding, {self.length} every {self.slide}{self._of_time()}"
+
+
+class SlidingDurationWindow(DurationWindow):
+    """At every multiple of `slide`, counted from 1970, the last `length` before it.
+
+    Examples
+    --------
+    >>> window = SlidingDurationWindow.of(Duration.minutes(10), Duration.minutes(1))
+    >>> print(window.withTimestampField("at").withLag(Duration.seconds(30)))
+    sliding, 10 min every 1 min, by at, lag 30 s
+    """
+
+    @classmethod
+    def of(cls, length: DurationLike, slide: DurationLike) -> Self:
+        """A window of the last `length` at every multiple of `slide`."""
+        call = f"{cls.__name__}.of"
+        return cls(length=_duration(call, length), slide=_duration(call, slide))
+
+
+class TumblingDurationWindow(DurationWindow):
+    """Each `length` of time, counted from 1970.
+
+    Examples
+    --------
+    >>> print(TumblingDurationWindow.of(Duration.minutes(5)))
+    tumbling, 5 min
+    """
+
+    @classmethod
+    def of(cls, length: DurationLike) -> Self:
+        """A window of each `length` of time."""
+        found = _duration(f"{cls.__name__}.of", length)
+        return cls(length=found, slide=found)
+
+
+@dataclass(frozen=True)
+class SessionWindow(TimeWindow):
+    """Tuples of which each follows the one before within a gap.
+
+    It begins with its first tuple, and ends a gap after its last.
+
+    Examples
+    --------
+    >>> print(SessionWindow.of(Duration.minutes(30)).withTimestampField("at"))
+    session, gap 30 min, by at
+    """
+
+    gap: Duration = _NONE
+
+    @classmethod
+    def of(cls, gap: DurationLike) -> Self:
+        """A window that a time of `gap` without tuples ends."""
+        return cls(gap=_duration("SessionWindow.of", gap))
+
+    def __post_init__(self) -> None:
+        if self.gap <= _NONE:
+            raise PlanError("window: the gap of a session is above 0, found", str(self.gap))
+
+    def __str__(self) -> str:
+        return f"session, gap {self.gap}{self._of_time()}"
+
+
+def _duration(call: str, given: object) -> Duration:
+    if isinstance(given, Duration):
+        return given
+    if isinstance(given, timedelta):
+        return Duration(given // timedelta(milliseconds=1))
+    advice = "Write Duration.seconds(10), or hand it a datetime.timedelta."
+    raise OperationTypeError(f"{call}: expected a Duration, found", described(given), (), advice)
+
+
+def _check_slide(wider: bool, length: object, slide: object) -> None:
+    if wider:
+        what = f"window: a slide of {slide} would leave tuples out of a window of {length}"
+        raise PlanError(what, "", (), "A window slides by its length at most.")

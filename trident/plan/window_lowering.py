@@ -1,0 +1,173 @@
+"""Makes nodes of the calls for windows: an exchange, an update of a state, and its new values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trident.errors import OperationTypeError, PlanError, described
+from trident.operations.callables import CallableFilter
+from trident.operations.count_windows import CountWindowUpdater
+from trident.operations.interfaces import (
+    Aggregator,
+    CombinerAggregator,
+    ReducerAggregator,
+)
+from trident.operations.session_windows import SessionWindowUpdater
+from trident.operations.time_windows import DurationWindowUpdater, IsLate, TimeWindowUpdater
+from trident.operations.window_times import check_time
+from trident.operations.window_updater import WindowUpdater
+from trident.operations.windows import (
+    BaseWindow,
+    CountWindow,
+    DurationLike,
+    DurationWindow,
+    SessionWindow,
+    SlidingCountWindow,
+    SlidingDurationWindow,
+    TimeWindow,
+    TumblingCountWindow,
+    TumblingDurationWindow,
+)
+from trident.plan.arguments import as_instance, split_arguments
+from trident.plan.builder import Builder
+from trident.plan.conversions import new_name
+from trident.plan.nodes import (
+    FilterNode,
+    NewValuesNode,
+    Node,
+    PartitionNode,
+    ProjectNode,
+    StateDeclaration,
+    StateQueryNode,
+    StateUpdateNode,
+)
+from trident.plan.step_checks import check_aggregate_shape, check_new_fields, check_selection
+from trident.states.maps import MapStateFactory
+from trident.states.values import StateType
+from trident.tuples.fields import Fields
+
+CALL = "window"
+BOUNDS = Fields("windowStart", "windowEnd")
+"""What is appended to a window by a time that tuples have."""
+
+
+def tumbling(length: int | DurationLike) -> BaseWindow:
+    """The window of ``tumblingWindow(length, …)``."""
+    if isinstance(length, int):
+        return TumblingCountWindow.of(length)
+    return TumblingDurationWindow.of(length)
+
+
+def sliding(length: int | DurationLike, slide: int | DurationLike) -> BaseWindow:
+    """The window of ``slidingWindow(length, slide, …)``."""
+    if isinstance(length, int) and isinstance(slide, int):
+        return SlidingCountWindow.of(length, slide)
+    if isinstance(length, int) or isinstance(slide, int):
+        what = "slidingWindow: length and slide are both numbers of tuples, or both times; found"
+        raise OperationTypeError(what, f"{length!r} and {slide!r}")
+    return SlidingDurationWindow.of(length, slide)
+
+
+def window(
+    builder: Builder,
+    parent: Node,
+    group: Fields | None,
+    config: BaseWindow,
+    store: object,
+    arguments: tuple[Any, ...],
+    name: str | None,
+) -> NewValuesNode:
+    """``window(config, store, [inputs,] aggregator, outputs)``."""
+    inputs, given, outputs = split_arguments(CALL, arguments, most=2)
+    inputs, outputs, key = inputs or Fields(), outputs or Fields(), group or Fields()
+    aggregator = as_instance(CALL, given, CombinerAggregator, ReducerAggregator, Aggregator)
+    before = parent.fields
+    check_selection(CALL, inputs, before)
+    check_aggregate_shape(CALL, aggregator, inputs, outputs)
+    check_new_fields(CALL, outputs, key)
+    times = _times(config, before)
+    check_new_fields(CALL, BOUNDS if times else Fields(), key + outputs)
+    updater = _updater(config, key, before.select(inputs), aggregator, len(outputs), times)
+    made = outputs.with_types(aggregator.infer_types(before.select(inputs)))
+    declaration = builder.state(CALL, store, name, outputs)
+    _check_opaque(declaration)
+    with builder.together():
+        moved = builder.add(
+            PartitionNode, parent=parent, how="partitionBy" if group else "global", by=group
+        )
+        update = builder.add(
+            StateUpdateNode,
+            parent=moved,
+            state=declaration,
+            inputs=Fields(*dict.fromkeys([*key, *inputs, *times])),
+            updater=updater,
+            outputs=before.select(key) + made + _bounds(times),
+            group=group,
+        )
+        return builder.add(NewValuesNode, parent=update)
+
+
+def late_stream(builder: Builder, windowed: NewValuesNode) -> ProjectNode:
+    """The tuples that came too late for the windows of ``window(…)``."""
+    update, call = windowed.parent, "lateStream"
+    updater = update.updater
+    if not isinstance(updater, TimeWindowUpdater) or (field := updater.time_field) is None:
+        what = f"{call}: nothing is late for the window"
+        advice = "Only windows by a field with times, withTimestampField(…), have late tuples."
+        raise PlanError(what, str(getattr(updater, "window", "")), (), advice)
+    stream = update.parent.parents[0]
+    flag = Fields(new_name(stream.fields, "late"))
+    with builder.together():
+        asked = builder.add(
+            StateQueryNode,
+            parent=stream,
+            state=update,
+            inputs=Fields(field),
+            function=IsLate(updater),
+            outputs=flag,
+        )
+        late = builder.add(FilterNode, parent=asked, inputs=flag, filter=CallableFilter(bool))
+        return builder.add(ProjectNode, parent=late, keep=Fields(*stream.fields.names))
+
+
+def _times(config: BaseWindow, before: Fields) -> Fields:
+    """The field with times, with its type, if the window is by one."""
+    if not isinstance(config, TimeWindow) or config.field is None:
+        return Fields()
+    check_selection(CALL, Fields(config.field), before)
+    found = before.select(Fields(config.field))
+    check_time(CALL, config.field, found.types[config.field])
+    return found
+
+
+def _bounds(times: Fields) -> Fields:
+    """The fields with the start and the end of a window, of the type of its times."""
+    kinds = [kind or "long" for kind in times.types.values()]
+    return BOUNDS.with_types(kinds * len(BOUNDS)) if kinds else Fields()
+
+
+def _updater(
+    config: BaseWindow, key: Fields, inputs: Fields, aggregator: Any, width: int, times: Fields
+) -> WindowUpdater:
+    given = key, inputs, aggregator, width
+    [kind] = times.types.values() or [None]
+    match config:
+        case CountWindow():
+            return CountWindowUpdater(config, *given)
+        case DurationWindow():
+            return DurationWindowUpdater(config, *given, kind)
+        case SessionWindow():
+            return SessionWindowUpdater(config, *given, kind)
+    advice = "Write TumblingCountWindow.of(100), or another of the windows."
+    raise OperationTypeError(f"{CALL}: expected a window, found", described(config), (), advice)
+
+
+def _check_opaque(state: StateDeclaration) -> None:
+    """Open windows are computed from what the batch before has left: only an opaque map can tell
+    that when a batch is replayed."""
+    factory = state.factory
+    if isinstance(factory, MapStateFactory) and factory.kind is StateType.OPAQUE:
+        return
+    kind = factory.kind.value if factory.kind else "no map"
+    what = f"{CALL}: open windows are kept in an opaque map, found {factory.label},"
+    raise PlanError(what, kind, (), "Use opaque(…) of its backend, or mode=opaque in the URL.")
