@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -14,6 +16,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.packaging.conftest import ROOT
 from tests.servers.promised import Served
 from trident.backends.postgres import wait_committed
 from trident.backends.urls import state_from_url
@@ -511,3 +514,50 @@ def test_keys_that_no_index_takes_are_found_and_listed(opened: Open) -> None:
         assert state.multiGet(long) == [0, 1, 2]
         stored = dict(state.entries())
         assert [stored[encode_key(key)] for key in long] == [0, 1, 2]
+
+
+def test_other_values_than_json_are_kept_as_bytes(opened: Open, sql: SQL, name: str) -> None:
+    state = opened(serializer="pickle")
+    for txid, value in ((1, {(1, 2)}), (2, b"bytes")):
+        state.beginCommit(txid)
+        state.multiPut([("cat",)], [value])
+        state.commit(txid)
+        assert state.multiGet([("cat",)]) == [value]
+    [(found,)] = sql(f"SELECT value FROM {name}_committed")
+    assert pickle.loads(found) == b"bytes"
+
+
+def test_a_connection_that_the_server_has_ended_meanwhile_is_not_used(
+    opened: Open, sql: SQL
+) -> None:
+    state = opened()
+    committed(state, record(1), cat=1)
+    backing: Any = state.backing
+    with backing.inner._server.lend() as connection:
+        process = connection.info.backend_pid
+    assert sql("SELECT pg_terminate_backend(%s, 30000)", process) == [(True,)]
+    assert state.multiGet([("cat",)]) == [1]
+
+
+FORKING = """
+import os, sys
+from trident import state_from_url
+state = state_from_url(sys.argv[1]).makeState()
+assert state.multiGet([("cat",)]) == [1]
+child = os.fork()
+for _ in range(50):
+    assert state.multiGet([("cat",)]) == [1]
+if child:
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert state.multiGet([("cat",)]) == [1]
+"""
+
+
+def test_a_forked_child_has_connections_of_its_own(
+    opened: Open, postgres_server: Served, name: str
+) -> None:
+    committed(opened(), record(1), cat=1)
+    url = f"{postgres_server.url}?prefix={name}"
+    command = [sys.executable, "-W", "error", "-c", FORKING, url]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
