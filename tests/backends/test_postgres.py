@@ -17,8 +17,9 @@ from uuid import uuid4
 import pytest
 
 from tests.packaging.conftest import ROOT
+from tests.servers.process import wait_until
 from tests.servers.promised import Served
-from trident.backends.postgres import wait_committed
+from trident.backends.postgres import statements, wait_committed
 from trident.backends.urls import state_from_url
 from trident.operations.builtin import Count, Sum
 from trident.states import ControlRecord, CorruptStateError, StateError, Token
@@ -27,6 +28,7 @@ from trident.states.errors import (
     NoStateError,
     SerializationError,
     StaleBatchError,
+    StateUnavailableError,
     StateURLError,
 )
 from trident.states.keys import encode_key
@@ -48,7 +50,7 @@ def sql(postgres_server: Served) -> Iterator[SQL]:
 
         def ask(statement: Any, *values: Any) -> list[tuple[Any, ...]]:
             cursor = connection.execute(statement, values or None)
-            return cursor.fetchall() if cursor.description else []
+            return cursor.fetchall() if cursor.description is not None else []
 
         yield ask
 
@@ -323,6 +325,49 @@ def test_many_who_begin_at_once_make_one_state(opened: Open, name: str) -> None:
         thread.join()
     assert failed == []
     assert len(states[0].backing.entries()) == 1
+
+
+def lands_late(opened: Open, sql: SQL, name: str) -> bool:
+    """Hold up a write that has passed the fence; return whether the next attempt begins, and the
+    write is stored nevertheless."""
+    late: Any = opened().backing
+    late.multiPut([b"cat"], [OpaqueValue(1, 0, 1, None)])
+    late.putControl(record(2).encode(), None)
+    sql("BEGIN")
+    sql(f"UPDATE {name} SET txid = txid")
+    stored: list[bool] = []
+
+    def write() -> None:
+        stored.append(
+            late.multiPutFenced([b"cat"], [OpaqueValue(2, 0, 2, 1)], record(2).encode())
+        )
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    wait_until(lambda: sql("SELECT FROM pg_locks WHERE NOT granted"))
+    try:
+        began = opened(timeout="0.5").backing.putControl(
+            record(2, 1).encode(), record(2).encode()
+        )
+    except StateUnavailableError:
+        began = False
+    sql("COMMIT")
+    writing.join()
+    return began and stored == [True]
+
+
+def test_the_next_attempt_begins_when_what_has_passed_the_fence_is_written(
+    opened: Open, sql: SQL, name: str
+) -> None:
+    assert not lands_late(opened, sql, name)
+
+
+def test_without_the_lock_on_the_control_record_a_write_lands_late(
+    opened: Open, sql: SQL, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlocked = statements._FENCED.replace("FOR SHARE", "")
+    monkeypatch.setattr(statements, "_FENCED", unlocked)
+    assert lands_late(opened, sql, name)
 
 
 def test_numbers_that_are_no_longs_are_refused_with_their_type(opened: Open) -> None:
