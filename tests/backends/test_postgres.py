@@ -518,6 +518,17 @@ def test_whoever_waits_is_told_and_need_not_look(
     assert not thread.is_alive()
 
 
+def test_a_reader_behind_a_pooler_which_keeps_notifications_back_looks(pgbouncer: Served) -> None:
+    url = f"{pgbouncer.url}?prefix=t{uuid4().hex}"
+    state: Any = state_from_url(url).makeState()
+    committed(state, record(1), cat=1)
+    thread = threading.Thread(target=wait_committed, args=[state_from_url(url).makeState(), 1])
+    thread.start()
+    committed(state, record(2), cat=1)
+    thread.join(timeout=30)
+    assert not thread.is_alive()
+
+
 def test_json_is_kept_as_the_text_that_it_is(opened: Open, sql: SQL, name: str) -> None:
     state = opened()
     values = [1e300, -0.0, 1.0, "\0", {"b": 1, "a": 2}]
