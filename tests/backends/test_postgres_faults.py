@@ -446,7 +446,7 @@ def test_a_deadlock_is_an_attempt_that_is_retried(
 def test_a_lock_that_somebody_holds_is_told_with_where_to_look(
     server: PostgresServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    words = WordCount(factory(server, timeout=0.5), tmp_path)
+    words = WordCount(factory(server, timeout=2.0), tmp_path)
     with client(server) as other:
         other.execute("BEGIN")
 
