@@ -128,6 +128,20 @@ def test_each_key_has_windows_of_its_own(engine: Engine, kept: MapStateFactory, 
     )
 
 
+def test_keys_may_be_divided_among_partitions(
+    engine: Engine, kept: MapStateFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trident.spark.group_engine.SMALL", 1)
+    topology = TridentTopology()
+    spout = FeederBatchSpout("k string, v long")
+    stream = topology.newStream("values", spout).parallelismHint(2).groupBy("k")
+    windows = stream.window(SlidingCountWindow.of(3, 1), kept, Count(), "n").parallelismHint(3)
+    captured = engine.capture(windows)
+    rows = [("abcdefgh"[v % 8], v) for v in range(24)]
+    engine.play(topology, spout, rows[:9], rows[9:])
+    assert sorted(captured.tuples) == sorted((k, n) for k in "abcdefgh" for n in (1, 2, 3))
+
+
 def test_an_aggregator_may_emit_any_number_of_tuples_of_a_window(
     engine: Engine, kept: MapStateFactory
 ) -> None:

@@ -187,14 +187,21 @@ def drawn_batches(random: Random) -> list[list[Row]]:
 
 
 def compare(
-    engine: Engine, window: Any, make: Callable[[], Any], batches: list[list[Row]], kept: Any
+    engine: Engine,
+    window: Any,
+    make: Callable[[], Any],
+    batches: list[list[Row]],
+    kept: Any,
+    partitions: int = 1,
 ) -> None:
     """Windows of each key, and late tuples, on an engine and by their definition."""
     topology = TridentTopology()
     spout = FeederBatchSpout("k string, t long, v long")
     stream = topology.newStream("values", spout)
+    if partitions > 1:
+        stream = stream.shuffle().parallelismHint(partitions)
     windows = stream.groupBy("k").window(window, kept, "v", make(), "all")
-    made = engine.capture(windows, "made")
+    made = engine.capture(windows.parallelismHint(partitions), "made")
     late = engine.capture(windows.lateStream(), "late")
     with engine.start(topology) as run:
         feed(run, spout, *batches)
@@ -235,6 +242,15 @@ def test_they_are_the_same_on_both_engines(
 ) -> None:
     window = window.withTimestampField("t").withLag(ms(3)).withLateness(ms(10))
     compare(engine, window, make, drawn_batches(Random(7)), kept)
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_all_partitions_have_one_watermark(
+    engine: Engine, kept: MapStateFactory, window: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trident.spark.group_engine.SMALL", 1)
+    window = window.withTimestampField("t").withLateness(ms(4))
+    compare(engine, window, Combined, drawn_batches(Random(7)), kept, partitions=3)
 
 
 def test_of_a_stream_without_groups_there_is_one_window_at_a_time(

@@ -91,9 +91,14 @@ def window(
     made = outputs.with_types(aggregator.infer_types(before.select(inputs)))
     declaration = builder.state(CALL, store, name, outputs)
     _check_opaque(declaration)
+    # The watermark is one, so windows by time are in one place, also those of groups.
+    by_key = group is not None and isinstance(config, CountWindow)
     with builder.together():
         moved = builder.add(
-            PartitionNode, parent=parent, how="partitionBy" if group else "global", by=group
+            PartitionNode,
+            parent=parent,
+            how="partitionBy" if by_key else "global",
+            by=group if by_key else None,
         )
         update = builder.add(
             StateUpdateNode,

@@ -112,7 +112,8 @@ class SparkBatch:
         """
         updates = [DeferredUpdate(node, self._given(node)) for node in self._group.group.updates]
         self._run_ends()
-        return tuple([update for update in updates if update.block.length])
+        acting = [each for each in updates if each.block.length or each.node.updater.timed]
+        return tuple(acting)
 
     def release(self) -> None:
         """Release what the batch kept in the cluster."""
@@ -146,7 +147,7 @@ class SparkBatch:
     def _update_here(self, node: StateUpdateNode, kernel: UpdateKernel) -> Flow | None:
         block = self._given(node)
         made = NOTHING
-        if block.length:  # else the state has no part in the batch, as on the local engine
+        if kernel.acts_on(block):  # else the state has no part in the batch, as on the local engine
             state = self._states[node]
             state.beginCommit(self._record)
             self._begun.append(state)
