@@ -17,6 +17,7 @@ from trident import (
     CombinerAggregator,
     Count,
     FeederBatchSpout,
+    LRUMemoryMapState,
     Max,
     MemoryMapState,
     OpaqueMap,
@@ -30,6 +31,7 @@ from trident import (
 )
 from trident.backends import sqlite
 from trident.operations.window_contents import CHUNK
+from trident.states.errors import CorruptStateError
 from trident.states.maps import MapStateFactory
 from trident.testing import fail_at
 
@@ -220,6 +222,24 @@ def test_open_windows_survive_a_restart(engine: Engine) -> None:
     assert captured.tuples == [([0, 1],), ([1, 2, 3],), ([3, 4, 5],)]
 
 
+@pytest.mark.parametrize("make", [Sum, Listed])
+def test_a_window_that_has_become_longer_than_what_is_kept_does_not_go_on(
+    tmp_path: Path, make: Any
+) -> None:
+    kept, engine = MemoryMapState.Factory(), Engine(None, tmp_path)
+
+    def play(length: int, rows: int) -> None:
+        topology = TridentTopology()
+        spout = FeederBatchSpout("v long")
+        stream = topology.newStream("values", spout)
+        stream.window(SlidingCountWindow.of(length, 2), kept, "v", make(), "made", name="kept")
+        engine.play(topology, spout, [(v,) for v in range(rows)])
+
+    play(4, 5 * CHUNK)
+    with pytest.raises(CorruptStateError, match="declared otherwise"):
+        play(4 * CHUNK, 9)
+
+
 def test_what_no_window_needs_any_more_is_removed(engine: Engine, kept: MapStateFactory) -> None:
     topology = TridentTopology()
     spout = FeederBatchSpout("v long")
@@ -228,7 +248,7 @@ def test_what_no_window_needs_any_more_is_removed(engine: Engine, kept: MapState
     engine.play(topology, spout, *([(v,) for v in range(n)] for n in (3, 50, 1, 2, 7)))
     # 63 tuples: the next windows end at 64 and 66, and reach back to 60.
     state = kept.makeState()
-    found = [pane for pane in range(40) if state.multiGet([("pane", pane)]) != [None]]
+    found = [pane for pane in range(40) if state.multiGet([("pane of 2", pane)]) != [None]]
     assert (found, state.multiGet([("at",)])) == ([30, 31], [63])
     state.close()
 
@@ -274,6 +294,8 @@ def test_open_windows_are_kept_in_an_opaque_map_only() -> None:
     weaker = sqlite.transactional("windows.db")
     with pytest.raises(PlanError, match="kept in an opaque map"):
         stream.window(TumblingCountWindow.of(3), weaker, "v", Sum(), "sum")
+    with pytest.raises(PlanError, match="forgets nothing"):
+        stream.window(TumblingCountWindow.of(3), LRUMemoryMapState.Factory(9), "v", Sum(), "sum")
     assert [node.call_text for node in topology.plan().nodes][1:] == []
 
 

@@ -35,6 +35,7 @@ from trident import (
 from trident.backends import sqlite
 from trident.errors import FieldError, OperationTypeError
 from trident.operations.windows import DurationWindow
+from trident.states.errors import CorruptStateError
 from trident.states.maps import MapStateFactory
 from trident.testing import fail_at
 
@@ -316,6 +317,22 @@ def test_watermark_and_open_windows_survive_a_restart(engine: Engine) -> None:
     ]
     other = TridentTopology().newStream("s", spout)
     assert captured_in(engine.folder / "late", other).tuples == [("a", 3, 8)]
+
+
+def test_a_window_that_is_declared_otherwise_does_not_go_on(tmp_path: Path) -> None:
+    kept, engine = MemoryMapState.Factory(), Engine(None, tmp_path)
+
+    def play(length: int, lag: int, row: tuple[int]) -> None:
+        topology = TridentTopology()
+        spout = FeederBatchSpout("t long")
+        window = TumblingDurationWindow.of(ms(length)).withTimestampField("t").withLag(ms(lag))
+        topology.newStream("values", spout).window(window, kept, Count(), "n")
+        engine.play(topology, spout, [row])
+
+    play(10, 0, (1,))
+    play(10, 5, (2,))  # another lag will do
+    with pytest.raises(CorruptStateError, match=r"that is tumbling, 10 ms, and now it is tumb"):
+        play(20, 0, (3,))
 
 
 def test_what_no_window_needs_any_more_is_removed(tmp_path: Path) -> None:

@@ -172,6 +172,9 @@ def _check_opaque(state: StateDeclaration) -> None:
     that when a batch is replayed."""
     factory = state.factory
     if isinstance(factory, MapStateFactory) and factory.kind is StateType.OPAQUE:
+        if factory.max_keys:
+            what = f"{CALL}: open windows are kept in a map that forgets nothing, found"
+            raise PlanError(what, factory.label, (), "Use MemoryMapState.Factory().")
         return
     kind = factory.kind.value if factory.kind else "no map"
     what = f"{CALL}: open windows are kept in an opaque map, found {factory.label},"
