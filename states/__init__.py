@@ -25,6 +25,7 @@ from trident.states.errors import (
     UnownedStateError,
     UsageError,
 )
+from trident.states.expiry import KeepUntil
 from trident.states.keys import CONTROL_KEY, decode_key, encode_key, encode_keys
 from trident.states.map_state import (
     ITupleCollection,
@@ -79,6 +80,7 @@ __all__ = [
     "IBackingMap",
     "ITupleCollection",
     "JSONSerializer",
+    "KeepUntil",
     "LRUMemoryMapState",
     "LongOverflowError",
     "LostStateError",

@@ -18,6 +18,7 @@ from trident.states.errors import (
     StateError,
     StateUnavailableError,
 )
+from trident.states.expiry import alive, now
 from trident.states.keys import decode_key
 from trident.states.kinds.kind import Kind
 from trident.states.pending_updates import PendingUpdates
@@ -50,6 +51,7 @@ class Attempt:
     def __init__(self, record: ControlRecord, table: Table, kind: Kind) -> None:
         self.record = record
         self._cut = Cut.before(record)
+        self._moment = now()
         self._table = table
         self._kind = kind
         self._pending = PendingUpdates()
@@ -63,6 +65,18 @@ class Attempt:
         """Return the keys with something pending."""
         return [*self._pending.touched(), *self._folds]
 
+    def expired(self, entries: Sequence[tuple[bytes, Any]]) -> list[bytes]:
+        """Return those of some keys, with their entries, that have expired and are not updated."""
+        touched = set(self.keys())
+        entries = [(key, entry) for key, entry in entries if key not in touched]
+        keys = [key for key, _ in entries]
+        values = self._kind.read([entry for _, entry in entries], self._cut)
+        there = zip(keys, values, self._alive(values), strict=True)
+        return [key for key, value, left in there if left is None is not value]
+
+    def _alive(self, values: Sequence[Any]) -> Sequence[Any]:
+        return alive(values, self._moment)
+
     def get(self, keys: Sequence[bytes]) -> list[Any]:
         """Return the values of `keys` with what is pending."""
         self._settle(keys)
@@ -70,7 +84,7 @@ class Attempt:
         found = dict(zip(asked, self._read(asked)[1], strict=True)) if asked else {}
         known = [key for key in dict.fromkeys(keys) if key not in found]
         found.update(zip(known, self._pending.currents(known), strict=True))
-        return list(map(found.__getitem__, keys))
+        return list(self._alive(list(map(found.__getitem__, keys))))
 
     def update(self, keys: Sequence[bytes], updates: Sequence[Update]) -> list[Any]:
         """Update each key by its function, a repeated key in order; return the new values."""
@@ -82,13 +96,14 @@ class Attempt:
             if key in self._applied:
                 values.append(current)
                 continue
-            value = update(_own(fresh.get(key, current)))
+            [given] = self._alive([fresh.get(key, current)])
+            value = update(_own(given))
             fresh[key] = value
             values.append(value)
         _check_longs(keys, values)
         self._pending.put(list(fresh), list(fresh.values()))
         self._remember(keys, updates)
-        return values
+        return list(self._alive(values))
 
     def put(self, keys: Sequence[bytes], updates: Sequence[Update]) -> None:
         """Update each key, also one to which this batch was applied already; return nothing."""
@@ -102,7 +117,7 @@ class Attempt:
     ) -> list[Any]:
         """Combine a partial result into each key and return the new values."""
         _check_lengths(keys, partials)
-        currents = self._currents(keys)
+        currents = self._alive(self._currents(keys))
         if combiner.adds:
             check_addable(keys, currents)
         if (
@@ -175,7 +190,8 @@ class Attempt:
         for called, updates in self._calls:
             for position, key in enumerate(called):
                 if key in values:
-                    values[key] = updates[position](_own(values[key]))
+                    [given] = self._alive([values[key]])
+                    values[key] = updates[position](_own(given))
         _check_longs(keys, list(values.values()))
         entries = self._kind.write(list(values.values()), befores, self.record)
         return [

@@ -51,29 +51,37 @@ class FailedException(TridentError):
 
 
 @dataclass(eq=False, repr=False)
-class StateUnavailableError(FailedException):
-    """The store can't be reached now, or gave no certain answer; the batch waits for it.
+class UnavailableError(FailedException):
+    """What a batch needs is away, which says nothing of the batch: it waits.
 
-    It is tried again for as long as ``patience`` allows, and counts toward no ``retries``. A query
-    fails with it at once.
+    It is tried again for as long as ``patience`` allows, and counts toward no ``retries``. Raise
+    the subclass that says what is away.
 
     Parameters
     ----------
-    state : str
-        Which store: host and port or path, never a password.
+    place : str
+        What is away: host and port or path, of a source also stream and partition, never a
+        password.
     problem : str
         What was found.
     advice : str
         The next step.
     """
 
-    state: str
+    place: str
     problem: str
     advice: str = ""
 
     def __str__(self) -> str:
-        text = f"{self.state}: {self.problem}."
+        text = f"{self.place}: {self.problem}."
         return f"{text} {self.advice}" if self.advice else text
+
+
+class StateUnavailableError(UnavailableError):
+    """The store can't be reached now, or gave no certain answer; the batch waits for it.
+
+    A query fails with it at once. The parameters are those of :class:`UnavailableError`.
+    """
 
 
 class StateError(TridentError):

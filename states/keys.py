@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from decimal import Context, Decimal, Inexact
@@ -61,7 +62,7 @@ def encode_key(key: Sequence[Any]) -> bytes:
             try:
                 return field.encode()
             except UnicodeEncodeError as error:
-                raise SerializationError("key", f"text with {error.reason}", _ALLOWED) from error
+                raise _refused(f"text with {error.reason}", key) from error
         if type(field) is UUID:
             return str(field).encode()
     return _MARK + _json(key)
@@ -76,6 +77,28 @@ def encode_keys(keys: Iterable[Sequence[Any]]) -> list[bytes]:
     [b'cat', b'dog']
     """
     return list(map(encode_key, keys))
+
+
+def one_of_equals(value: Any) -> Any:
+    """Return a key's field as the stream goes on with it: one of all that are equal.
+
+    0.0 for -0.0, and a moment in UTC; nothing else is changed, so that a decimal keeps its zeros.
+
+    Examples
+    --------
+    >>> one_of_equals([-0.0, Decimal("1.50")])
+    [0.0, Decimal('1.50')]
+    """
+    kind = type(value)
+    if kind is float:
+        return value + 0.0
+    if kind is datetime and value.tzinfo is not None:
+        return utc(value)
+    if kind is list:
+        return list(map(one_of_equals, value))
+    if kind is dict:
+        return {name: one_of_equals(item) for name, item in value.items()}
+    return value
 
 
 def decode_key(data: bytes) -> tuple[Any, ...]:
@@ -112,7 +135,11 @@ def _json(key: Sequence[Any]) -> bytes:
     try:
         return orjson.dumps([_comparable(field) for field in key])
     except (TypeError, RecursionError) as error:
-        raise SerializationError("key", str(error), _ALLOWED) from error
+        raise _refused(str(error), key) from error
+
+
+def _refused(found: str, key: Sequence[Any]) -> SerializationError:
+    return SerializationError("key", f"{found}, in {reprlib.repr(tuple(key))}", _ALLOWED)
 
 
 _PLAIN = frozenset({str, bool, type(None)})
@@ -133,14 +160,12 @@ def _canonical(field: Any) -> Any:
         return field
     if kind is int:
         return _comparable(field)
-    if kind is float:
-        return field + 0.0  # makes 0.0 of -0.0
+    if kind is float or kind is datetime:
+        return one_of_equals(field)
     if kind is Decimal:
         return _shortest(field)
     if kind is UUID:
         return str(field)
-    if kind is datetime:
-        return field if field.tzinfo is None else utc(field)
     if kind is list:
         return list(map(_canonical, field))
     if kind is dict and set(map(type, field)) <= {str}:

@@ -185,15 +185,20 @@ class MapStateFactory(StateFactory):
         ----------
         store : dataclass
             The store's class: it takes the options that its fields are called, the factory takes
-            the others.
+            the others. Where it has columns for values, it has to know of what `kind` they are and
+            which `serializer` there is: fields of these names are given the factory's.
         kind : StateType
             How entries are kept.
         options : mapping
             The parameters of both.
         """
         names = {each.name for each in fields(store)}
-        own = {name: value for name, value in options.items() if name in names}
-        others = {name: value for name, value in options.items() if name not in names}
+        both = ("kind", "serializer")
+        told = {**options, "kind": kind}
+        own = {name: value for name, value in told.items() if name in names}
+        others = {
+            name: value for name, value in options.items() if name not in names or name in both
+        }
         return cls(store(**own), kind, **others)
 
     @property
@@ -268,6 +273,7 @@ class MapStateFactory(StateFactory):
         stores_key = completed(self.store).snapshot_key
         state = self.makeMap()
         state.key = stores_key if self.snapshot_key is None else self.snapshot_key
+        state.partitions = numPartitions
         return state
 
     def makeMap(self) -> StoredMap:

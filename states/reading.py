@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from trident.states.control import Control, ControlRecord
 from trident.states.cut import BatchMovedOn, Cut
 from trident.states.errors import StateUnavailableError
+from trident.states.expiry import alive, now
 from trident.states.keys import decode_key, encode_keys
 from trident.states.kinds.kind import Kind
 from trident.states.map_state import (
@@ -212,10 +213,20 @@ class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupl
         self._kind = kind
         self._key = key
         self._cut = cut
+        self._moment = now()
 
     def multiGet(self, keys: Iterable[Key]) -> list[Any]:
         encoded = encode_keys(keys)
-        return self._kind.read(self._table.read(encoded), self._cut) if encoded else []
+        if not encoded:
+            return []
+        asked = list(dict.fromkeys(encoded))  # many tuples have the same key
+        values = self._alive(self._table.read(asked))
+        if len(asked) == len(encoded):
+            return values
+        return list(map(dict(zip(asked, values, strict=True)).__getitem__, encoded))
+
+    def _alive(self, entries: Sequence[Any]) -> list[Any]:
+        return list(alive(self._kind.read(entries, self._cut), self._moment))
 
     def get(self) -> Any:
         [value] = self.multiGet([self._key])
@@ -229,5 +240,5 @@ class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupl
     def entries(self) -> list[tuple[bytes, Any]]:
         """Return all encoded keys and their values, of a store that can list them."""
         found = self._table.entries()
-        values = self._kind.read([entry for _, entry in found], self._cut)
+        values = self._alive([entry for _, entry in found])
         return [(key, value) for (key, _), value in zip(found, values, strict=True)]

@@ -35,6 +35,11 @@ class StoredMap(CommittedReads, SnapshottableMap):
         The store, perhaps under layers.
     serializer : Serializer
         Makes bytes of values, for stores that exchange bytes.
+
+    Attributes
+    ----------
+    partitions : int
+        How many tasks update the state, each through an object of its own.
     """
 
     kept_as: Kind
@@ -55,6 +60,7 @@ class StoredMap(CommittedReads, SnapshottableMap):
         self._without_log = False
         self._dead: set[bytes] = set()
         self.late = 0
+        self.partitions = 1
 
     @property
     def kind(self) -> StateType:  # type: ignore[override]
@@ -152,6 +158,25 @@ class StoredMap(CommittedReads, SnapshottableMap):
         """Remember that `keys` are to be removed."""
         keys = list(keys)
         self.multiPut(keys, [None] * len(keys))
+
+    def removeExpired(self) -> int:
+        """Remove the keys whose `KeepUntil` has passed, and return how many; lists the whole store.
+
+        Raises
+        ------
+        StateError
+            Where the store doesn't list its entries, or other tasks update the state as well: a key
+            is removed by the task that owns it.
+        """
+        attempt = self._begun("removeExpired")
+        if self.partitions > 1:
+            raise StateError(
+                f"removeExpired in one of {self.partitions} partitions, which can't tell whose the "
+                "keys are; update the state behind global_(), or in a store of the driver's"
+            )
+        keys = attempt.expired(self.tables.reading.entries())
+        attempt.put(keys, [PutUpdater(None).update] * len(keys))
+        return len(keys)
 
     def multiCombine(
         self, keys: Sequence[bytes], partials: Sequence[Any], combiner: Combiner

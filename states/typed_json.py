@@ -15,6 +15,8 @@ from math import isfinite
 from typing import Any
 from uuid import UUID
 
+from trident.states.expiry import KeepUntil
+
 
 def needs_tags(value: Any) -> bool:
     """Return whether a value has no form in JSON, or holds one that has none.
@@ -46,6 +48,8 @@ def needs_tags(value: Any) -> bool:
     if kind is tuple:
         _any_needs(value)
         return True
+    if kind is KeepUntil:
+        return needs_tags(value.value) or True
     if kind not in _TAGS:
         raise TypeError(f"a {_name(kind)}")
     if kind is Decimal and not value.is_finite():
@@ -81,6 +85,8 @@ def tagged(value: Any) -> Any:
             return {"$map": [[tagged(name), tagged(item)] for name, item in value.items()]}
         inside = {name: tagged(item) for name, item in value.items()}
         return {"$dict": inside} if _tag_of(value) else inside
+    if kind is KeepUntil:
+        return {"$until": [tagged(value.value), _moment(value.until)]}
     tag, write = _TAGS[kind]
     if kind is datetime and value.tzinfo is None:
         tag = "$timestamp_ntz"
@@ -164,6 +170,11 @@ def _read_dict(inside: dict[str, Any]) -> dict[str, Any]:
     return {name: untagged(item) for name, item in inside.items()}
 
 
+def _read_until(content: list[Any]) -> KeepUntil:
+    value, moment = content
+    return KeepUntil(untagged(value), _read_timestamp(moment))
+
+
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "$date": date.fromisoformat,
     "$timestamp": _read_timestamp,
@@ -175,6 +186,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "$tuple": lambda items: tuple(map(untagged, items)),
     "$map": _read_map,
     "$dict": _read_dict,
+    "$until": _read_until,
 }
 
 

@@ -87,7 +87,10 @@ class ValueUpdater(ABC):
 
     @abstractmethod
     def update(self, stored: Any) -> Any:
-        """Return the new value; `stored` is None where there is none, None removes the key."""
+        """Return the new value; `stored` is None where there is none.
+
+        None removes the key. A :class:`~trident.states.expiry.KeepUntil` is a value that expires.
+        """
 
 
 class CombinerValueUpdater(ValueUpdater):

@@ -168,6 +168,15 @@ _ALL = [
         values=int,
         cached=False,
     ),
+    Backend(
+        "PostgreSQL behind PgBouncer",
+        "{server}?prefix={own}",
+        "pgbouncer",
+        _FENCED | {Ability.SNAPSHOT},
+        "postgres",
+        runs=2,
+        cached=False,
+    ),
 ]
 
 BACKENDS = [row for row in _ALL if row.extra is None] if QUICK in os.environ else _ALL

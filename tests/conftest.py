@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+from tests.servers import spark_kafka
 from tests.servers.hbase import HBaseServer
 from tests.servers.kafka import KafkaServer
 from tests.servers.memcached import MemcachedServers
-from tests.servers.postgres import PostgresServer
-from tests.servers.promised import PromisedServer, Served, served
+from tests.servers.postgres import PgBouncer, PostgresServer
+from tests.servers.process import MissingServer
+from tests.servers.promised import PromisedServer, Served, do_without, served
 from tests.servers.redis import RedisCluster, RedisServer
 
 if TYPE_CHECKING:
@@ -46,9 +49,19 @@ def spark() -> Iterator[SparkSession]:
     """One Spark session for the whole run: a second JVM would cost every test seconds."""
     from trident.spark.session import local_session
 
-    session = local_session()
+    session = local_session(**spark_kafka.settings())
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def spark_with_kafka(spark: SparkSession) -> SparkSession:
+    """The same session, which can read Kafka; its jars are promised as servers are."""
+    try:
+        spark_kafka.jars()
+    except MissingServer as missing:
+        do_without(str(missing))
+    return spark
 
 
 @pytest.fixture(scope="session")
@@ -86,6 +99,20 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served
     """A PostgreSQL server, shared likewise."""
     with served("POSTGRES", lambda: PostgresServer(tmp_path_factory.mktemp("postgres"))) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def pgbouncer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server of its own behind a pooler of transactions, shared likewise."""
+    folder = tmp_path_factory.mktemp("pgbouncer")
+    with ExitStack() as running:
+
+        def started() -> PgBouncer:
+            server = running.enter_context(PostgresServer(folder / "server"))
+            return PgBouncer(folder / "pooler", server)
+
+        with served("PGBOUNCER", started) as pooler:
+            yield pooler
 
 
 @pytest.fixture(scope="session")

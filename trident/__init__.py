@@ -50,7 +50,9 @@ if TYPE_CHECKING:
         Filter,
         FlatMapFunction,
         Function,
+        GroupedMultiReducer,
         MapFunction,
+        MultiReducer,
         Operation,
         PlainFunction,
         QueryFunction,
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
         TridentCollector,
         TridentOperationContext,
     )
+    from trident.operations.joining import JoinOutFieldsMode, JoinType
     from trident.operations.sending import KafkaStateUpdater
     from trident.operations.windows import (
         BaseWindow,
@@ -134,9 +137,10 @@ _HOMES = {
     "tuples.fields": "Fields",
     "operations.interfaces": (
         "Aggregator CombinerAggregator Consumer CustomStreamGrouping Filter FlatMapFunction "
-        "Function MapFunction Operation PlainFunction QueryFunction ReducerAggregator StateUpdater "
-        "TridentCollector TridentOperationContext"
+        "Function GroupedMultiReducer MapFunction MultiReducer Operation PlainFunction "
+        "QueryFunction ReducerAggregator StateUpdater TridentCollector TridentOperationContext"
     ),
+    "operations.joining": "JoinOutFieldsMode JoinType",
     "operations.sending": "KafkaStateUpdater",
     "operations.windows": (
         "BaseWindow Duration SessionWindow SlidingCountWindow SlidingDurationWindow "
@@ -205,6 +209,7 @@ __all__ = [
     "FlatMapFunction",
     "Function",
     "GeneratorSpout",
+    "GroupedMultiReducer",
     "GroupedStream",
     "GuaranteeWarning",
     "IBackingMap",
@@ -221,6 +226,8 @@ __all__ = [
     "ITridentDataSource",
     "ITridentSpout",
     "ITupleCollection",
+    "JoinOutFieldsMode",
+    "JoinType",
     "KafkaRecord",
     "KafkaSpout",
     "KafkaStateUpdater",
@@ -231,6 +238,7 @@ __all__ = [
     "Max",
     "MemoryMapState",
     "Min",
+    "MultiReducer",
     "Negate",
     "NonTransactionalMap",
     "OpaqueMap",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, overload
 
+from trident.absent_calls import Published
 from trident.errors import OperationTypeError, PlanError, described
 from trident.operations.callables import Native
 from trident.operations.interfaces import (
@@ -52,7 +53,7 @@ Plain = Callable[..., Any]
 StatefulAggregator = CombinerAggregator[Any] | ReducerAggregator[Any]
 
 
-class _Aggregates:
+class _Aggregates(Published):
     """The calls that a stream and its groups share: aggregates, of a batch and kept in a state."""
 
     def __init__(self, builder: Builder, node: Node, group: Fields | None = None) -> None:
@@ -793,7 +794,7 @@ class GroupedStream(_Aggregates):
         return self.toStream().partitionBy(self._group)
 
 
-class ChainedAggregatorDeclarer:
+class ChainedAggregatorDeclarer(Published):
     """What ``chainedAgg()`` gives: a chain of aggregators without any yet; immutable."""
 
     def __init__(self, chain: Chain) -> None:
@@ -811,7 +812,7 @@ class ChainedAggregatorDeclarer:
         return ChainedPartitionAggregatorDeclarer(chain)
 
 
-class ChainedFullAggregatorDeclarer:
+class ChainedFullAggregatorDeclarer(Published):
     """A chain of aggregators of each batch; immutable."""
 
     def __init__(self, chain: Chain) -> None:
@@ -826,7 +827,7 @@ class ChainedFullAggregatorDeclarer:
         return Stream(self._chain.builder, self._chain.end(AggregateNode))
 
 
-class ChainedPartitionAggregatorDeclarer:
+class ChainedPartitionAggregatorDeclarer(Published):
     """A chain of aggregators of each partition; immutable."""
 
     def __init__(self, chain: Chain) -> None:
@@ -842,7 +843,7 @@ class ChainedPartitionAggregatorDeclarer:
         return Stream(self._chain.builder, self._chain.end(PartitionAggregateNode))
 
 
-class TridentState:
+class TridentState(Published):
     """A handle on a state, made by the call that declares the state.
 
     Attributes

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
-from trident.errors import OperationTypeError, PlanError, TridentError
+from trident.absent_calls import Published
+from trident.errors import OperationTypeError, PlanError, TridentError, described
 from trident.operation_error import without_frames
+from trident.operations.joining import JoinOutFieldsMode, JoinType
 from trident.plan import lowering
 from trident.plan.builder import Builder
 from trident.plan.explain import explain
 from trident.plan.mermaid import to_mermaid
-from trident.plan.nodes import DRPCNode, Kind, MergeNode, OutputMode, StaticStateNode
+from trident.plan.multi_reduce import Reduced, multi_reduce
+from trident.plan.nodes import DRPCNode, Kind, MergeNode, Node, OutputMode, StaticStateNode
 from trident.plan.plan import Plan
 from trident.plan.start_checks import check_start, warn
 from trident.start_options import EngineChoice, OnFailure, StartOptions, Trigger
 from trident.states.state import StateLike
-from trident.stream import Stream, TridentState, check_not_updated
-from trident.tuples.fields import Fields
+from trident.stream import GroupedStream, Stream, TridentState, check_not_updated
+from trident.tuples.fields import Fields, FieldsLike
 
 if TYPE_CHECKING:
     from trident.batch.adoption import Adopt
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger("trident")
 
 
-class TridentTopology:
+class TridentTopology(Published):
     """Declares streams, states and queries, and starts them.
 
     Declaring runs nothing. A topology may be started again when its run has ended; a second run
@@ -148,13 +151,169 @@ class TridentTopology:
             given = list(given[0])
         if len(given) < 2:
             raise PlanError("merge: expected two streams or more, found", str(len(given)))
-        for stream in given:
-            if not isinstance(stream, Stream) or stream._builder is not self._builder:
-                what = "merge: expected a stream of this topology, found"
-                advice = "Write merge(one, other), of streams without groups."
-                raise OperationTypeError(what, type(stream).__name__, (), advice)
-        merged = tuple(stream._node for stream in given)
+        advice = "Write merge(one, other), of streams without groups."
+        merged = self._nodes("merge", given, advice)
         return Stream(self._builder, self._builder.add(MergeNode, merged=merged, outputs=outputs))
+
+    @overload
+    def join(
+        self,
+        one: Stream,
+        oneFields: FieldsLike,
+        other: Stream,
+        otherFields: FieldsLike,
+        outputs: FieldsLike,
+        type: JoinType | Sequence[JoinType] = ...,
+        mode: JoinOutFieldsMode = ...,
+        /,
+    ) -> Stream: ...
+    @overload
+    def join(
+        self,
+        one: Stream,
+        oneFields: FieldsLike,
+        other: Stream,
+        otherFields: FieldsLike,
+        outputs: FieldsLike,
+        mode: JoinOutFieldsMode,
+        /,
+    ) -> Stream: ...
+    @overload
+    def join(
+        self,
+        streams: Sequence[Stream],
+        fields: Sequence[FieldsLike],
+        outputs: FieldsLike,
+        type: JoinType | Sequence[JoinType] = ...,
+        mode: JoinOutFieldsMode = ...,
+        /,
+    ) -> Stream: ...
+    @overload
+    def join(
+        self,
+        streams: Sequence[Stream],
+        fields: Sequence[FieldsLike],
+        outputs: FieldsLike,
+        mode: JoinOutFieldsMode,
+        /,
+    ) -> Stream: ...
+    def join(self, *arguments: Any) -> Stream:
+        """Put tuples of several streams together that have equal keys, within each batch:
+        ``join(one, fields, other, fields, outputs [, type] [, mode])``, or
+        ``join([stream, …], [fields, …], outputs [, type] [, mode])``.
+
+        Spark joins by itself; elsewhere each stream of a partition is put into a hash table.
+
+        Parameters
+        ----------
+        one, other, streams : Stream
+            Two or more streams of this topology, without groups.
+        fields : fields
+            The key's fields in each stream, as many in each; they are compared by position and are
+            of one type. A key with null in it equals none, where Trident's null equals null.
+        outputs : fields
+            Names of all fields that come out, by position; see `JoinOutFieldsMode`.
+        type : JoinType, or one for each stream
+            Which of the streams may be missing; by default none.
+        mode : JoinOutFieldsMode
+            Whether a key comes out once, which is the default, or with each stream.
+
+        Examples
+        --------
+        >>> from trident import FixedBatchSpout, JoinType, TridentTopology
+        >>> topology = TridentTopology()
+        >>> clicks = topology.newStream("clicks", FixedBatchSpout("ad string, user long", 3))
+        >>> ads = topology.newStream("ads", FixedBatchSpout("id string, shop string", 3))
+        >>> left = JoinType.mixed(JoinType.INNER, JoinType.OUTER)
+        >>> topology.join(clicks, "ad", ads, "id", "ad, user, shop", left).getOutputFields()
+        Fields('ad string, user long, shop string')
+        """
+        given = list(arguments)
+        pairs = isinstance(given[0], Stream) if given else False
+        streams = given[:4:2] if pairs else given[0] if given else ()
+        keys = given[1:4:2] if pairs else given[1] if len(given) > 1 else ()
+        advice = "Write join(one, key, other, key, outputs) or join([one, …], [key, …], outputs)."
+        for each in (streams, keys):
+            if not isinstance(each, list | tuple):
+                what = "join: expected a list of streams, and one of their keys, found"
+                raise OperationTypeError(what, described(each), (), advice)
+        joined = self._nodes("join", streams, advice)
+        node = lowering.join(self._builder, joined, keys, tuple(given[4 if pairs else 2 :]))
+        return Stream(self._builder, node)
+
+    def multiReduce(self, *arguments: Any) -> Stream:
+        """Reduce the tuples of several streams together, within each batch:
+        ``multiReduce(one, other, reducer, outputs)``, ``multiReduce(fields, one, fields, other,
+        reducer, outputs)``, ``multiReduce([stream, …], reducer, outputs)`` or
+        ``multiReduce([fields, …], [stream, …], reducer, outputs)``.
+
+        All tuples of streams without groups meet in one partition; those of groups in the
+        partition of their group. Trident reduces what is in the same task of each stream.
+
+        Parameters
+        ----------
+        one, other, streams : Stream, or GroupedStream
+            Two or more of this topology, all with groups or all without. The fields of their groups
+            are compared by position.
+        fields : fields, optional
+            What the reducer sees of a stream; by default all of its fields.
+        reducer : MultiReducer, or GroupedMultiReducer for groups
+            Runs once a batch, or a group of it.
+        outputs : fields
+            What it emits; nothing else comes out.
+
+        Examples
+        --------
+        >>> from trident import FixedBatchSpout, MultiReducer, TridentTopology
+        >>> class Difference(MultiReducer):
+        ...     output_types = [int]
+        ...     def init(self, collector):
+        ...         return [0, 0]
+        ...     def execute(self, state, streamIndex, input, collector):
+        ...         state[streamIndex] += 1
+        ...     def complete(self, state, collector):
+        ...         collector.emit([state[0] - state[1]])
+        >>> topology = TridentTopology()
+        >>> one = topology.newStream("one", FixedBatchSpout("a string", 3))
+        >>> other = topology.newStream("other", FixedBatchSpout("b long, c long", 3))
+        >>> topology.multiReduce(one, other, Difference(), "more").getOutputFields()
+        Fields('more long')
+        """
+        advice = "Write multiReduce(one, other, reducer, outputs), or lists in their place."
+        if len(arguments) < 3:
+            what = "multiReduce: takes streams, a reducer and output fields; found"
+            raise OperationTypeError(what, f"{len(arguments)} arguments", (), advice)
+        *given, reducer, outputs = arguments
+        if len(given) <= 2 and all(isinstance(part, list | tuple) for part in given):
+            streams = given[-1]
+            fields = given[0] if len(given) == 2 else [None] * len(streams)
+        elif any(isinstance(part, Stream | GroupedStream) for part in given[:1]):
+            streams, fields = given, [None] * len(given)
+        else:
+            streams, fields = given[1::2], given[::2]
+        if len(streams) < 2 or len(fields) != len(streams):
+            what = "multiReduce: expected two streams or more, and fields of each if any, found"
+            found = f"{len(streams)} streams and fields of {len(fields)}"
+            raise PlanError(what, found, (), advice)
+        reduced = []
+        for stream, seen in zip(streams, fields, strict=True):
+            if not isinstance(stream, Stream | GroupedStream) or (
+                stream._builder is not self._builder
+            ):
+                what = "multiReduce: expected a stream of this topology, found"
+                raise OperationTypeError(what, type(stream).__name__, (), advice)
+            inputs = Fields(*stream._node.fields.names) if seen is None else Fields.of(seen)
+            reduced.append(Reduced(stream._node, stream._group, inputs))
+        node = multi_reduce(self._builder, reduced, reducer, Fields.of(outputs))
+        return Stream(self._builder, node)
+
+    def _nodes(self, call: str, streams: Sequence[object], advice: str) -> tuple[Node, ...]:
+        """The steps of streams of this topology."""
+        for stream in streams:
+            if not isinstance(stream, Stream) or stream._builder is not self._builder:
+                what = f"{call}: expected a stream of this topology, found"
+                raise OperationTypeError(what, type(stream).__name__, (), advice)
+        return tuple(stream._node for stream in streams if isinstance(stream, Stream))
 
     def plan(self) -> Plan:
         """What has been declared so far, immutable."""
@@ -219,15 +378,16 @@ class TridentTopology:
             large ones on Spark. ``"spark"`` runs all of them there. `explain()` says which groups
             always do; `BatchProgress.engine` which engine it was.
         max_pending : int
-            How many batches of spouts may be emitted and not committed, as Storm's
+            How many batches may be emitted and not committed, as Storm's
             ``topology.max.spout.pending``. With more than 1 the next batches are emitted and
             computed while one is written to its states, which pays where a store makes one wait.
             States still see one batch after the other, in order. What is computed waits in memory:
             before it would exceed 256 MiB the source waits. `explain()` says of which groups
             batches run one at a time all the same: with a session those whose states are updated on
-            executors, and those of DataFrames. A spout's ``emitBatch`` is then called for a batch
-            before ``ack`` or ``success`` for the one before; where that one fails, it is called
-            once more for the same attempt.
+            executors. A spout's ``emitBatch`` is then called for a batch before ``ack`` or
+            ``success`` for the one before; where that one fails, it is called once more for the
+            same attempt. Batches of DataFrames are staged in the checkpoint until they are
+            committed: the next start, with whatever `max_pending`, commits them first.
 
         Returns
         -------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from trident.backends.kafka.driver import DriversLog, admin_module, driver, unavailable
+from trident.backends.kafka.driver import Admin, DriversLog, admin_module, driver, unavailable
 from trident.backends.kafka.topic_reader import TopicReader
 from trident.states.backing_map import IBackingMap
 from trident.states.errors import StaleBatchError, StateError, StateUnavailableError
@@ -56,7 +56,7 @@ class ControlTopic(IBackingMap):
         self._settings = settings
         self._timeout = timeout
         self._reader = TopicReader(settings, where, timeout)
-        self._client: Any = None
+        self._admin = Admin(settings)
         self._producer: Any = None
         self._position = 0
         self._record: bytes | None = None
@@ -101,7 +101,8 @@ class ControlTopic(IBackingMap):
         raise StateError(f"{self.where} is a sink: it keeps no entries")
 
     def close(self) -> None:
-        self._producer = self._client = None
+        self._producer = None
+        self._admin.close()
         self._reader.close()
 
     def _catch_up(self) -> None:
@@ -178,7 +179,7 @@ class ControlTopic(IBackingMap):
     def _exists(self) -> bool:
         """Ask the cluster whether the control topic is there."""
         kafka = driver()
-        asked = self._admin().describe_topics(
+        asked = self._admin.client().describe_topics(
             kafka.TopicCollection([self._topic]), request_timeout=self._timeout
         )
         try:
@@ -193,16 +194,9 @@ class ControlTopic(IBackingMap):
         kafka = driver()
         made = admin_module().NewTopic(self._topic, 1, config={"cleanup.policy": "compact"})
         try:
-            self._admin().create_topics([made], request_timeout=self._timeout)[
+            self._admin.client().create_topics([made], request_timeout=self._timeout)[
                 self._topic
             ].result()
         except kafka.KafkaException as error:
             if error.args[0].code() != kafka.KafkaError.TOPIC_ALREADY_EXISTS:
                 raise unavailable(self.where, error) from error
-
-    def _admin(self) -> Any:
-        if self._client is None:
-            settings = {**self._settings, "logger": DriversLog()}
-            self._client = admin_module().AdminClient(settings)
-        self._client.poll(0)  # hands on what it has logged
-        return self._client

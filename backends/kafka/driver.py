@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -32,6 +33,32 @@ def admin_module() -> Any:
     """Return the module of what asks a cluster about itself, and makes topics."""
     driver()
     return import_module("confluent_kafka.admin")
+
+
+class Admin:
+    """What asks a cluster about itself, and makes topics: a client, made when it is first asked.
+
+    Parameters
+    ----------
+    settings : mapping
+        The driver's, with the servers.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = settings
+        self._client: Any = None
+
+    def client(self) -> Any:
+        """Return the client."""
+        if self._client is None:
+            settings = {**self._settings, "logger": DriversLog()}
+            self._client = admin_module().AdminClient(settings)
+        self._client.poll(0)  # hands on what it has logged
+        return self._client
+
+    def close(self) -> None:
+        """Let go of the client; another one is made when it is asked again."""
+        self._client = None
 
 
 class DriversLog:

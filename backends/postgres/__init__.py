@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from trident.backends.postgres.backing_map import PostgresMap, PostgresNumbers
@@ -66,7 +66,8 @@ class PostgresStore(Store):
     kind, serializer : StateType, Serializer
         What the table keeps.
     timeout : float
-        Seconds to wait for an answer; making a connection may take 2.
+        Seconds to wait for an answer, also to a write of 65,536 keys, or as many as `max_put` says;
+        making a connection may take 2.
     service, target_session_attrs, sslmode, sslrootcert, sslcert, sslkey : str or None
         As libpq has them; files must be on every machine of the Spark cluster.
 
@@ -97,7 +98,7 @@ class PostgresStore(Store):
     columns: Sequence[str] = DEFAULT_COLUMNS
     kind: StateType = StateType.OPAQUE
     serializer: Serializer = field(default_factory=JSONSerializer)
-    timeout: float = 5.0
+    timeout: float = 30.0
     service: str | None = None
     target_session_attrs: str | None = None
     sslmode: str | None = None
@@ -188,7 +189,8 @@ def opaque(
     >>> counts.store.values, counts.max_put
     ('bigint', 10000)
     """
-    return _factory(StateType.OPAQUE, host, database, prefix, options)
+    given = {"host": host, "database": database, "prefix": prefix, **options}
+    return MapStateFactory.over(PostgresStore, StateType.OPAQUE, given)
 
 
 def transactional(
@@ -198,7 +200,8 @@ def transactional(
 
     The parameters are those of :func:`opaque`.
     """
-    return _factory(StateType.TRANSACTIONAL, host, database, prefix, options)
+    given = {"host": host, "database": database, "prefix": prefix, **options}
+    return MapStateFactory.over(PostgresStore, StateType.TRANSACTIONAL, given)
 
 
 def nonTransactional(
@@ -208,7 +211,8 @@ def nonTransactional(
 
     The parameters are those of :func:`opaque`.
     """
-    return _factory(StateType.NON_TRANSACTIONAL, host, database, prefix, options)
+    given = {"host": host, "database": database, "prefix": prefix, **options}
+    return MapStateFactory.over(PostgresStore, StateType.NON_TRANSACTIONAL, given)
 
 
 def from_url(url: StateURL) -> MapStateFactory:
@@ -238,23 +242,7 @@ def from_url(url: StateURL) -> MapStateFactory:
         given["port"] = ",".join(str(port or _PORT) for _, port in url.hosts)
     if "columns" in given:
         given["columns"] = given["columns"].split(",")
-    serializer = found.state.get("serializer", JSONSerializer())
-    store = PostgresStore(kind=found.kind, serializer=serializer, **given)
-    return MapStateFactory(store, found.kind, **found.state)
-
-
-def _factory(
-    kind: StateType,
-    host: str | None,
-    database: str | None,
-    prefix: str | None,
-    options: Mapping[str, Any],
-) -> MapStateFactory:
-    given = {"host": host, "database": database, "prefix": prefix, "kind": kind, **options}
-    names = {each.name for each in fields(PostgresStore)}
-    store = PostgresStore(**{name: value for name, value in given.items() if name in names})
-    others = {name: value for name, value in options.items() if name not in names}
-    return MapStateFactory(store, kind, store.serializer, **others)
+    return MapStateFactory.over(PostgresStore, found.kind, {**given, **found.state})
 
 
 def _is_name(text: str) -> bool:

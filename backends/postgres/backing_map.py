@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from trident.backends.postgres.arrays import Array
 from trident.backends.postgres.connections import Server
 from trident.backends.postgres.driver import driver
 from trident.backends.postgres.errors import explained
@@ -29,14 +30,17 @@ from trident.states.errors import (
 from trident.states.keys import decode_key
 from trident.states.values import StateType, Token
 
+_AT_ONCE = 2**26
+"""Bytes of a statement; the server takes 16 times as many, and needs memory for them."""
+
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class PostgresMap(IBackingMap):
     """The rows of one state, as a map of encoded keys and value objects. Pickles.
 
-    Every call is one statement, and so one transaction and one round trip; the first that writes
-    makes the state's table and its view.
+    Every call is one statement, and so one transaction and one round trip, unless it writes very
+    much; the first that writes makes the state's table and its view.
 
     Parameters
     ----------
@@ -76,10 +80,10 @@ class PostgresMap(IBackingMap):
         return self._table.values_of(rows)
 
     def multiPut(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:
-        rows = self._table.rows(keys, values)
-        if self._write(self._statements.put, **rows) is None:
-            self._make()
-            self._write(self._statements.put, **rows)
+        for rows in self._parts(keys, values):
+            if self._write(self._statements.put, **rows) is None:
+                self._make()
+                self._write(self._statements.put, **rows)
 
     def getControl(self) -> bytes | None:
         for control, kept in self._read(GET_CONTROL, name=self._table.name) or ():
@@ -96,8 +100,8 @@ class PostgresMap(IBackingMap):
         return bool(self._write(PUT_CONTROL, **values))
 
     def multiPutFenced(self, keys: Sequence[bytes], values: Sequence[Any], fence: bytes) -> bool:
-        rows = self._table.rows(keys, values)
-        return self._write_fenced(self._statements.put_fenced, fence, **rows)
+        put = self._statements.put_fenced
+        return all(self._write_fenced(put, fence, **rows) for rows in self._parts(keys, values))
 
     def multiRemoveFenced(self, keys: Sequence[bytes], fence: bytes) -> bool:
         stored = self._table.keys(keys)
@@ -144,6 +148,18 @@ class PostgresMap(IBackingMap):
         with closing(self._server.connect()) as connection, explained(self._server):
             connection.execute(f"LISTEN {CATALOG}")
             yield connection
+
+    def _parts(
+        self, keys: Sequence[bytes], values: Sequence[Any]
+    ) -> Iterator[Mapping[str, Array]]:
+        """Return the columns of rows, in as many parts as the server takes at once."""
+        rows = self._table.rows(keys, values)
+        middle = len(keys) // 2
+        if middle and sum(map(len, rows.values())) > _AT_ONCE:
+            yield from self._parts(keys[:middle], values[:middle])
+            yield from self._parts(keys[middle:], values[middle:])
+        else:
+            yield rows
 
     @contextmanager
     def _reader(self) -> Iterator[Any]:

@@ -13,16 +13,20 @@ _START = (
 )
 _SILENT = (
     "It may be paused or overloaded, or another session may hold locks on the state's tables (look "
-    "at pg_stat_activity); give a longer timeout= if it is only slow."
+    "at pg_stat_activity); give a longer timeout= or a smaller max_put= if it is only slow."
 )
 _CUT = "The batch is retried. See the server's log: did it restart, or drop this client?"
-_REFUSED = (  # of connections; there is no code for these, and the text may be in any language
+_MANY = "Raise its max_connections, or put PgBouncer in front: each task connects by itself."
+_REFUSED = (  # of connections, of which the driver tells no code; the texts may be translated
+    ("too many", _MANY),
+    ("slots are reserved", _MANY),
+    ("the database system is", "It is starting, stopping or recovering; see its log."),
     ("password", "Give the user and the password of the URL, or PGPASSWORD, or a passfile."),
     ("SSL", "Check sslmode= and the certificates."),
     ("does not exist", "Create it, or give another one."),
 )
 _ADVICE = {
-    "53300": "Raise its max_connections, or put PgBouncer in front: each task connects by itself.",
+    "53300": _MANY,
     "53100": "Make room on its disk.",
     "53": "The server is short of resources; see its log.",
     "25006": "It is a standby. Give the primary, or all hosts and target_session_attrs=read-write.",

@@ -177,10 +177,9 @@ def from_url(url: StateURL) -> MapStateFactory:
     >>> from_url(StateURL.parse("sqlite:counts.db?patience=30")).store.patience
     30.0
     """
-    options = url.read(patience=float)
-    serializer = options.state.pop("serializer", JSONSerializer())
-    store = SQLiteStore(url.local_path(), options.prefix, options.kind, serializer, **options.own)
-    return MapStateFactory(store, options.kind, serializer, **options.state)
+    found = url.read(patience=float)
+    given = {"path": url.local_path(), "prefix": found.prefix, **found.own, **found.state}
+    return MapStateFactory.over(SQLiteStore, found.kind, given)
 
 
 def _can_be_a_file(path: str) -> bool:
@@ -198,6 +197,5 @@ def _factory(
     serializer: Serializer | None,
     options: dict[str, Any],
 ) -> MapStateFactory:
-    chosen = serializer or JSONSerializer()
-    store = SQLiteStore(os.fspath(path), prefix, kind, chosen)
-    return MapStateFactory(store, kind, chosen, **options)
+    given = {"path": path, "prefix": prefix, "serializer": serializer or JSONSerializer()}
+    return MapStateFactory.over(SQLiteStore, kind, {**options, **given})

@@ -13,6 +13,7 @@ import orjson
 
 from trident.states.kinds import KINDS
 from trident.states.serializers import Serializer
+from trident.states.table.serialized import naming_key
 from trident.states.values import StateType
 
 CATALOG = "trident_states"
@@ -92,8 +93,13 @@ class Table:
         """Return the rows that keep `values`, none of which is None, under `keys`."""
         kind = KINDS[self.kind]
         columns = kind.by_column(values)
-        kept = [native(column, self.serializer) for column in columns[kind.tokens :]]
+        kept = naming_key(self._kept, keys, values)
         return zip(stored_keys(keys), *columns[: kind.tokens], *kept, strict=True)
+
+    def _kept(self, values: Sequence[Any]) -> list[Sequence[Any]]:
+        kind = KINDS[self.kind]
+        columns = kind.by_column(values)[kind.tokens :]
+        return [native(column, self.serializer) for column in columns]
 
     def get(self, connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[Any]:
         """Return the values of `keys`, None for each that is absent."""

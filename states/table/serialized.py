@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
+from trident.states.errors import SerializationError
+from trident.states.keys import decode_key
 from trident.states.kinds.kind import Kind
 from trident.states.serializers import Serializer
 from trident.states.table.table import Layer, Table
+
+T = TypeVar("T")
+
+
+def naming_key(
+    make: Callable[[Sequence[Any]], T], keys: Sequence[bytes], entries: Sequence[Any]
+) -> T:
+    """Return what `make` makes of `entries`, as they are stored.
+
+    Raises
+    ------
+    SerializationError
+        For a value that can't be stored; it names the value's key.
+    """
+    try:
+        return make(entries)
+    except SerializationError:
+        for key, position in zip(keys, range(len(entries)), strict=True):
+            try:
+                make(entries[position : position + 1])
+            except SerializationError as error:
+                what = f"value of key {decode_key(key)!r}"
+                raise SerializationError(what, error.found, error.allowed) from None
+        raise
 
 
 class SerializedTable(Layer):
@@ -32,7 +58,10 @@ class SerializedTable(Layer):
         return self._kind.loads(self._below.read(keys), self._serializer)
 
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
-        return self._below.write(keys, self._kind.dumps(entries, self._serializer))
+        return self._below.write(keys, naming_key(self._dumped, keys, entries))
+
+    def _dumped(self, entries: Sequence[Any]) -> list[bytes]:
+        return self._kind.dumps(entries, self._serializer)
 
     def entries(self) -> Sequence[tuple[Any, Any]]:
         found = self._below.entries()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.api.topologies import (
+    Both,
     Column,
     Everything,
     Frame,
@@ -34,6 +36,7 @@ from trident.operations.builtin import (
     TupleCollectionGet,
 )
 from trident.operations.callables import native
+from trident.operations.joining import JoinType
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.maps import OpaqueMap
 from trident.states.memory import MemoryMapState
@@ -398,15 +401,20 @@ def test_other_arguments_are_checked(call: Call, text: str) -> None:
     fails(call, PlanError, text)
 
 
-def test_keys_are_of_types_that_can_be_stored() -> None:
-    stream = TridentTopology().newStream(
-        "bills", Frame(Column("day", "date"), Column("price", "decimal(9,2)"))
-    )
-    found = "no key can be of type date, as is the field 'day'; there are: string,"
-    with pytest.raises(FieldError, match=f"groupBy: {found}"):
-        stream.groupBy("day")
-    with pytest.raises(FieldError, match=r"partitionBy: no key can be of type decimal\(9,2\)"):
-        stream.partitionBy("price")
+@pytest.mark.parametrize("kind", ["map<string,long>", "array<struct<a:map<string,long>>>"])
+def test_a_map_is_no_key(kind: str) -> None:
+    stream = TridentTopology().newStream("bills", Frame(Column("items", kind)))
+    found = re.escape(f"no key can be of type {kind}, as is the field 'items'. Its entries have no")
+    for call in ("groupBy", "partitionBy"):
+        with pytest.raises(FieldError, match=f"{call}: {found}"):
+            getattr(stream, call)("items")
+
+
+def test_any_other_type_may_be_a_key() -> None:
+    kinds = ["date", "timestamp", "timestamp_ntz", "decimal(9,2)", "binary", "array<date>"]
+    frame = Frame(*map(Column, "abcdefg", [*kinds, "struct<a:bigint,b:array<binary>>"]))
+    stream = TridentTopology().newStream("bills", frame)
+    assert stream.groupBy("a, b, c, d, e, f, g").getOutputFields() == stream.getOutputFields()
 
 
 def test_a_dataframe_brings_its_fields_and_is_opaque() -> None:
@@ -514,3 +522,68 @@ def test_a_stream_knows_the_nearest_label() -> None:
 )
 def test_a_chain_says_which_call_is_wrong(call: Callable[[Stream], Any], text: str) -> None:
     fails(lambda t, s: call(s), PlanError, text)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda t, s: t.join(), "join: expected two streams or more, found '0'"),
+        (lambda t, s: t.join(s, "id", "n"), "expected a stream of this topology|two streams"),
+        (lambda t, s: t.join(s, "id", s.groupBy("id"), "id", "n"), "found 'GroupedStream'"),
+        (lambda t, s: t.join([s, s], "id", "n"), "join: expected a list of streams, and one of"),
+        (lambda t, s: t.join([s, s], ["id"], "n"), "key fields of each of 2 streams, found '1'"),
+        (lambda t, s: t.join(s, "id", s, "idd", "id, a, b"), "join: unknown field 'idd'"),
+        (lambda t, s: t.join(s, "id", s, "id"), "join: no output fields"),
+        (
+            lambda t, s: t.join(s, "id", s, "id, sentence", "a, b"),
+            "as many key fields of each stream, found 'id; id, sentence'",
+        ),
+        (
+            lambda t, s: t.join(s, "id", s, "sentence", "a, b, c"),
+            r"join: 'id' \(long\) and 'sentence' \(string\) can't be one field",
+        ),
+        (
+            lambda t, s: t.join(s, "id", s, "id", "id, a"),
+            r"join: 2 names for 3 fields 'id, a'\. The streams have 1\.id, 1\.sentence, 2\.sen",
+        ),
+        (lambda t, s: t.join(s, "id", s, "id", "id, a, a"), "duplicate field 'a'"),
+        (lambda t, s: t.join(s, "id", s, "id", "i, a, b", "left"), "no JoinType is \"str 'left'"),
+        (
+            lambda t, s: t.join(s, "id", s, "id", "i, a, b", [JoinType.INNER]),
+            "expected a JoinType of each of 2 streams, found '1'",
+        ),
+        (
+            lambda t, s: t.join(s, "id", s, "id", "i, a, b", JoinType.INNER, "compact"),
+            "then a JoinOutFieldsMode, found \"str 'compact'",
+        ),
+    ],
+)
+def test_a_join_says_what_is_wrong(call: Call, text: str) -> None:
+    fails(call, PlanError, text)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda t, s: t.multiReduce(s, Both()), "multiReduce: takes streams, a reducer and output"),
+        (lambda t, s: t.multiReduce(s, Both(), "a"), "expected two streams or more"),
+        (lambda t, s: t.multiReduce([s], [s], Both(), "a"), "found '1 streams and fields of 1'"),
+        (lambda t, s: t.multiReduce(s, "id", Both(), "a"), "stream of this topology, found 'str'"),
+        (lambda t, s: t.multiReduce(s, s, Both(), "a"), r"a MultiReducer, found 'Both\(\)"),
+        (
+            lambda t, s: t.multiReduce(s, s.groupBy("id"), Both(), "a, b"),
+            "some streams have groups, some not",
+        ),
+        (
+            lambda t, s: t.multiReduce(s.groupBy("id"), s.groupBy("sentence"), Both(), "a, b"),
+            r"multiReduce: 'id' \(long\) and 'sentence' \(string\) can't be one field",
+        ),
+        (
+            lambda t, s: t.multiReduce("idd", s.groupBy("id"), "id", s.groupBy("id"), Both(), "a"),
+            "multiReduce: unknown field 'idd'",
+        ),
+        (lambda t, s: s.aggregate(Both(), "a"), "It belongs into multiReduce of groups"),
+    ],
+)
+def test_a_reducer_of_streams_says_what_is_wrong(call: Call, text: str) -> None:
+    fails(call, PlanError, text)

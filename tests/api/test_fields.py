@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -36,6 +38,11 @@ def test_fields_are_written_in_many_ways(given: Any) -> None:
         ("n array<string>", "array<string>"),
         ("n map<string,array<long>>", "map<string,array<long>>"),
         ("n decimal(10,2)", "decimal(10,2)"),
+        ("n array<BIGINT>", "array<long>"),
+        ("n struct<a: bigint, b decimal(4, 1) NOT NULL>", "struct<a:long,b:decimal(4, 1)>"),
+        ("n struct<`a b`:int,$c:struct<>>", "struct<`a b`:int,`$c`:struct<>>"),
+        (Fields(n=UUID), "string"),
+        (Fields(n=list[datetime]), "array<timestamp>"),
         (Fields(n=int), "long"),
         (Fields(n=float | None), "double"),
         (Fields(n=dict[str, list[int]]), "map<string,array<long>>"),
@@ -55,6 +62,11 @@ def test_types_are_sparks_names(given: Any, kind: str | None) -> None:
         ("a, b, a", "duplicate field 'a'"),
         ("a strin", "Did you mean 'string'"),
         ("a, , b", "a field has no name"),
+        ("a array<strin>", "unknown type 'strin'"),
+        ("a map<string>", "unknown type 'map<string>'"),
+        ("a array<long,long>", "unknown type"),
+        ("a struct<long>", "unknown type"),
+        ("a array", "unknown type 'array'"),
         (7, "fields expected, found '7'"),
         ([7], "a field's name can't be"),
         (["a b"], "Fields.of"),

@@ -77,3 +77,9 @@ def tuple_type_of(fields: str):  # type: ignore[no-untyped-def]
     from trident.tuples.fields import Fields
 
     return tuple_type(Fields.of(fields))
+
+
+def test_whole_numbers_are_read_by_every_name_that_was_published() -> None:
+    t = tuple_type_of("n")([7])
+    for name in ("Byte", "Short", "Integer", "Long"):
+        assert getattr(t, f"get{name}")(0) == getattr(t, f"get{name}ByField")("n") == 7

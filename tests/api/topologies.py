@@ -12,6 +12,7 @@ from trident.operations.interfaces import (
     CustomStreamGrouping,
     Filter,
     Function,
+    GroupedMultiReducer,
     ReducerAggregator,
     StateUpdater,
 )
@@ -44,6 +45,23 @@ class Same(Function):
 
     def execute(self, tuple: Any, collector: Any) -> None:
         collector.emit(list(tuple))
+
+
+class Both(GroupedMultiReducer[list[Any]]):
+    """What it is handed of the first stream, and of the second."""
+
+    output_types = (int, int)
+
+    def init(self, collector: Any, group: Any) -> list[Any]:
+        return [None, None]
+
+    def execute(
+        self, state: list[Any], streamIndex: int, group: Any, input: Any, collector: Any
+    ) -> None:
+        state[streamIndex] = input[0]
+
+    def complete(self, state: list[Any], group: Any, collector: Any) -> None:
+        collector.emit(state)
 
 
 class ById(CustomStreamGrouping):

@@ -482,6 +482,25 @@ def test_json_is_kept_as_the_text_that_it_is(opened: Open, sql: SQL, name: str) 
     assert json.loads(text) == {"a": 2, "b": 1}
 
 
+def test_more_than_a_statement_takes_is_written_in_parts_under_the_fence(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from trident.backends.postgres import backing_map
+
+    monkeypatch.setattr(backing_map, "_AT_ONCE", 10_000)
+    backing: Any = opened().backing
+    keys = [b"w%d" % number for number in range(1000)]
+    values = [OpaqueValue(1, 0, number, None) for number in range(1000)]
+    backing.multiPut(keys, values)
+    assert backing.multiGet(keys) == values
+    backing.putControl(record(2).encode(), None)
+    newer = [OpaqueValue(2, 0, 0, number) for number in range(1000)]
+    assert backing.multiPutFenced(keys, newer, record(1).encode()) is False
+    assert backing.multiGet(keys) == values
+    assert backing.multiPutFenced(keys, newer, record(2).encode()) is True
+    assert backing.multiGet(keys) == newer
+
+
 def test_keys_that_no_index_takes_are_found_and_listed(opened: Open) -> None:
     long = [(random.Random(number).randbytes(4000).hex(),) for number in range(3)]
     for options in ({}, {"table": "long-keys", "prefix": f"t{uuid4().hex}"}):

@@ -14,7 +14,10 @@ from tempfile import TemporaryDirectory
 from tests.bench.report import HEADING, Figure, line
 from tests.bench.sizes import command as sizes
 
-NAMES = ("sqlite", "local", "batches", "drpc", "windows", "spark", "stores", "spark_redis")
+NAMES = (
+    *("sqlite", "local", "batches", "drpc", "windows"),
+    *("spark", "stores", "spark_redis", "spark_postgres"),
+)
 
 
 def main(names: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""What one would write without the library: counts in SQLite or Redis, a batch at a time."""
+"""What one would write without the library: counts in a store, a batch at a time."""
 
 from __future__ import annotations
 
@@ -131,3 +131,38 @@ def total_of(path: Path, table: str, column: str) -> int:
     with closing(sqlite3.connect(path)) as connection:
         [total] = connection.execute(f'SELECT total("{column}") FROM "{table}"').fetchone()
     return int(total)
+
+
+class CountsInPostgres:
+    """Adds the counts of a partition to those in a table, once more where a task runs again.
+
+    Called with the partitions of a DataFrame, in Spark's tasks.
+    """
+
+    def __init__(self, url: str, table: str) -> None:
+        self._url = url
+        self._table = table
+
+    def create(self) -> None:
+        """Make the table."""
+        import psycopg
+
+        with psycopg.connect(self._url) as connection:
+            connection.execute(f"CREATE TABLE {self._table} (word text PRIMARY KEY, n bigint)")
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import psycopg
+
+        with psycopg.connect(self._url) as connection:
+            connection.execute(
+                f"CREATE TEMPORARY TABLE given (LIKE {self._table}) ON COMMIT DROP"
+            )
+            with connection.cursor().copy("COPY given FROM STDIN") as copy:
+                for batch in batches:
+                    rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+                    copy.write("".join([f"{word}\t{n}\n" for word, n in rows]))
+            connection.execute(
+                f"INSERT INTO {self._table} AS stored SELECT * FROM given "
+                "ON CONFLICT (word) DO UPDATE SET n = stored.n + excluded.n"
+            )
+        return iter(())

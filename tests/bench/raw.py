@@ -93,8 +93,58 @@ class RawHBase(RawClient):
         self._connection.close()
 
 
+class RawPostgres(RawClient):
+    """COPY into a temporary table and one upsert from there; what one adds to isn't read."""
+
+    _VALUE = "json"
+    _CHANGE = "value = excluded.value"
+
+    def __init__(self, url: str) -> None:
+        import psycopg
+
+        self._connection = psycopg.connect(url, autocommit=True)
+        self._table = f"raw_{self._VALUE}"
+        columns = f"(key text PRIMARY KEY, value {self._VALUE})"
+        self._connection.execute(f"CREATE TABLE IF NOT EXISTS {self._table} {columns}")
+
+    def get(self, keys: Sequence[bytes]) -> None:
+        pass
+
+    def put(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        lines = b"".join([b"%b\t%b\n" % row for row in zip(keys, values, strict=True)])
+        with self._connection.transaction():
+            self._connection.execute(
+                f"CREATE TEMPORARY TABLE given (LIKE {self._table}) ON COMMIT DROP"
+            )
+            with self._connection.cursor().copy("COPY given FROM STDIN") as copy:
+                copy.write(lines)
+            self._connection.execute(
+                f"INSERT INTO {self._table} AS stored SELECT * FROM given "
+                f"ON CONFLICT (key) DO UPDATE SET {self._CHANGE}"
+            )
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class RawPostgresNumbers(RawPostgres):
+    """The amounts in arrays, and one upsert that adds them."""
+
+    _VALUE = "bigint"
+
+    def put(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        amounts = [int(value.split(b",")[1]) for value in values]
+        self._connection.execute(
+            f"INSERT INTO {self._table} AS stored SELECT * FROM unnest(%s::text[], %s::bigint[]) "
+            "ON CONFLICT (key) DO UPDATE SET value = stored.value + excluded.value",
+            [[key.decode() for key in keys], amounts],
+        )
+
+
 RAW: dict[str, type[RawClient]] = {
     "redis": RawRedis,
     "memcached": RawMemcached,
     "hbase": RawHBase,
+    "postgres": RawPostgres,
+    "PostgreSQL numbers": RawPostgresNumbers,
 }

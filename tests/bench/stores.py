@@ -13,6 +13,7 @@ from tests.bench.raw import RAW, RawClient
 from tests.bench.report import Figure, alternated, rate, throughput
 from tests.servers.hbase import HBaseServer
 from tests.servers.memcached import MemcachedServers
+from tests.servers.postgres import PostgresServer
 from tests.servers.redis import RedisCluster, RedisServer
 from trident.operations.builtin import Count
 from trident.states import CachedMap, ControlRecord, StateFactory, Token
@@ -27,6 +28,7 @@ _SERVERS: dict[str, Callable[[Path], Any]] = {
     "redis_cluster": RedisCluster,
     "memcached_servers": MemcachedServers,
     "hbase_server": HBaseServer,
+    "postgres_server": PostgresServer,
 }
 _TARGETS = {
     "Redis strings": 0.55,
@@ -38,6 +40,9 @@ _TARGETS = {
     "Memcached node": 0.6,
     "Memcached nodes": 0.6,
     "HBase": 0.6,
+    "PostgreSQL": 0.6,
+    "PostgreSQL shared table": 0.5,
+    "PostgreSQL numbers": 0.9,
 }
 _WORDS = [f"word{number}" for number in range(_KEYS)]
 random.Random(1).shuffle(_WORDS)
@@ -64,7 +69,8 @@ def _figures(backend: Backend, urls: dict[str, str]) -> Iterator[Figure]:
     server = urls[backend.fixture]
     assert backend.extra is not None
     # A cluster is compared with one server: the raw client would need a command a slot.
-    raw = RAW[backend.extra](urls["redis_server"] if backend.extra == "redis" else server)
+    kind = RAW.get(backend.name) or RAW[backend.extra]
+    raw = kind(urls["redis_server"] if backend.extra == "redis" else server)
     batches = _batches(backend.factory(server))
     by_hand, own = alternated(_ROUNDS, lambda: _by_hand(raw), lambda: next(batches))
     raw.close()

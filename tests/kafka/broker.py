@@ -95,6 +95,18 @@ class Broker:
         producer.begin_transaction()
         return producer
 
+    def append(
+        self, topic: str, values: Iterable[Any], ending: str, *, partition: int = 0
+    ) -> None:
+        """Append records plainly, or in a transaction that ends by ``commit`` or ``abort``."""
+        if ending == "plain":
+            self.produce(topic, values, partition=partition)
+            return
+        producer = self.transaction()
+        for value in values:
+            producer.produce(topic, value, partition=partition)
+        getattr(producer, f"{ending}_transaction")()
+
     def read(self, topic: str, partition: int = 0, **settings: Any) -> list[Any]:
         """All committed records of a partition, read to its end."""
         fixed: Mapping[str, Any] = {

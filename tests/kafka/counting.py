@@ -8,6 +8,7 @@ from typing import Any
 
 from trident import Count, TridentTopology, TupleCollectionGet
 from trident.backends import sqlite
+from trident.plan.nodes import Kind
 from trident.run import Run
 
 
@@ -26,9 +27,11 @@ class Counting:
         self.folder = folder
         self._state = sqlite.transactional if transactional else sqlite.opaque
 
-    def start(self, spout: Any, session: Any = None, **options: Any) -> Run:
+    def start(
+        self, source: Any, session: Any = None, kind: Kind | None = None, **options: Any
+    ) -> Run:
         topology = TridentTopology()
-        values = topology.newStream("values", spout)
+        values = topology.newStream("values", source, kind)
         values = values.project("value").map(lambda value: str(value), "name string")
         counts = values.groupBy("name").persistentAggregate(
             self._state(self.folder / "counts.db"), Count(), "count", name="counts"
@@ -37,9 +40,9 @@ class Counting:
         asked.stateQuery(counts, TupleCollectionGet(), "name, count").project("name, count")
         return topology.start(session, checkpoint=self.folder / "checkpoint", **options)
 
-    def run(self, spout: Any, **options: Any) -> dict[str, int]:
+    def run(self, source: Any, **options: Any) -> dict[str, int]:
         """Read all that there is, and return all counts."""
-        with self.start(spout, trigger="available", **options) as run:
+        with self.start(source, trigger="available", **options) as run:
             run.awaitTermination(60)
             return self.asked(run)
 

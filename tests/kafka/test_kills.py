@@ -49,13 +49,7 @@ def produce(broker: Broker, topic: str, truth: Counter[str], choose: random.Rand
     for partition in range(3):
         sentences = [" ".join(choose.choices("abcdefghij", k=5)) for _ in range(12)]
         ending = choose.choice(("plain", "commit", "abort"))
-        if ending == "plain":
-            broker.produce(topic, sentences, partition=partition)
-        else:
-            producer = broker.transaction()
-            for sentence in sentences:
-                producer.produce(topic, sentence, partition=partition)
-            getattr(producer, f"{ending}_transaction")()
+        broker.append(topic, sentences, ending, partition=partition)
         if ending != "abort":
             truth.update(" ".join(sentences).split())
 

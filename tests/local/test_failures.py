@@ -88,11 +88,15 @@ def test_a_built_in_operation_is_blamed_with_the_users_line() -> None:
 
 def test_a_key_that_cannot_be_stored_is_blamed_on_its_step() -> None:
     error = failure(
-        [(float("nan"),)],
-        "n double",
-        lambda s: s.groupBy("n").persistentAggregate(MemoryMapState.Factory(), Count(), "count"),
+        [("a",)],
+        "word string",
+        lambda s: (
+            s.each("word", lambda word: [{word}], "n")
+            .groupBy("n")
+            .persistentAggregate(MemoryMapState.Factory(), Count(), "count")
+        ),
     )
-    assert "float nan" in error.error
+    assert "found a builtins.set, in ({'a'},)" in error.error
     assert "groupBy(n).aggregate(Count(), count)" in error.step
 
 

@@ -16,29 +16,33 @@ import pytest
 
 from tests.packaging.conftest import ROOT
 
-PAGES = [ROOT / "docs" / "guide.md", ROOT / "docs" / "windows.md"]
+GUIDES = [ROOT / "docs" / name for name in ("guide.md", "testing.md", "windows.md")]
 FENCE = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def chapters() -> Iterator[Any]:
-    """The chapters that have code: where each begins and ends in its page."""
-    for path in PAGES:
-        page = path.read_text()
-        heads = [*re.finditer(r"^## (.+)$", page, re.MULTILINE)]
-        ends = [head.start() for head in heads[1:]] + [len(page)]
-        for head, end in zip(heads, ends, strict=True):
-            code = "".join(found[2] for found in FENCE.finditer(page, head.end(), end))
-            if code:
-                marks = [pytest.mark.spark] if "trident.spark" in code else []
-                yield pytest.param(path, head.end(), end, id=head[1], marks=marks)
+    """The chapters of guides that have code: where each begins and ends in its page."""
+    for guide in GUIDES:
+        yield from chapters_of(guide)
 
 
-@pytest.mark.parametrize(("path", "start", "end"), [*chapters()])
+def chapters_of(guide: Path) -> Iterator[Any]:
+    page = guide.read_text()
+    heads = [*re.finditer(r"^## (.+)$", page, re.MULTILINE)]
+    ends = [head.start() for head in heads[1:]] + [len(page)]
+    for head, end in zip(heads, ends, strict=True):
+        code = "".join(found[2] for found in FENCE.finditer(page, head.end(), end))
+        if code:
+            marks = [pytest.mark.spark] if "trident.spark" in code else []
+            yield pytest.param(guide, head.end(), end, id=head[1], marks=marks)
+
+
+@pytest.mark.parametrize(("guide", "start", "end"), [*chapters()])
 def test_a_chapter_prints_what_it_shows(
-    path: Path, start: int, end: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    guide: Path, start: int, end: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    page = path.read_text()
+    page = guide.read_text()
     program: dict[str, Any] = {"__name__": "guide"}
     printed = shown = ""
     for found in FENCE.finditer(page, start, end):
@@ -49,7 +53,7 @@ def test_a_chapter_prints_what_it_shows(
         lines = "\n" * page.count("\n", 0, found.start(2))  # errors then name the page's lines
         output = StringIO()
         with redirect_stdout(output):
-            exec(compile(f"{lines}{found[2]}", str(path), "exec"), program)
+            exec(compile(f"{lines}{found[2]}", str(guide), "exec"), program)
         printed, shown = output.getvalue(), ""
     assert printed == shown
 

@@ -24,7 +24,7 @@ def project(tmp_path: Path) -> Path:
         shutil.copy(ROOT / name, folder / name)
     servers = Path("tests", "servers")
     (folder / servers).mkdir(parents=True)
-    for name in ("hbase_jars.xml", "kafka_jars.xml"):
+    for name in ("hbase_jars.xml", "kafka_jars.xml", "spark_kafka_jars.xml"):
         shutil.copy(ROOT / servers / name, folder / servers / name)
     return folder
 

@@ -69,6 +69,13 @@ def test_one_line_changes_for_spark(quickstart: str, tmp_path: Path) -> None:
     assert run(on_spark, tmp_path) in blocks("text")
 
 
+def test_the_tested_topology_counts_though_its_driver_crashes(tmp_path: Path) -> None:
+    tested = blocks("python")[-1]
+    assert len(tested.partition("\n\ntester")[2].splitlines()) <= 5
+    assert run(f"{tested}print(tester.state('count'))", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["quickstart.py"]
+
+
 def test_redis_counts_and_another_process_finds_it(redis_server: Served, tmp_path: Path) -> None:
     import redis
 
@@ -86,7 +93,7 @@ def test_redis_counts_and_another_process_finds_it(redis_server: Served, tmp_pat
 
 def test_what_is_in_kafka_is_counted_once(kafka_server: Served, tmp_path: Path) -> None:
     place, ours = kafka_server.url.removeprefix("kafka://"), f"readme-{uuid4().hex}"
-    [counting] = blocks("python")[3:]
+    counting, _ = blocks("python")[3:]
     counting = counting.replace("localhost:9092", place).replace('"lines"', f'"{ours}"')
     [writing] = [line for line in "".join(blocks("sh")).splitlines() if line.endswith("lines")]
     _, *command = shlex.split(f"{writing.removesuffix('lines')}{ours} --servers {place}")
@@ -114,8 +121,23 @@ def test_the_table_of_guarantees_is_the_one_in_force(page: str) -> None:
 
 def test_every_link_leads_somewhere() -> None:
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+        for target, heading in re.findall(r"\]\(([^)#:]*)#?([^):]*)\)", page.read_text()):
+            there = page.parent / target if target else page
+            assert there.exists(), f"{page.name}: {target}"
+            assert not heading or heading in anchors(there), f"{page.name}: {target}#{heading}"
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link to a heading of a page may end with, as GitHub and others make it."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+def test_every_number_in_brackets_is_a_source_and_the_other_way_round() -> None:
+    text, _, sources = (ROOT / "docs" / "compare.md").read_text().partition("\n## Sources\n")
+    listed = re.findall(r"^(\d+)\. .*\(?https?://", sources.replace("\n   ", " "), re.MULTILINE)
+    assert len(listed) > 10
+    assert {*re.findall(r"\[(\d+)\]", text)} == {*listed}
 
 
 def test_every_make_target_of_the_pages_exists() -> None:

@@ -14,7 +14,9 @@ PROGRAMS = (
     *("pg_isready", "postgres", "pgbouncer"),
 )
 PACKAGES = "default-jdk-headless maven redis-server memcached postgresql pgbouncer openssl"
-JARS = ["trident-spark/hbase-2.6.1/server.jar", "trident-spark/kafka-4.2.0/server.jar"]
+FOLDERS = ("hbase-2.6.1", "kafka-4.2.0", "spark_kafka-4.2.0")
+JARS = [f"trident-spark/{folder}/server.jar" for folder in FOLDERS]
+FAILED = "The jars of HBase, Kafka, Spark's source of Kafka could not be downloaded"
 LAST_ARGUMENT = 'for last; do :; done; folder=${last#-DoutputDirectory=}; echo "$@" >> %s\n'
 
 
@@ -34,6 +36,7 @@ def test_jars_are_collected_once_into_the_users_cache(machine: Machine) -> None:
     assert done.returncode == 0, done.stderr
     assert "downloading HBase 2.6.1" in done.stdout
     assert "downloading Kafka 4.2.0" in done.stdout
+    assert "downloading Spark's source of Kafka 4.2.0" in done.stdout
     assert jars(machine.folder / ".cache") == JARS
 
     again = machine.run(SCRIPT)
@@ -50,8 +53,8 @@ def test_the_cache_is_where_the_user_wants_it(machine: Machine, tmp_path: Path) 
 def test_an_interrupted_download_is_not_taken_for_complete(machine: Machine, ending: str) -> None:
     all_installed(machine, f'touch "$folder/half.jar"; {ending}')
     machine.run(SCRIPT)
-    assert not (machine.folder / ".cache" / "trident-spark" / "hbase-2.6.1").exists()
-    assert not (machine.folder / ".cache" / "trident-spark" / "kafka-4.2.0").exists()
+    for folder in FOLDERS:
+        assert not (machine.folder / ".cache" / "trident-spark" / folder).exists()
 
     all_installed(machine)
     assert machine.run(SCRIPT).returncode == 0
@@ -63,7 +66,7 @@ def test_a_failed_download_skips_tests_and_fails_in_ci(machine: Machine) -> None
     done = machine.run(SCRIPT)
     assert done.returncode == 0
     assert "unknown host" in done.stderr
-    assert "The jars of HBase and Kafka could not be downloaded" in done.stderr
+    assert FAILED in done.stderr
     assert machine.run(SCRIPT, CI="true").returncode == 1
 
 
@@ -72,7 +75,7 @@ def test_a_cache_that_can_not_be_written_is_said(machine: Machine, tmp_path: Pat
     (tmp_path / "file").touch()
     done = machine.run(SCRIPT, XDG_CACHE_HOME=str(tmp_path / "file"))
     assert done.returncode == 0
-    assert "The jars of HBase and Kafka could not be downloaded" in done.stderr
+    assert FAILED in done.stderr
 
 
 def test_a_user_is_told_what_is_missing_and_the_one_line(machine: Machine) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.api.topologies import (
+    Both,
     ById,
     Column,
     Everything,
@@ -32,6 +33,7 @@ from trident.operations.builtin import (
     TupleCollectionGet,
 )
 from trident.operations.callables import native
+from trident.operations.joining import JoinType
 from trident.operations.windows import Duration, SessionWindow
 from trident.states.maps import NonTransactionalMap, TransactionalMap
 from trident.states.memory import LRUMemoryMapState, MemoryMapState
@@ -117,8 +119,13 @@ def later_operations() -> TridentTopology:
     merged = topology.merge("n, text", least, most, first)
     merged.partitionPersist(memory(), "text", Write(), name="texts")
     stream.chainedAgg().aggregate(Count(), "n").aggregate("id", Max(), "most").chainEnd()
-    groups = stream.groupBy("id").chainedAgg().aggregate("sentence", Longest(), "longest")
-    groups.aggregate("id", Tally(), "tally").chainEnd()
+    chain = stream.groupBy("id").chainedAgg().aggregate("sentence", Longest(), "longest")
+    chain.aggregate("id", Tally(), "tally").chainEnd()
+    types = JoinType.mixed(JoinType.INNER, JoinType.OUTER, JoinType.OUTER)
+    groups, others = stream.groupBy("id"), least.groupBy("id")
+    topology.multiReduce("id", groups, "sentence", others, Both(), "a, b")
+    keys = ["id", "id", "n"]
+    topology.join([stream, least, merged], keys, "id, a, b, c", types).parallelismHint(2)
     return topology
 
 

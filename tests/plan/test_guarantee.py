@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +10,15 @@ from typing import Any, get_args
 
 import pytest
 
-from tests.api.topologies import LogFactory, Same, Write, sentences, word_count
+from tests.api.topologies import (
+    Column,
+    Frame,
+    LogFactory,
+    Same,
+    Write,
+    sentences,
+    word_count,
+)
 from trident.errors import GuaranteeWarning
 from trident.operations.builtin import Count, MapGet
 from trident.operations.callables import native
@@ -28,6 +37,10 @@ MAPS: Mapping[StateType, Any] = {
     StateType.OPAQUE: OpaqueMap.factory(STORE.open, name="opaque"),
     StateType.TRANSACTIONAL: TransactionalMap.factory(STORE.open, name="transactional"),
     StateType.NON_TRANSACTIONAL: NonTransactionalMap.factory(STORE.open, name="plain"),
+}
+KINDS: Mapping[StateType, Any] = {
+    StateType.OPAQUE: OpaqueMap,
+    StateType.TRANSACTIONAL: TransactionalMap,
 }
 LEVELS = {
     ("transactional", StateType.OPAQUE): "exactly once",
@@ -244,3 +257,49 @@ def test_a_map_that_forgets_keys_is_not_exact() -> None:
     found = of(topology, "count")
     assert found.level == "best effort"
     assert "keeps 1,000 keys and forgets the others" in found.why
+
+
+def of_staged(kind: Kind, kept: StateType, max_pending: int, hosted: Any = "driver") -> Guarantee:
+    """The guarantee where Structured Streaming makes the batches."""
+    topology = TridentTopology()
+    frame = Frame(Column("sentence", "string"))
+    factory = KINDS[kept].factory(STORE.open, name="count", hosted=hosted)
+    stream = topology.newStream("lines", frame, kind=kind).groupBy("sentence")
+    stream.persistentAggregate(factory, Count(), "count", name="count")
+    [update] = [node for node in topology.plan().nodes if isinstance(node, StateUpdateNode)]
+    return guarantee(topology.plan(), update, max_pending)
+
+
+def test_a_staged_batch_does_not_depend_on_its_sources_replay() -> None:
+    staged = of_staged("opaque", StateType.TRANSACTIONAL, 2)
+    assert staged.level == "exactly once"
+    assert staged.why == "opaque stream whose batches are staged, transactional map"
+    assert staged.advice is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("opaque", StateType.TRANSACTIONAL, 1),
+        ("opaque", StateType.TRANSACTIONAL, 2, "executor"),
+        ("non-transactional", StateType.TRANSACTIONAL, 2),
+    ],
+)
+def test_a_batch_that_is_not_staged_or_was_lost_before_depends_on_it(given: Any) -> None:
+    assert of_staged(*given).level == "best effort"
+
+
+def test_what_staging_promises_is_explained_and_is_no_warning() -> None:
+    topology = TridentTopology()
+    stream = topology.newStream("lines", Frame(Column("sentence", "string")), kind="opaque")
+    factory = TransactionalMap.factory(STORE.open, name="count", hosted="driver")
+    stream.groupBy("sentence").persistentAggregate(factory, Count(), "count")
+    shown = topology.explain()
+    assert "batches overlap where max_pending is given, and are staged" in shown
+    assert "best effort: opaque stream, transactional map; " in shown
+    assert "where max_pending is given, exactly once: opaque stream whose batches" in shown
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_inexact(topology.plan(), 2)
+    with pytest.warns(GuaranteeWarning, match="best effort"):
+        warn_inexact(topology.plan(), 1)

@@ -7,9 +7,16 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from tests.servers.process import MissingServer, ServerProcess, installed, is_root
+from tests.servers.process import (
+    MissingServer,
+    ServerProcess,
+    installed,
+    is_root,
+    stands_still,
+)
 
 _DEBIAN = "/usr/lib/postgresql"
 """Where Debian has the server's programs, a folder a version, off everybody's PATH."""
@@ -49,7 +56,8 @@ class PostgresServer(ServerProcess):
             self.make_data()
         settings = [f"listen_addresses={self.host}", "unix_socket_directories=", "fsync=off"]
         return [
-            *self.as_user(program(self.program)),
+            *unprivileged(),
+            program(self.program),
             *("-D", str(self.data), "-p", str(self.port)),
             *(word for each in (*settings, *self.options) for word in ("-c", each)),
         ]
@@ -63,7 +71,7 @@ class PostgresServer(ServerProcess):
         """Copy its data into another folder while it runs, as a backup does."""
         self.own(target)
         place = ("-h", self.host, "-p", str(self.port), "-U", self.user)
-        command = [*self.as_user(program("pg_basebackup")), *place, "-D", str(target)]
+        command = [*unprivileged(), program("pg_basebackup"), *place, "-D", str(target)]
         subprocess.run([*command, "-c", "fast", "--no-sync"], check=True, capture_output=True)
 
     def answers(self) -> bool:
@@ -92,7 +100,7 @@ class PostgresServer(ServerProcess):
 
     def run(self, name: str, *words: str) -> None:
         """Run one of its programs on its data."""
-        command = [*self.as_user(program(name)), "-D", str(self.data), *words]
+        command = [*unprivileged(), program(name), "-D", str(self.data), *words]
         subprocess.run(command, check=True, capture_output=True)
 
     def own(self, folder: Path) -> None:
@@ -101,13 +109,22 @@ class PostgresServer(ServerProcess):
         if is_root():
             shutil.chown(folder, "nobody", "nogroup")
 
-    def as_user(self, *command: str) -> Sequence[str]:
-        return [*_UNPRIVILEGED, *command] if is_root() else command
-
     def _signal(self, number: signal.Signals) -> None:
-        super()._signal(number)  # first, or it would start others in their place
-        for process in self.backends():
-            os.kill(process, number)
+        if number != signal.SIGCONT:
+            super()._signal(signal.SIGSTOP)  # or it would start others in their place
+        backends = list(self.backends())
+        super()._signal(number)
+        for process in backends:
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+
+    def _stands_still(self) -> bool:
+        return super()._stands_still() and all(map(stands_still, self.backends()))
+
+
+def unprivileged() -> Sequence[str]:
+    """Return what a command begins with that must not run as root."""
+    return _UNPRIVILEGED if is_root() else ()
 
 
 def program(name: str) -> str:
@@ -119,3 +136,53 @@ def program(name: str) -> str:
     if found is None:
         raise MissingServer(f"{name} is not installed: setup/servers (Debian's postgresql)")
     return found
+
+
+class PostgresStandby(PostgresServer):
+    """A standby that follows another server from where that is now."""
+
+    def __init__(self, folder: Path, primary: PostgresServer, *options: str) -> None:
+        super().__init__(folder, *options)
+        self.primary = primary
+
+    def make_data(self) -> None:
+        self.primary.copy_data(self.data)
+        (self.data / "standby.signal").touch()
+        primary = f"host={self.primary.host} port={self.primary.port} user={self.user}"
+        with (self.data / "postgresql.auto.conf").open("a") as settings:
+            settings.write(f"primary_conninfo = '{primary} application_name=standby'\n")
+
+    def promote(self) -> None:
+        """Have it take over; return when it does."""
+        self.run("pg_ctl", "promote", "-w")
+
+
+class PgBouncer(ServerProcess):
+    """A pooler that lends a server's sessions to its clients for a transaction each."""
+
+    program = "pgbouncer"
+    package = "pgbouncer"
+    ends_by = signal.SIGINT
+
+    def __init__(self, folder: Path, server: PostgresServer) -> None:
+        super().__init__(folder)
+        self.server = server
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://{self.server.user}@{self.host}:{self.port}/postgres"
+
+    def command(self) -> Sequence[str]:
+        found = shutil.which(self.program, path=os.pathsep.join([os.environ["PATH"], "/usr/sbin"]))
+        if found is None:
+            raise MissingServer("pgbouncer is not installed: setup/servers (Debian's pgbouncer)")
+        users = self.folder / "users"
+        users.write_text(f'"{self.server.user}" ""\n')
+        settings = self.folder / "pgbouncer.ini"
+        settings.write_text(
+            f"[databases]\n* = host={self.server.host} port={self.server.port}\n"
+            f"[pgbouncer]\nlisten_addr = {self.host}\nlisten_port = {self.port}\n"
+            f"unix_socket_dir =\nauth_type = trust\nauth_file = {users}\n"
+            "pool_mode = transaction\ndefault_pool_size = 4\n"
+        )
+        return [*unprivileged(), found, str(settings)]

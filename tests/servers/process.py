@@ -122,10 +122,7 @@ class ServerProcess(ABC):
         wait_until(self._stands_still)
 
     def _stands_still(self) -> bool:
-        if self.process is None:
-            return True
-        threads = Path(f"/proc/{self.process.pid}/task").glob("*/stat")
-        return all(thread.read_text().rpartition(") ")[2][0] in "TZX" for thread in threads)
+        return self.process is None or stands_still(self.process.pid)
 
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
@@ -164,6 +161,12 @@ class ServerProcess(ABC):
 
     def _last_lines(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
+
+
+def stands_still(process: int) -> bool:
+    """Return whether every thread of a process is stopped, or has ended."""
+    threads = Path(f"/proc/{process}/task").glob("*/stat")
+    return all(thread.read_text().rpartition(") ")[2][0] in "TZX" for thread in threads)
 
 
 def installed(program: str, package: str) -> str:

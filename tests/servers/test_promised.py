@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers import spark_kafka
 from tests.servers.hbase import HBaseServer
 from tests.servers.kafka import KafkaServer
 from tests.servers.memcached import MemcachedServers
@@ -77,3 +78,12 @@ def test_a_java_without_a_compiler_is_not_enough(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jre"))
     with pytest.raises(MissingServer, match="needs a JDK"):
         HBaseServer(tmp_path / "server").start()
+
+
+def test_a_session_whose_jars_are_missing_is_made_without_and_tells_whoever_needs_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert spark_kafka.settings() == {}
+    with pytest.raises(MissingServer, match="setup/servers"):
+        spark_kafka.jars()

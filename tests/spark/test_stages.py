@@ -194,16 +194,20 @@ class Thrown:
     def getCause(self) -> Thrown | None:
         return self._cause
 
+    def getMessage(self) -> str:
+        return "what it says"
+
 
 class OfJVM(Exception):
     """An error that PySpark has no class for."""
 
-    def __init__(self, java_exception: Thrown) -> None:
-        super().__init__("An error occurred while calling o7.save.")
+    def __init__(self, java_exception: Thrown, text: str = "") -> None:
+        super().__init__(f"An error occurred while calling o7.save.{text}")
         self.java_exception = java_exception
 
 
 LOST = Thrown("org.apache.spark.SparkException", "java.lang.Exception")
+GONE = Thrown("org.apache.spark.sql.kafka010.KafkaIllegalStateException")
 REFUSED = Thrown("java.lang.UnsupportedOperationException", "java.lang.RuntimeException")
 
 
@@ -214,9 +218,23 @@ REFUSED = Thrown("java.lang.UnsupportedOperationException", "java.lang.RuntimeEx
         (Thrown("java.io.EOFException", "java.io.IOException"), FailedException),
         (Thrown("java.lang.RuntimeException", cause=LOST), FailedException),
         (REFUSED, SparkFailure),
+        (Thrown("org.apache.spark.SparkException", cause=GONE), SparkFailure),
     ],
 )
 def test_an_error_of_the_jvm_fails_the_attempt_only_where_it_may_pass(
     thrown: Thrown, expected: type[Exception]
 ) -> None:
     assert type(of_spark(OfJVM(thrown))) is expected
+
+
+def test_what_lost_a_batch_is_told_by_its_first_cause() -> None:
+    text = (
+        "\n: org.apache.spark.SparkException: Exception in awaitResult:\n\tat a.B.c(D.java:7)"
+        "\nCaused by: org.apache.spark.SparkException: Job aborted\n\tat a.B.c(D.java:7)"
+        "\nCaused by: java.util.concurrent.TimeoutException: Cannot fetch record\n\t... 3 more"
+    )
+    told = "Spark lost the batch: java.util.concurrent.TimeoutException: Cannot fetch record"
+    assert str(of_spark(OfJVM(LOST, text))) == told
+    assert str(of_spark(OfJVM(LOST))) == (
+        "Spark lost the batch: An error occurred while calling o7.save."
+    )

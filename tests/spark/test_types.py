@@ -6,6 +6,7 @@ from tests.plan.node_classes import names, node_classes
 from trident.plan.nodes import (
     AggregateNode,
     DRPCNode,
+    JoinNode,
     MergeNode,
     NativeNode,
     NewValuesNode,
@@ -17,8 +18,8 @@ from trident.plan.nodes import (
 from trident.spark.checks import FUSED
 
 BEGIN_A_STAGE = {
-    *(AggregateNode, MergeNode, NativeNode, NewValuesNode, PartitionNode, StateUpdateNode),
-    *(DRPCNode, SourceNode, StaticStateNode),
+    *(AggregateNode, JoinNode, MergeNode, NativeNode, NewValuesNode, PartitionNode),
+    *(DRPCNode, SourceNode, StateUpdateNode, StaticStateNode),
 }
 """What takes a DataFrame, or nothing."""
 

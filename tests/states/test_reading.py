@@ -13,6 +13,7 @@ from tests.states import maps
 from tests.states.maps import STORES, AddingMap, DictMap
 from trident.states import (
     CachedMap,
+    CountedMap,
     ITupleCollection,
     MapState,
     MemoryMap,
@@ -260,6 +261,20 @@ def test_a_query_goes_past_the_cache() -> None:
     announce(state, begun=record(1))
     shared.stored[b"a"] = b"[1,7,null]"
     assert read(state) == [[7]]
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["inside a batch", "outside"])
+def test_the_store_is_asked_for_each_key_once(inside: bool) -> None:
+    counted = CountedMap(FencedMap(Server()))
+    state = OpaqueMap(counted)
+    write(state, record(1), a=1, b=2)
+    announce(state, begun=record(1))
+    if inside:
+        state.control.begin(record(2))
+        state.beginCommit(record(2))
+    before = counted.counts.keys_read
+    assert state.multiGet([(key,) for key in "abaacb"]) == [1, 2, 1, 1, None, 2]
+    assert counted.counts.keys_read - before == 3
 
 
 def test_pending_updates_do_not_show() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, IntEnum
 from itertools import pairwise
 from math import inf, nan
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +28,7 @@ from trident.states import (
     Serializer,
     TransactionalValue,
 )
+from trident.states.typed_json import _READ
 
 
 class Word(str):
@@ -341,3 +344,14 @@ def test_numbers_over_64_bits_are_refused_beside_short_ones(long: int) -> None:
         json.dumps_plain([1, long])
     with pytest.raises(SerializationError):
         json.dumps_transactional([7, 7], [1, long])
+
+
+def test_every_tag_is_in_the_table_of_the_documentation_and_means_what_that_says() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "types.md").read_text()
+    rows = re.findall(r"^\| `({\"(\$\w+)\":.*?})`.*\| .*?`(\w+)`", page, re.MULTILINE)
+    assert {tag for _, tag, _ in rows} == {*_READ}
+    for written, _, kind in rows:
+        if "…" not in written:
+            [value] = JSONSerializer().loads_plain([f" {written}".encode()])
+            assert type(value).__name__ == kind
+            assert JSONSerializer().dumps_plain([value]) == [f" {written}".encode()]

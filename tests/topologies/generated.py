@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from itertools import chain as flattened
 from itertools import product
 from pathlib import Path
@@ -27,11 +29,16 @@ from trident import (
     FirstN,
     FlatMapFunction,
     Function,
+    GroupedMultiReducer,
+    JoinOutFieldsMode,
+    JoinType,
     MapGet,
     Max,
     Min,
+    MultiReducer,
     Negate,
     OpaqueMap,
+    PlainFunction,
     ReducerAggregator,
     SlidingCountWindow,
     Split,
@@ -53,6 +60,24 @@ Schema = tuple[tuple[str, str], ...]
 SOURCE: Schema = (("s", "string"), ("n", "long"), ("x", "double"))
 KNOWN = [(None, 7), ("", 8), ("a", 9), (0, 10), (1, 11), (1.0, 12)]
 """What the state holds that topologies only read."""
+NOON, LATER = datetime(2026, 7, 1, 12, 0, 0, 5, UTC), timezone(timedelta(hours=5))
+TYPED: dict[str, list[tuple[Any, Any]]] = {
+    "boolean": [(None, None), (True, True), (False, False)],
+    "date": [(None, None), (NOON.date(), NOON.date()), (date.min, date.min)],
+    "timestamp": [(None, None), (NOON, NOON), (NOON.astimezone(LATER), NOON)],
+    "timestamp_ntz": [(None, None), (datetime.min, datetime.min), (datetime.max, datetime.max)],
+    "decimal(9,2)": [
+        *((None, None), (Decimal("1.5"), Decimal("1.50")), (Decimal("1.500"), Decimal("1.50"))),
+        (-2, Decimal("-2.00")),
+    ],
+    "binary": [(None, None), (b"a\xff", b"a\xff"), (bytearray(b"a\xff"), b"a\xff"), (b"", b"")],
+    "array<date>": [(None, None), ([], []), ((date.min, None), [date.min, None])],
+    "struct<a:double,b:string>": [
+        *((None, None), ((1, "x"), {"a": 1.0, "b": "x"}), ({"b": "x"}, {"a": None, "b": "x"})),
+        ({"b": "x", "a": 1}, {"a": 1.0, "b": "x"}),
+    ],
+}
+"""Values of other types as a function makes them, and as streams have them."""
 
 
 @dataclass
@@ -132,6 +157,16 @@ def by_look(a: Row, b: Row) -> int:
 
 def looked_at(*values: Any) -> None:
     assert values
+
+
+class Typed(PlainFunction):
+    """A value of a type."""
+
+    def __init__(self, kind: str) -> None:
+        self.values = [(given,) for given, _ in TYPED[kind]]
+
+    def expand(self, n: int | None) -> Sequence[Any]:
+        return [self.values[(n or 0) % len(self.values)]]
 
 
 class Letters(Function):
@@ -257,6 +292,41 @@ class Tally(Aggregator[list[int]]):
         collector.emit(("all", val[0]))
 
 
+def together(all: list[Any], some: list[Any]) -> tuple[int, str]:
+    return len(all) - len(some), "".join(sorted({letter for v in some for letter in repr(v)}))
+
+
+class Together(MultiReducer[tuple[list[Any], list[Any]]]):
+    """How many more tuples the first stream has, and the letters of the second's."""
+
+    output_types = (str, int, str)
+
+    def init(self, collector: TridentCollector) -> tuple[list[Any], list[Any]]:
+        return [], []
+
+    def execute(self, state: Any, streamIndex: int, input: Any, collector: Any) -> None:
+        assert input[input.getFields().names[0]] == input[0] or input[0] != input[0]
+        state[streamIndex].append(input[0])
+
+    def complete(self, state: Any, collector: TridentCollector) -> None:
+        collector.emit(("()", *together(*state)))
+
+
+class TogetherInGroups(GroupedMultiReducer[Any]):
+    output_types = (str, int, str)
+
+    def init(self, collector: TridentCollector, group: Any) -> Any:
+        return None
+
+    def execute(self, state: Any, streamIndex: int, group: Any, input: Any, collector: Any) -> Any:
+        state = state or ([], [])
+        state[streamIndex].append(input[0])
+        return state
+
+    def complete(self, state: Any, group: Any, collector: TridentCollector) -> None:
+        collector.emit((repr(tuple(group)), *together(*state)))
+
+
 # Aggregates in the model: what one group's values of a field come to.
 
 Fold = Callable[[list[Any]], list[Row]]
@@ -291,6 +361,8 @@ class Aggregate:
         For states: what the stored value and the batch's come to.
     numbers : bool
         Whether it takes numbers only.
+    ordered : bool
+        Whether it takes only what has an order.
     """
 
     make: Callable[[], Any]
@@ -298,6 +370,7 @@ class Aggregate:
     makes: Callable[[str], tuple[str, ...]]
     merge: Callable[[Any, Any], Any] | None = None
     numbers: bool = False
+    ordered: bool = False
 
 
 def number(kind: str, value: Any) -> Any:
@@ -318,12 +391,14 @@ AGGREGATES = (
         the_least,
         lambda kind: (kind,),
         lambda a, b: the_least([a, b])[0][0],
+        ordered=True,
     ),
     Aggregate(
         Max,
         the_greatest,
         lambda kind: (kind,),
         lambda a, b: the_greatest([a, b])[0][0],
+        ordered=True,
     ),
     Aggregate(
         Widest,
@@ -345,11 +420,64 @@ def list_of(parts: Iterable[Iterable[Any]]) -> list[Any]:
     return list(flattened.from_iterable(parts))
 
 
+class Key(tuple[Any, ...]):
+    """A key in the model; what looks alike is equal, lists and dicts too."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
 def grouped(rows: Rows, key: Sequence[int], value: int) -> dict[Row, list[Any]]:
     found: dict[Row, list[Any]] = {}
     for row in rows:
-        found.setdefault(tuple(row[place] for place in key), []).append(row[value])
+        found.setdefault(Key(row[place] for place in key), []).append(row[value])
     return found
+
+
+# Joins in the model: every pair is looked at.
+
+
+def joined_rows(
+    sides: Sequence[tuple[Rows, Sequence[int]]],
+    required: Sequence[bool],
+    *,
+    compact: bool,
+    width: int = 2,
+) -> Rows:
+    """What streams come to, each given with the places of its key."""
+
+    def key(row: Row | None, places: Sequence[int]) -> Row | None:
+        return None if row is None else Key(row[place] for place in places)
+
+    made = []
+    for rows in product(*([None, *rows] for rows, _ in sides)):
+        keys = [key(row, places) for row, (_, places) in zip(rows, sides, strict=True)]
+        there = [one for one in keys if one is not None]
+        if not there or any(other != there[0] for other in there):
+            continue
+        if len(there) > 1 and None in there[0]:
+            continue
+        absent = [place for place, row in enumerate(rows) if row is None]
+        if any(required[place] or _has(sides[place], there[0]) for place in absent):
+            continue
+        values = [[None if row is None else row[n] for n in range(width)] for row in rows]
+        if compact:
+            values = [
+                [value for n, value in enumerate(own) if n not in places]
+                for own, (_, places) in zip(values, sides, strict=True)
+            ]
+        made.append((*(there[0] if compact else ()), *list_of(values)))
+    return made
+
+
+def _has(side: tuple[Rows, Sequence[int]], key: Row) -> bool:
+    rows, places = side
+    return None not in key and any(Key(row[place] for place in places) == key for row in rows)
 
 
 # Steps.
@@ -436,6 +564,20 @@ class Chain:
                 lambda w, rows: [(*r, *made) for r in rows for made in pairs(r[at], r[beside])],
             )
 
+    def type(self) -> None:
+        found = self._field("long")
+        if found is None:
+            return
+        (name, at), new = found, self._new()
+        kind = self._random.choice([*TYPED])
+        made = [value for _, value in TYPED[kind]]
+        self._add(
+            f"each({name}, Typed({kind}))",
+            (*self.schema, (new, kind)),
+            lambda w, s: s.each(name, Typed(kind), f"{new} {kind}"),
+            lambda w, rows: [(*r, made[(r[at] or 0) % len(made)]) for r in rows],
+        )
+
     def filter(self) -> None:
         schema = self.schema
         found = self._field()
@@ -499,9 +641,7 @@ class Chain:
             ["shuffle", "local", "by", "global", "batchGlobal", "broadcast", "chosen"]
         )
         hint = self._random.randint(1, 4)
-        found = self._field("string", "long")
-        if how == "by" and found is None:
-            return
+        found = self._field()
         name = found[0] if found else ""
         moves: dict[str, Callable[[Stream], Stream]] = {
             "shuffle": lambda s: s.shuffle().parallelismHint(hint),
@@ -702,7 +842,7 @@ class Chain:
                 return fresh
             if after == "the stream":
                 return rows
-            return [(*row, before.get(tuple(row[place] for place in by))) for row in rows]
+            return [(*row, before.get(Key(row[place] for place in by))) for row in rows]
 
         schemas = {
             "queried": (*schema, (known, kind)),
@@ -733,7 +873,7 @@ class Chain:
             seen = w.model.setdefault(new, {})
             made: Rows = []
             for row in rows:
-                key = tuple(row[place] for place in by)
+                key = Key(row[place] for place in by)
                 seen[key] = seen.get(key, 0) + 1
                 if seen[key] % slide == 0:
                     made.append((*key, min(length, seen[key])))
@@ -782,19 +922,92 @@ class Chain:
             lambda w, rows: rows + [row for row in rows if row[at] is not None],
         )
 
+    def join(self) -> None:
+        """A stream joined with what is left of it after filters."""
+        found = self._field("string", "long")
+        if found is None or any(step.text.startswith("join") for step in self.steps):
+            return  # several joins would come to more tuples than there is time for
+        (name, at), schema = found, self.schema
+        other = self._random.choice([n for n, (_, k) in enumerate(schema) if k == schema[at][1]])
+        beside = schema[other][0]
+        kinds = self._random.choices([True, False], k=self._random.choice([2, 2, 3]))
+        compact, places = self._random.choice([True, False]), [at, other, at][: len(kinds)]
+        own = [
+            [kind for n, (_, kind) in enumerate(schema) if n != p or not compact] for p in places
+        ]
+        types = [*[schema[at][1]] * compact, *list_of(own)]
+        after = tuple((self._new(), kind) for kind in types)
+        hint = self._random.choice([None, None, 2])
+
+        def build(w: World, s: Stream) -> Stream:
+            streams = [s, s.filter(name, FilterNull()), s.filter(beside, Negate(FilterNull()))]
+            made = w.topology.join(
+                streams[: len(kinds)],
+                [schema[place][0] for place in places],
+                [new for new, _ in after],
+                [JoinType.INNER if due else JoinType.OUTER for due in kinds],
+                JoinOutFieldsMode.COMPACT if compact else JoinOutFieldsMode.PRESERVE,
+            )
+            return made.parallelismHint(hint) if hint else made
+
+        def expect(w: World, rows: Rows) -> Rows:
+            some = [row for row in rows if row[at] is not None]
+            none = [row for row in rows if row[other] is None]
+            streams = [rows, some, none][: len(kinds)]
+            sides = list(zip(streams, [[place] for place in places], strict=True))
+            return joined_rows(sides, kinds, compact=compact, width=len(schema))
+
+        self._add(f"join({name}, {beside}, {kinds}, compact={compact})", after, build, expect)
+
+    def reduce(self) -> None:
+        """The stream and what a filter leaves of it, reduced together; with groups or without."""
+        found = self._field()
+        assert found is not None
+        (name, at), by, schema = found, self._key()[:1], self.schema
+        keys = [schema[place][0] for place in by]
+        outputs = [self._new(), self._new(), self._new()]
+
+        def build(w: World, s: Stream) -> Stream:
+            some = s.filter(name, FilterNull())
+            if not keys:
+                return w.topology.multiReduce(name, s, name, some, Together(), outputs)
+            grouped = [s.groupBy(keys), some.groupBy(keys)]
+            return w.topology.multiReduce([[name]] * 2, grouped, TogetherInGroups(), outputs)
+
+        def expect(w: World, rows: Rows) -> Rows:
+            some = [row for row in rows if row[at] is not None]
+            groups = grouped(rows, by, at) or ({} if by else {(): []})
+            others = grouped(some, by, at)
+            return [
+                (repr(key), *together(values, others.get(key, [])))
+                for key, values in groups.items()
+            ]
+
+        kinds = ("string", "long", "string")
+        self._add(
+            f"multiReduce({keys}, {name})",
+            tuple(zip(outputs, kinds, strict=True)),
+            build,
+            expect,
+        )
+
     def _key(self) -> list[int]:
         places = range(len(self.schema))
         return self._random.sample(places, min(len(places), self._random.choice([0, 1, 1, 2])))
 
     def _aggregate(self, those: Sequence[Aggregate]) -> tuple[Aggregate, tuple[str, int]] | None:
         aggregate = self._random.choice(those)
-        found = self._field(*(("long", "double") if aggregate.numbers else ()))
+        kinds = ["long", "double"] if aggregate.numbers else []
+        if aggregate.ordered:
+            kinds = [kind for _, kind in self.schema if "<" not in kind]
+        found = self._field(*kinds) if kinds or not aggregate.ordered else None
         return None if found is None else (aggregate, found)
 
 
 KINDS = (
     *(Chain.each, Chain.filter, Chain.replace, Chain.look, Chain.project, Chain.move),
-    *(Chain.locate, Chain.ask, Chain.merge, Chain.extreme, Chain.chained, Chain.window),
+    *(Chain.locate, Chain.ask, Chain.merge, Chain.extreme, Chain.chained, Chain.join, Chain.window),
+    *(Chain.reduce, Chain.type, Chain.type),
     *(Chain.aggregate, Chain.persist) * 3,  # of which there are the most kinds
 )
 

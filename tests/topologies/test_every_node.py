@@ -14,6 +14,7 @@ from tests.topologies.test_declared_types import Echo, Pass
 from trident.errors import PlanError
 from trident.operations.builtin import Sum
 from trident.operations.callables import native
+from trident.operations.joining import JoinType
 from trident.plan.nodes import (
     AggregateNode,
     DRPCNode,
@@ -21,6 +22,7 @@ from trident.plan.nodes import (
     FilterNode,
     FlatMapNode,
     HintNode,
+    JoinNode,
     MapNode,
     MergeNode,
     NameNode,
@@ -99,6 +101,12 @@ STEPS: Mapping[type[Node], tuple[Callable[[TridentTopology, Stream], Stream], li
     MergeNode: (
         lambda t, s: t.merge("m, n", s.project("a, b"), s.project("c, b")).project("m"),
         ["p", "q", "q", "x", "x", "y"],
+    ),
+    JoinNode: (
+        lambda t, s: t.join(s, "a", s.project("c, b"), "c", "a, n, c, m", JoinType.OUTER).project(
+            "m"
+        ),
+        [1, 2, 3, None, None, None],
     ),
     HintNode: (lambda t, s: s.parallelismHint(2).project("b"), [1, 2, 3]),
     NameNode: (lambda t, s: s.name("named").project("b"), [1, 2, 3]),

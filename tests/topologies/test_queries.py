@@ -271,3 +271,17 @@ def test_a_state_is_not_asked_for_nothing(engine: Engine, kept: MapStateFactory)
     captured = engine.capture(asked)
     engine.play(topology, spout, [("1",)], [("a",)], [])
     assert captured.batches == [[("1", "1")]]
+
+
+def test_of_many_tuples_with_one_key_a_state_is_asked_once(engine: Engine) -> None:
+    topology = TridentTopology()
+    spout = FeederBatchSpout("word string")
+    words = topology.newStream("words", spout)
+    known = words.groupBy("word").persistentAggregate(MemoryMapState.Factory(), Count(), "count")
+    captured = engine.capture(words.stateQuery(known, "word", MapGet(), "before"))
+    with engine.start(topology) as run:
+        feed(run, spout, [("a",)] * 9, [("a",)] * 9 + [("b",)])
+        progress = run.lastProgress
+    assert captured.batches[1] == [("a", 9)] * 9 + [("b", None)]
+    assert progress is not None
+    assert progress.keys_read == 2 + 2, "both keys for the query, and both for the update"

@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from trident.batch.states import GroupStates
@@ -15,6 +16,7 @@ from trident.log.errors import AdoptionError
 from trident.log.file_log import FileLog
 from trident.log.lock import CheckpointLock
 from trident.log.log import Log
+from trident.log.staging import StagingArea
 from trident.log.writer import LogWriter
 from trident.states.control import BURNT, ControlRecord
 from trident.states.values import Token
@@ -150,6 +152,7 @@ def _from_log(log: Log, group: str, path: str | os.PathLike[str]) -> LogEntry:
             if successor != log.place:
                 raise adopted_already(old, successor)
         else:
+            _check_nothing_staged(old.folder.with_name("staged"), last.committed)
             # The old log is closed before the new one begins, so that no second one can adopt it.
             writer = LogWriter(old)
             writer.begin(replace(last, number=last.number + 1, successor=(log_id, log.place)))
@@ -171,6 +174,18 @@ def _from_log(log: Log, group: str, path: str | os.PathLike[str]) -> LogEntry:
         retried=last.retried,
         adopted=(*last.adopted, last.log_id),
     )
+
+
+def _check_nothing_staged(folder: Path, committed: int) -> None:
+    """Refuse a checkpoint with batches that its source is done with, and that nobody committed."""
+    found = [each.txid for each in StagingArea(folder).staged() if each.txid > committed]
+    if found:
+        raise AdoptionError(
+            str(folder),
+            f"batches {found[0]} to {found[-1]} are staged there, and not committed",
+            "Start the topology once more with that checkpoint: it commits them, and leaves none "
+            "when it stops. Or, to go on without them, move that folder away.",
+        )
 
 
 def adopted_already(log: Log, successor: str) -> AdoptionError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from queue import SimpleQueue
 from typing import Any
 
@@ -15,6 +15,9 @@ from trident.batch.runner import BatchRunner
 from trident.batch.work import BatchWork, OverlappingEngine
 from trident.states.control import ControlRecord
 from trident.states.values import Token
+
+PENDING_BYTES = 256 * 1024 * 1024
+"""How many bytes the batches that are computed and not committed may take in memory, roughly."""
 
 
 class PendingBatch(BatchWork):
@@ -31,6 +34,11 @@ class PendingBatch(BatchWork):
         self._done = threading.Event()
         self._progress: BatchProgress | None = None
         self._failure: BaseException | None = None
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Roughly how many bytes are kept until it is written."""
 
     @abstractmethod
     def commit(self, runner: BatchRunner) -> BatchProgress | None:
@@ -106,11 +114,25 @@ class ComputedBatch(PendingBatch):
 
     @property
     def nbytes(self) -> int:
-        """Roughly how many bytes are kept until it is written."""
         return self._computed.nbytes if self._computed else 0
 
     def commit(self, runner: BatchRunner) -> BatchProgress | None:
         return None if runner.stopping.is_set() else runner.run_once(self)
+
+
+def is_full(batches: Sequence[PendingBatch], most: int) -> bool:
+    """Whether there is no room for another batch, which is taken to be as large as the last.
+
+    Parameters
+    ----------
+    batches : sequence of PendingBatch
+        Those that are computed and not committed, at least one.
+    most : int
+        How many there may be.
+    """
+    if len(batches) >= most:
+        return True
+    return sum(each.nbytes for each in batches) + batches[-1].nbytes > PENDING_BYTES
 
 
 class FailedAttempt(BatchWork):

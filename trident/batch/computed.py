@@ -102,8 +102,10 @@ def written(
                 state.beginCommit(record)
             begun[update.node] = state
         apply(update, begun[update.node], task)
-    for state in begun.values():
-        state.commit(record)
+    task = Task(record.token.txid, record, 0, 1)
+    for node, state in begun.items():
+        with task.at(step_name(node)):
+            state.commit(record)
     counts = counters.since(before)
     seconds = {"write": perf_counter() - started}
     return computed.outcome + Outcome(0, *counts, seconds)

@@ -7,15 +7,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from trident.batch.ahead import Committer, ComputedBatch, FailedAttempt
+from trident.batch.ahead import Committer, ComputedBatch, FailedAttempt, is_full
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
 from trident.batch.spout_work import SpoutWork
 from trident.batch.work import NothingNew
 from trident.states.values import Token
-
-PENDING_BYTES = 256 * 1024 * 1024
-"""How many bytes the batches that are computed and not committed may take in memory, roughly."""
 
 
 class Pending:
@@ -68,7 +65,7 @@ class Pending:
             with suppress(NothingNew):
                 self._progressed(self._runner.run(self._work))
             return
-        while self._batches and (self._batches[0].is_done or self._full):
+        while self._batches and (self._batches[0].is_done or is_full(self._batches, self._most)):
             if not self._finish():
                 return
         token, metadata, planned = self._due()
@@ -101,13 +98,6 @@ class Pending:
             self._committer.close()
             while self._batches and self._finish():
                 pass
-
-    @property
-    def _full(self) -> bool:
-        """Whether there is no room for another batch, which is taken to be as large as the last."""
-        if len(self._batches) >= self._most:
-            return True
-        return sum(each.nbytes for each in self._batches) + self._batches[-1].nbytes > PENDING_BYTES
 
     def _due(self) -> tuple[Token, Mapping[str, Any], Mapping[str, Any] | None]:
         if not self._batches:

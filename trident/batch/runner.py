@@ -31,13 +31,12 @@ from trident.log.errors import (
 from trident.log.log import Log
 from trident.log.writer import LogWriter
 from trident.plan.nodes import Clock
-from trident.spouts.errors import SourceUnavailableError
 from trident.states.control import ControlRecord
 from trident.states.errors import (
     CopiedLogError,
     FailedException,
     StaleBatchError,
-    StateUnavailableError,
+    UnavailableError,
 )
 from trident.states.values import Token
 
@@ -106,7 +105,7 @@ class BatchRunner:
         self._log = log
         self._writer = LogWriter(log)
         self._states = GroupStates(states)
-        self._source = source
+        self.source = source
         self._policy = policy
         self._timed = timed
         self._policy.check(self._states)
@@ -168,6 +167,16 @@ class BatchRunner:
             self._check_overtaken(first.begun)
             raise
         self._states.check_keys(first)
+
+    @property
+    def log_id(self) -> str:
+        """The id of the log."""
+        return self._entry.log_id
+
+    @property
+    def query_id(self) -> str | None:
+        """Spark's id of the streaming query; None for spouts and before the first commit."""
+        return self._entry.query_id
 
     @property
     def base(self) -> int:
@@ -263,6 +272,37 @@ class BatchRunner:
         self._failed = False
         return progress
 
+    def patiently(self, txid: int, do: Callable[[], T], what: str = "") -> T:
+        """Do what can't fail, however long a store or the log's disk is away; in any thread.
+
+        Parameters
+        ----------
+        txid : int
+            The batch that it is part of.
+        do : callable
+            Tried again while it raises a FailedException or LogUnavailableError.
+        what : str
+            Which part, for logs and errors; by default all of the batch.
+
+        Raises
+        ------
+        OutageError
+            When that was too long; the batch is kept.
+        BatchInterruptedError
+            When the run was stopped while it waited; the batch is kept.
+        """
+        outage = None
+        while True:
+            try:
+                done = do()
+                break
+            except (FailedException, LogUnavailableError) as failure:
+                outage = outage or self._outage(txid, what)
+                outage.wait(failure)
+        if outage is not None:
+            outage.over()
+        return done
+
     def _run(
         self, work: BatchWork, txid: int | None, digest: str | None, query_id: str | None
     ) -> BatchProgress:
@@ -273,18 +313,18 @@ class BatchRunner:
                 "streaming query",
                 entry.query_id,
                 query_id,
-                f"{self._source} belongs to another query: restore it, or start with a new "
+                f"{self.source} belongs to another query: restore it, or start with a new "
                 "checkpoint and adopt=<this one>.",
             )
         last = self.last
         if last is not None and txid == last.txid:
             if digest != entry.digest:
-                raise ReplayError(self._log.place, self._source, txid, entry.digest, digest)
+                raise ReplayError(self._log.place, self.source, txid, entry.digest, digest)
             self._announce(txid, lambda: self._states.catch_up(entry))
             work.committed(last)
             return BatchProgress(self.group, txid, attempts=0)
         if txid is not None and txid != entry.committed + 1:
-            raise PlacementError(self._log.place, entry.committed, self._source, txid)
+            raise PlacementError(self._log.place, entry.committed, self.source, txid)
         return self._run_next(work, digest, query_id)
 
     def _run_next(self, work: BatchWork, digest: str | None, query_id: str | None) -> BatchProgress:
@@ -299,16 +339,16 @@ class BatchRunner:
                 if failed:
                     # Attempts and what their sources emit are not spent on a store that is away.
                     self._states.look()
-                    self._patiently(token.txid, self._writer.next_attempt)
+                    self.patiently(token.txid, self._writer.next_attempt)
                     failed = False
                     token = self._entry.begun
                 ready, outcome = self._attempt(work, token, watch, digest, query_id)
                 break
             except StaleBatchError:
                 following = Token(token.txid, token.attempt + 1)
-                self._patiently(token.txid, partial(self._check_overtaken, following))
+                self.patiently(token.txid, partial(self._check_overtaken, following))
                 raise
-            except (StateUnavailableError, SourceUnavailableError) as failure:
+            except UnavailableError as failure:
                 failed = True
                 outage.wait(failure)
             except FailedException as failure:
@@ -449,24 +489,11 @@ class BatchRunner:
         The attempt goes on afterwards: whether it has committed is not known before this very
         entry is there, or another run's.
         """
-        return self._patiently(self._entry.begun.txid, partial(self._writer.append, **changes))
+        return self.patiently(self._entry.begun.txid, partial(self._writer.append, **changes))
 
     def _announce(self, txid: int, tell_states: Callable[[], None]) -> None:
         """Tell the states what is committed, however long they are away: it can't fail now."""
-        self._patiently(txid, tell_states, "the announcement of ")
-
-    def _patiently(self, txid: int, do: Callable[[], T], what: str = "") -> T:
-        outage = None
-        while True:
-            try:
-                done = do()
-                break
-            except (FailedException, LogUnavailableError) as failure:
-                outage = outage or self._outage(txid, what)
-                outage.wait(failure)
-        if outage is not None:
-            outage.over()
-        return done
+        self.patiently(txid, tell_states, "the announcement of ")
 
     def _given_up(self, token: Token, failures: int, failure: FailedException) -> BatchFailedError:
         text = str(failure) or type(failure).__name__

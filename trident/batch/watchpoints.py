@@ -21,6 +21,9 @@ POINTS = (
 )
 """In the order in which a batch passes them; the engine runs the batch at ``write``."""
 
+STAGING_POINTS = ("before stage", "after stage", "before unstage", "after unstage")
+"""What a batch that is staged passes as well: two before all others, and two after them."""
+
 Watcher = Callable[[str, Token], None]
 
 _watchers: tuple[Watcher, ...] = ()

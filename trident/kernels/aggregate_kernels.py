@@ -133,10 +133,11 @@ class AggregatorKernel(AggregateKernel):
         aggregator = self.operation
         collector = _GroupCollector(operation_name(aggregator), len(self.outputs))
         names = (*self.group, *self.outputs)
+        told = task.record.token if aggregator.attempts and task.record else task.batch
         values: Totals = {}
         if not self.group:
             with task.at(self.step):
-                values[()] = aggregator.init(task.batch, collector)
+                values[()] = aggregator.init(told, collector)
         for block in blocks:
             keys = self._keys(block, task)
             pending = iter(made_tuples(aggregator, self.inputs, block))
@@ -144,7 +145,7 @@ class AggregatorKernel(AggregateKernel):
                 for key, row in zip(keys, pending, strict=True):
                     collector.head = key_fields(key)
                     if key not in values:
-                        values[key] = aggregator.init(task.batch, collector)
+                        values[key] = aggregator.init(told, collector)
                     value = aggregator.aggregate(values[key], row, collector)
                     if value is not None:
                         values[key] = value

@@ -12,6 +12,7 @@ from trident.kernels.aggregate_kernels import (
     ReducerKernel,
 )
 from trident.kernels.grouping_kernel import GroupingKernel
+from trident.kernels.join_kernel import JoinKernel
 from trident.kernels.kernel import TupleKernel
 from trident.kernels.query_kernel import QueryKernel
 from trident.kernels.task import step_name
@@ -30,6 +31,7 @@ from trident.plan.nodes import (
     EachNode,
     FilterNode,
     FlatMapNode,
+    JoinNode,
     MapNode,
     PartitionNode,
     PeekNode,
@@ -76,6 +78,13 @@ def grouping_kernel(
     """The kernel of a grouping of the user's into `count` partitions; see `tuple_kernel` for the
     other parameters."""
     return GroupingKernel(step_name(node), operation, node.parent.fields, tuple(needed), count)
+
+
+def join_kernel(node: JoinNode, needed: Iterable[str]) -> JoinKernel:
+    """The kernel of a join; see `tuple_kernel` for what is `needed`."""
+    keys = tuple(key.names for key in node.keys)
+    columns = {name: node.columns[name] for name in needed}
+    return JoinKernel(step_name(node), keys, node.required, columns)
 
 
 def aggregate_kernel(

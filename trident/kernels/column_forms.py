@@ -119,7 +119,7 @@ def _sums(keys: Sequence[Hashable], values: Sequence[Any]) -> Totals | None:
         return None
     found: Totals = {}
     for key, value in zip(keys, values, strict=True):
-        found[key] = found[key] + value if key in found else value
+        found[key] = found[key] + value if key in found else value + 0  # 0.0 for -0.0
     return found
 
 

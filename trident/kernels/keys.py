@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from datetime import date
 from typing import Any
 from zlib import crc32
 
 from trident.kernels.block import Block, columns_of
 from trident.operations.emitted import Row
-from trident.states.keys import decode_key, encode_key, encode_keys
+from trident.states.keys import encode_key, encode_keys, one_of_equals
 
 # Values of these types are equal in Python exactly where their encoded forms are.
-_SAFE = frozenset({str, int, type(None)})
+_SAFE = frozenset({str, int, type(None), date})
+
+
+class GroupKey(bytes):
+    """An encoded key, which equals those that are encoded alike, and the fields that it is of."""
+
+    fields: Row
+
+
+def _group_key(fields: Row) -> GroupKey:
+    key = GroupKey(encode_key(fields))
+    key.fields = fields
+    return key
 
 
 def group_keys(block: Block, group: Sequence[str]) -> Sequence[Hashable]:
@@ -29,17 +42,17 @@ def group_keys(block: Block, group: Sequence[str]) -> Sequence[Hashable]:
         values = block.values(group[0])
         if set(map(type, values)) <= _SAFE:
             return values
-        return [value if type(value) in _SAFE else encode_key((value,)) for value in values]
+        return [value if type(value) in _SAFE else _group_key((value,)) for value in values]
     keys = list(block.tuples(group))
     if all(set(map(type, block.values(name))) <= _SAFE for name in group):
         return keys
-    return [key if set(map(type, key)) <= _SAFE else encode_key(key) for key in keys]
+    return [key if set(map(type, key)) <= _SAFE else _group_key(key) for key in keys]
 
 
 def key_fields(key: Hashable) -> Row:
     """The fields of a group, from its key as `group_keys` makes it."""
-    if type(key) is bytes:
-        return decode_key(key)
+    if type(key) is GroupKey:
+        return tuple(map(one_of_equals, key.fields))
     return key if type(key) is tuple else (key,)
 
 
@@ -47,7 +60,7 @@ def key_columns(group: Sequence[str], keys: Sequence[Hashable]) -> dict[str, Seq
     """The fields of several groups as columns."""
     if not group:
         return {}
-    if len(group) == 1 and bytes not in set(map(type, keys)):
+    if len(group) == 1 and GroupKey not in set(map(type, keys)):
         return {group[0]: keys}
     return columns_of(group, list(map(key_fields, keys)))
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
-from types import NoneType
 
 from trident.errors import EmittedValueError
 from trident.kernels import column_forms
@@ -12,7 +10,7 @@ from trident.kernels.block import Block
 from trident.kernels.kernel import BlockKernel, Kernel
 from trident.kernels.task import Task, step_name
 from trident.plan.nodes import Node
-from trident.tuples.value_types import LIMITS, conformed, fits, python_type
+from trident.tuples.value_types import LIMITS, conformed, fits, python_type, sure_types
 
 
 @dataclass(frozen=True)
@@ -61,21 +59,11 @@ def type_check(node: Node) -> TypeCheckKernel | None:
     made = node.facts.makes
     sure = column_forms.sure_type(node.facts.operation)
     kinds = tuple(
-        (name, kind, *_plain(kind, wanted))
+        (name, kind, sure_types(kind), LIMITS.get(kind, 0))
         for name, kind in made.types.items()
-        if kind and kind != sure and (wanted := python_type(kind))
+        if kind and kind != sure and python_type(kind)
     )
     return TypeCheckKernel(step_name(node), None, made.names, kinds) if kinds else None
-
-
-def _plain(kind: str, wanted: type) -> tuple[frozenset[type], int]:
-    """The Python types that surely fit, and the limit of integers.
-
-    Of integers the size matters too, of decimals how many digits they have.
-    """
-    if wanted is int:
-        return frozenset({int}), LIMITS[kind]
-    return frozenset() if wanted is Decimal else frozenset({wanted, NoneType}), 0
 
 
 def with_type_check(kernel: Kernel, node: Node) -> tuple[Kernel, ...]:

@@ -56,7 +56,7 @@ class UpdateKernel:
 
     def acts_on(self, block: Block) -> bool:
         """Whether the tuples of a partition update the state, or that there are none does."""
-        return block.length > 0 or self.operation.timed
+        return block.length > 0 or self.operation.acts_on_nothing
 
     def apply(self, state: State, block: Block, task: Task) -> Block:
         """Update a state that has begun the batch, where it `acts_on` the tuples; return the kept

@@ -11,7 +11,7 @@ from trident.batch.computed import Computed, DeferredUpdate, written
 from trident.batch.outcome import Outcome
 from trident.kernels.block import NOTHING, Block, joined
 from trident.kernels.emission import Emission, Emitted, Emitting
-from trident.kernels.task import step_name
+from trident.kernels.task import Task, step_name
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput
 from trident.open_states import Counters, as_before, close_states, counted_apart
@@ -20,6 +20,14 @@ from trident.plan.plan import BatchGroup
 from trident.spouts.source import Tuples
 from trident.states.control import ControlRecord
 from trident.states.state import State
+
+
+def _commit(begun: Mapping[StateUpdateNode, State], record: ControlRecord) -> None:
+    """Write what is pending; of a value that can't be stored the step is named."""
+    task = Task(record.token.txid, record, 0, 1)
+    for node, state in begun.items():
+        with task.at(step_name(node)):
+            state.commit(record)
 
 
 class LocalGroupEngine:
@@ -91,8 +99,7 @@ class LocalGroupEngine:
         given = ProgramInput(record.token.txid, record, sources, queried, updated)
         self._program.run(given)
         computed = perf_counter()
-        for state in begun.values():
-            state.commit(record)
+        _commit(begun, record)
         seconds = {"compute": computed - started, "write": perf_counter() - computed}
         counts = self._counters.since(before)
         tuples = sum(block.length for block in sources.values())

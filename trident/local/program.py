@@ -12,15 +12,25 @@ from trident.kernels.build import (
     aggregate_kernel,
     final_kernel,
     grouping_kernel,
+    join_kernel,
     query_kernel,
     tuple_kernel,
     update_kernel,
 )
 from trident.kernels.kernel import BlockKernel, Kernel
-from trident.kernels.task import Task
+from trident.kernels.task import Task, step_name
 from trident.kernels.type_check import type_check
 from trident.kernels.update_kernel import UpdateKernel
-from trident.local.exchanges import Partitions, as_chosen, by_key, dealt, gathered, merged, move_of
+from trident.local.exchanges import (
+    Move,
+    Partitions,
+    as_chosen,
+    by_key,
+    dealt,
+    gathered,
+    merged,
+    move_of,
+)
 from trident.local.operation_copies import OperationCopies
 from trident.local.parallelism import partition_counts
 from trident.local.program_input import ProgramInput, Rows
@@ -33,6 +43,7 @@ from trident.plan.nodes import (
     FilterNode,
     FlatMapNode,
     HintNode,
+    JoinNode,
     MapNode,
     MergeNode,
     NameNode,
@@ -57,7 +68,7 @@ ChainRun = Callable[[Sequence[Partitions], ProgramInput], Partitions]
 PartitionRun = Callable[[Block, Task, ProgramInput], Block]
 """Runs a step in one partition."""
 
-_BEGINNING = (SourceNode, DRPCNode, MergeNode)
+_BEGINNING = (SourceNode, DRPCNode, MergeNode, JoinNode)
 _EXCHANGING = (PartitionNode, AggregateNode, StateUpdateNode)
 
 
@@ -167,11 +178,13 @@ class Program:
                 return self._source(node, count)
             case MergeNode():
                 return self._merge(node, count)
+            case JoinNode():
+                return self._join(node, count)
             case PartitionNode() if node.grouping is not None:
                 return self._grouped(node, count)
             case PartitionNode() if node in self._moving:
-                move = move_of(node, count)
-                return lambda parents, _: move(parents[0])
+                move = _naming(node, move_of(node, count))
+                return lambda parents, given: move(parents[0], given)
             case AggregateNode() if node in self._moving:
                 return self._aggregate(node, count)
             case StateUpdateNode() if node in self._moving:
@@ -214,6 +227,19 @@ class Program:
 
         return run_chain
 
+    def _join(self, node: JoinNode, count: int) -> ChainRun:
+        kernel = join_kernel(node, self._needed[node])
+        moves = [by_key(key, count) for key in node.keys]
+
+        def run_chain(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
+            moved = [move(parent) for move, parent in zip(moves, parents, strict=True)]
+            return [
+                kernel.apply(blocks, given.task(index, count))
+                for index, blocks in enumerate(zip(*moved, strict=True))
+            ]
+
+        return run_chain
+
     def _grouped(self, node: PartitionNode, count: int) -> ChainRun:
         """Bring tuples to the partitions that a grouping of the user's chooses."""
         before, needed = self._counts[node.parent], self._needed[node]
@@ -229,17 +255,17 @@ class Program:
         """Aggregate a batch; combiners first in each partition, then across them."""
         check = _checks(node)
         before = self._counts[node.parent]
-        move = by_key(node.group, count)
+        move = _naming(node, by_key(node.group, count))
         if not isinstance(node.aggregator, CombinerAggregator):
             whole = _in_each(self._within(node, count))
-            return lambda parents, batch: whole([move(parents[0])], batch)
+            return lambda parents, batch: whole([move(parents[0], batch)], batch)
         firsts = [
             aggregate_kernel(node, own, zero=False) for own in self._operations.of(node, before)
         ]
         first = _in_each([[_run(kernel)] for kernel in firsts])
         finals = [final_kernel(node, own) for own in self._operations.of(node, count)]
         last = _in_each([[_run(kernel), *check] for kernel in finals])
-        return lambda parents, given: last([move(first(parents, given))], given)
+        return lambda parents, given: last([move(first(parents, given), given)], given)
 
     def _within(self, node: Node, count: int) -> list[list[PartitionRun]]:
         """What runs in each partition of a step that moves no tuples."""
@@ -274,6 +300,17 @@ def _run(kernel: Kernel) -> PartitionRun:
         apply = kernel.apply
         return lambda block, task, given: apply(block, task) if block.length else NOTHING
     return lambda block, task, given: joined(kernel.run((block,), task))
+
+
+def _naming(node: Node, move: Move) -> Callable[[Partitions, ProgramInput], Partitions]:
+    """The move, which names the step where a key can't be encoded."""
+    step = step_name(node)
+
+    def moved(partitions: Partitions, given: ProgramInput) -> Partitions:
+        with given.task(0, len(partitions)).at(step):
+            return move(partitions)
+
+    return moved
 
 
 def _checks(node: Node) -> list[PartitionRun]:

@@ -57,11 +57,6 @@ class StagedFile:
         """The name of its file."""
         return f"{self.txid:020d}-{self.digest[:16]}.staged"
 
-    @property
-    def size(self) -> int:
-        """The bytes of its parts."""
-        return sum(len(part) for part in self.parts.values())
-
     def encode(self) -> Iterator[bytes | memoryview]:
         """Yield a line of JSON, the parts, and a line with the CRC-32 of all that."""
         header = {

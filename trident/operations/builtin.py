@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +19,14 @@ from trident.operations.interfaces import (
     operation_name,
 )
 from trident.tuples import TridentTuple
+from trident.tuples.field_types import parts
 from trident.tuples.fields import Fields
 from trident.tuples.value_types import summed_decimal
 
 if TYPE_CHECKING:
     from trident.states.map_state import ITupleCollection, ReadOnlyMapState, ReadOnlySnapshottable
 
+_EXACT = Context(prec=2 * 38)  # Python's own context rounds to 28 digits, and Spark keeps 38
 _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 _WHOLE = ("long", "int", "short", "byte")
 _NUMERIC = (*_WHOLE, "double", "float")
@@ -78,13 +80,15 @@ class Sum(CombinerAggregator[Any]):
         value = tuple[0]
         if value is None:
             return 0
-        if type(value) in (int, float) or isinstance(value, Decimal):
+        if type(value) in (int, float):
+            return value + 0  # 0.0 for -0.0: the sum begins with 0
+        if isinstance(value, Decimal):
             return value
         raise ValueTypeError("Sum()", "numbers (int, float, Decimal)", described(value))
 
     def combine(self, a: Any, b: Any) -> Any:
         if isinstance(a, Decimal) or isinstance(b, Decimal):
-            return _decimal(a) + _decimal(b)
+            return _EXACT.add(_decimal(a), _decimal(b))
         return _checked_long("Sum()", a + b)
 
     def zero(self) -> int:
@@ -126,7 +130,12 @@ class Min(CombinerAggregator[Any]):
         return None
 
     def infer_types(self, inputs: Fields) -> Sequence[str | None]:
-        return list(inputs.types.values())
+        [(name, kind)] = inputs.types.items()
+        if kind is not None and parts(kind).kinds:
+            advice = f"Field {name!r} is declared {kind}."
+            what = f"{type(self).__name__}() compares numbers, text, dates and the like, not"
+            raise OperationTypeError(what, kind, (), advice)
+        return [kind]
 
 
 class Max(Min):

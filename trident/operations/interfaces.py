@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
+from trident.absent_calls import Published
 from trident.tuples import TridentTuple
 from trident.tuples.field_types import ddl_type
 from trident.tuples.fields import Fields
@@ -26,7 +27,7 @@ S = TypeVar("S")
 
 
 @dataclass(frozen=True)
-class TridentOperationContext:
+class TridentOperationContext(Published):
     """Where an operation runs.
 
     Parameters
@@ -49,7 +50,7 @@ class TridentOperationContext:
         return self.num_partitions
 
 
-class TridentCollector(ABC):
+class TridentCollector(Published, ABC):
     """Takes what an operation emits."""
 
     @abstractmethod
@@ -239,9 +240,12 @@ class Aggregator(Operation, ABC, Generic[A]):
     acts_on_nothing : bool
         Whether it does anything where it is handed no tuple, as Trident has it by default. Declare
         False where it does not, so that a batch without tuples needn't be run for it.
+    attempts : bool
+        Whether `init` is told the attempt of the batch, a `Token`, and not its txid alone.
     """
 
     acts_on_nothing: bool = True
+    attempts: bool = False
 
     @abstractmethod
     def init(self, batchId: object, collector: TridentCollector) -> A:
@@ -250,7 +254,7 @@ class Aggregator(Operation, ABC, Generic[A]):
         Parameters
         ----------
         batchId : object
-            The batch's txid; for DRPC the request's id.
+            The batch's txid, or its `Token` where `attempts` says so; for DRPC the request's id.
         """
 
     @abstractmethod
@@ -266,6 +270,59 @@ class Aggregator(Operation, ABC, Generic[A]):
     @abstractmethod
     def complete(self, val: A, collector: TridentCollector) -> None:
         """End the batch, or the group."""
+
+
+class MultiReducer(Operation, ABC, Generic[A]):
+    """Reduces the tuples of several streams together, batch by batch; see ``multiReduce``."""
+
+    @abstractmethod
+    def init(self, collector: TridentCollector) -> A:
+        """Begin a batch, also one without tuples; what it returns is handed on."""
+
+    @abstractmethod
+    def execute(
+        self, state: A, streamIndex: int, input: TridentTuple, collector: TridentCollector
+    ) -> A | None:
+        """Take in one tuple of a stream; the streams are counted from 0, as they were given.
+
+        Returns
+        -------
+        object or None
+            The value to hand on; None keeps ``state``, which may have been changed in place.
+        """
+
+    @abstractmethod
+    def complete(self, state: A, collector: TridentCollector) -> None:
+        """End the batch."""
+
+
+class GroupedMultiReducer(Operation, ABC, Generic[A]):
+    """Reduces the tuples of several streams together, group by group; see ``multiReduce``."""
+
+    @abstractmethod
+    def init(self, collector: TridentCollector, group: TridentTuple) -> A:
+        """Begin a group, with its first tuple; what it returns is handed on.
+
+        Parameters
+        ----------
+        group : TridentTuple
+            The values of the group's fields, as the first stream names them.
+        """
+
+    @abstractmethod
+    def execute(
+        self,
+        state: A,
+        streamIndex: int,
+        group: TridentTuple,
+        input: TridentTuple,
+        collector: TridentCollector,
+    ) -> A | None:
+        """Take in one tuple of a stream; see `MultiReducer.execute`."""
+
+    @abstractmethod
+    def complete(self, state: A, group: TridentTuple, collector: TridentCollector) -> None:
+        """End the group."""
 
 
 class CustomStreamGrouping(Operation, ABC):
@@ -300,18 +357,23 @@ class StateUpdater(Operation, ABC, Generic[S]):
     Attributes
     ----------
     timed : bool
-        Whether it asks for the batch's time. It is then called of batches without tuples too, and
-        the time is in the log before the batch runs.
+        Whether it asks for the batch's time, which then is in the log before the batch runs.
+    acts_on_nothing : bool
+        Whether it is called of batches without tuples too; by default where it is timed.
     """
 
     timed: bool = False
+
+    @property
+    def acts_on_nothing(self) -> bool:
+        return self.timed
 
     @abstractmethod
     def updateState(
         self, state: S, tuples: Sequence[TridentTuple], collector: TridentCollector
     ) -> None:
         """Update the state with all tuples of a batch in this partition; there is at least one,
-        unless the updater is `timed`.
+        unless the updater `acts_on_nothing`.
 
         What it emits are the new values, which ``newValuesStream`` carries on.
         """

@@ -17,7 +17,7 @@ from trident.operations.interfaces import (
     TridentCollector,
     TridentOperationContext,
 )
-from trident.states.keys import decode_key, encode_key
+from trident.states.keys import encode_key, one_of_equals
 from trident.states.map_state import MapState, Snapshottable
 from trident.states.updaters import CombinerValueUpdater, ReducerValueUpdater
 from trident.tuples import TridentTuple, tuple_type
@@ -99,13 +99,14 @@ class MapReducerAggStateUpdater(_Reducing[MapState]):
     def updateState(
         self, state: MapState, tuples: Sequence[TridentTuple], collector: TridentCollector
     ) -> None:
-        by_key: dict[bytes, list[TridentTuple]] = {}
+        by_key: dict[bytes, tuple[Sequence[Any], list[TridentTuple]]] = {}
         make = tuple_type(self.inputs)
         for t in tuples:
-            key = encode_key([t[name] for name in self.group])
-            by_key.setdefault(key, []).append(make([t[name] for name in self.inputs]))
-        keys = list(map(decode_key, by_key))
-        updaters = [ReducerValueUpdater(self.reducer, found) for found in by_key.values()]
+            fields = [t[name] for name in self.group]
+            _, found = by_key.setdefault(encode_key(fields), (fields, []))
+            found.append(make([t[name] for name in self.inputs]))
+        keys = [list(map(one_of_equals, fields)) for fields, _ in by_key.values()]
+        updaters = [ReducerValueUpdater(self.reducer, found) for _, found in by_key.values()]
         for fields, new in zip(keys, state.multiUpdate(keys, updaters), strict=True):
             collector.emit((*fields, new))
 

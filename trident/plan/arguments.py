@@ -23,7 +23,9 @@ from trident.operations.interfaces import (
     Filter,
     FlatMapFunction,
     Function,
+    GroupedMultiReducer,
     MapFunction,
+    MultiReducer,
     Operation,
     PlainFunction,
     QueryFunction,
@@ -43,6 +45,8 @@ _PLACES: tuple[tuple[type[Operation], str], ...] = (
     (ReducerAggregator, "aggregate or persistentAggregate"),
     (Aggregator, "aggregate or partitionAggregate"),
     (CustomStreamGrouping, "partition(grouping)"),
+    (MultiReducer, "multiReduce"),
+    (GroupedMultiReducer, "multiReduce of groups"),
     (StateUpdater, "partitionPersist"),
     (QueryFunction, "stateQuery"),
 )

@@ -65,7 +65,7 @@ def _group(plan: Plan, group: BatchGroup) -> Iterator[str]:
     yield f'group "{group.id}", clock: {_CLOCKS[group.clock]}'
     if group.clock == "spout":
         yield f"  with a session, {_engine(group)}"
-        yield f"  {_overlap(group)}"
+    yield f"  {_overlap(group)}"
     yield f"  a batch without tuples {_when_empty(group)}"
     yield from _stages(plan, group.nodes, in_batch=True)
 
@@ -82,6 +82,8 @@ def _overlap(group: BatchGroup) -> str:
         return f"batches run one at a time: {reason}"
     overlap = "batches overlap where max_pending is given"
     reason = one_at_a_time_on_spark(group)
+    if group.clock == "dataframe":
+        return f"batches run one at a time: {reason}" if reason else f"{overlap}, and are staged"
     return f"{overlap}; with a session one runs at a time: {reason}" if reason else overlap
 
 
@@ -142,6 +144,9 @@ def _notes(plan: Plan, node: Node, in_batch: bool) -> Iterator[str]:
         yield _note(f"{found.level}: {found.why}")
         if found.advice:
             yield _note(found.advice)
+        staged = guarantee(plan, node, max_pending=2)
+        if staged.level != found.level:
+            yield _note(f"where max_pending is given, {staged.level}: {staged.why}")
         if not is_keyed(node):
             yield _note("one partition, as no partitionBy() or groupBy() stands before it")
 

@@ -17,6 +17,7 @@ from trident.plan.nodes import (
     StateUpdateNode,
     StaticStateNode,
 )
+from trident.plan.overlap import may_be_staged
 from trident.plan.plan import Plan, ancestors
 from trident.states.backing_map import Ability, IBackingMap, abilities_of
 from trident.states.state import StateFactory
@@ -83,8 +84,11 @@ class Guarantee:
         return self.level in ("exactly once", "not known")
 
 
-def guarantee(plan: Plan, update: StateUpdateNode) -> Guarantee:
+def guarantee(plan: Plan, update: StateUpdateNode, max_pending: int = 1) -> Guarantee:
     """The guarantee of one state, by the table above and by what its store leaves open.
+
+    A batch that is staged does not depend on what its source replays: whatever was not committed is
+    written again as it was computed.
 
     Parameters
     ----------
@@ -92,15 +96,22 @@ def guarantee(plan: Plan, update: StateUpdateNode) -> Guarantee:
         The topology.
     update : StateUpdateNode
         The step that updates the state.
+    max_pending : int
+        How many batches may be computed and not committed.
     """
     stream, lowered = stream_kind(update)
+    group = plan.group_of(update)
+    staged = max_pending > 1 and group is not None and may_be_staged(group)
     factory = update.state.factory
     kept = factory.kind
     if kept is None:
         why = f"{factory.label} doesn't tell how it keeps values (its kind)"
         return Guarantee("not known", why)
-    level, problem = _TABLE[stream, kept]
+    replayed: Kind = "transactional" if staged and stream == "opaque" else stream
+    level, problem = _TABLE[replayed, kept]
     source = f"{stream} stream{f' ({lowered})' if lowered else ''}"
+    if replayed != stream:
+        source += " whose batches are staged"
     if factory.max_keys:
         keeps = f"it keeps {factory.max_keys:,} keys and forgets the others"
         why = f"{source}, {kept.value} map; {keeps}"

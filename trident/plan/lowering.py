@@ -7,6 +7,7 @@ than one step is spelled out here, so that engines know few kinds of node:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, TypeVar, get_args
 
@@ -21,6 +22,7 @@ from trident.operations.interfaces import (
     StateUpdater,
     operation_name,
 )
+from trident.operations.joining import JoinOutFieldsMode, JoinType
 from trident.operations.kept_tuples import (
     Comparator,
     GreatestTuple,
@@ -48,6 +50,7 @@ from trident.plan.nodes import (
     EachNode,
     FilterNode,
     FlatMapNode,
+    JoinNode,
     Kind,
     MapNode,
     NativeNode,
@@ -211,6 +214,50 @@ def _aggregate(
         aggregator=as_instance(call, given, CombinerAggregator, ReducerAggregator, Aggregator),
         outputs=outputs or Fields(),
     )
+
+
+def join(
+    builder: Builder, joined: Sequence[Node], keys: Sequence[Any], arguments: Arguments
+) -> JoinNode:
+    """``join(streams, keys, outputs [, type] [, mode])``."""
+    call = "join"
+    if len(joined) < 2:
+        raise PlanError(f"{call}: expected two streams or more, found", str(len(joined)))
+    if len(keys) != len(joined):
+        what = f"{call}: expected the key fields of each of {len(joined)} streams, found"
+        raise PlanError(what, str(len(keys)), (), 'Write join([one, other], ["id", "user"], …).')
+    given = list(arguments)
+    if not given or isinstance(given[0], JoinType | JoinOutFieldsMode):
+        advice = "Name all output fields after the streams and their keys."
+        raise OperationTypeError(f"{call}: no output fields", "", (), advice)
+    outputs = Fields.of(given.pop(0))
+    types: Any = given.pop(0) if given and not isinstance(given[0], JoinOutFieldsMode) else None
+    mode: Any = given.pop(0) if given else JoinOutFieldsMode.COMPACT
+    if given or not isinstance(mode, JoinOutFieldsMode):
+        what = f"{call}: expected a JoinType or some, then a JoinOutFieldsMode, found"
+        raise OperationTypeError(what, described(given[0] if given else mode))
+    return builder.add(
+        JoinNode,
+        joined=tuple(joined),
+        keys=tuple(map(Fields.of, keys)),
+        required=_required(call, types, len(joined)),
+        compact=mode is JoinOutFieldsMode.COMPACT,
+        outputs=outputs,
+    )
+
+
+def _required(call: str, types: Any, count: int) -> tuple[bool, ...]:
+    """Which streams of a join have to have the key."""
+    of_each = [types or JoinType.INNER] * count if types in (None, *JoinType) else types
+    if not isinstance(of_each, list | tuple) or not all(
+        isinstance(each, JoinType) for each in of_each
+    ):
+        advice = "Write JoinType.INNER, JoinType.OUTER or JoinType.mixed(…)."
+        raise OperationTypeError(f"{call}: no JoinType is", described(types), (), advice)
+    if len(of_each) != count:
+        what = f"{call}: expected a JoinType of each of {count} streams, found"
+        raise PlanError(what, str(len(of_each)))
+    return tuple(each is JoinType.INNER for each in of_each)
 
 
 def kept_tuple(

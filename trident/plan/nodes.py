@@ -8,7 +8,7 @@ that the call that is wrong is the call that fails.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -34,6 +34,7 @@ from trident.operations.window_updater import WindowUpdater
 from trident.plan.call_site import CallSite
 from trident.plan.step_checks import (
     check_aggregate_shape,
+    check_join_keys,
     check_keys,
     check_names,
     check_new_fields,
@@ -549,7 +550,7 @@ class StateUpdateNode(StepNode):
                 if name not in (self.group or ())
             ),
             operation=self.updater,
-            acts_on_nothing=self.updater.timed,
+            acts_on_nothing=self.updater.acts_on_nothing,
         )
 
     @property
@@ -670,6 +671,91 @@ class MergeNode(Node):
     def takes(self, position: int, wanted: Iterable[str]) -> Iterable[str]:
         theirs = self.merged[position].fields.names
         return [theirs[self.fields.index(name)] for name in wanted]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class JoinNode(Node):
+    """The tuples of several streams that have equal keys, put together.
+
+    Parameters
+    ----------
+    joined : tuple of Node
+        The streams.
+    keys : tuple of Fields
+        The key's fields in each.
+    required : tuple of bool
+        Whether a stream has to have the key; where it hasn't, its fields are null.
+    compact : bool
+        Whether the key comes out once, before all else, and not with each stream.
+    outputs : Fields
+        The names of what comes out, by position.
+    """
+
+    joined: tuple[Node, ...]
+    keys: tuple[Fields, ...]
+    required: tuple[bool, ...]
+    compact: bool
+    outputs: Fields
+
+    @property
+    def parents(self) -> tuple[Node, ...]:
+        return self.joined
+
+    def check(self) -> None:
+        call = self.origin.call
+        for node, key in zip(self.joined, self.keys, strict=True):
+            check_selection(call, key, node.fields)
+            check_keys(call, node.fields.select(key))
+        check_join_keys(call, self.keys)
+        check_types_agree(
+            call,
+            [node.fields.select(key) for node, key in zip(self.joined, self.keys, strict=True)],
+        )
+        made = [f"{of[0][0] + 1}.{of[0][1]}" for of in self._sources]
+        check_names(call, self.outputs, made)
+
+    @cached_property
+    def _sources(self) -> tuple[tuple[tuple[int, str], ...], ...]:
+        """Where each output field is taken from: a stream and its field; of several, the first
+        whose stream isn't missing."""
+        of_streams = enumerate(zip(self.joined, self.keys, strict=True))
+        rest = [
+            ((place, name),)
+            for place, (node, key) in of_streams
+            for name in node.fields
+            if not (self.compact and name in key)
+        ]
+        if not self.compact:
+            return tuple(rest)
+        parts = zip(*(key.names for key in self.keys), strict=True)
+        return (*(tuple(enumerate(names)) for names in parts), *rest)
+
+    @cached_property
+    def columns(self) -> Mapping[str, tuple[tuple[int, str], ...]]:
+        """Where each output field is taken from: a stream and its field; of several, the first
+        whose stream isn't missing."""
+        return dict(zip(self.outputs.names, self._sources, strict=True))
+
+    @cached_property
+    def fields(self) -> Fields:
+        types = [
+            {self.joined[place].fields.types[name] for place, name in of} for of in self._sources
+        ]
+        return self.outputs.with_types(kinds.pop() if len(kinds) == 1 else None for kinds in types)
+
+    facts = PASSES_ON
+
+    @property
+    def call_text(self) -> str:
+        shown = [
+            f"{node.id} by {key}{'' if due else ' outer'}"
+            for node, key, due in zip(self.joined, self.keys, self.required, strict=True)
+        ]
+        return f"join({'; '.join(shown)})"
+
+    def takes(self, position: int, wanted: Iterable[str]) -> Iterable[str]:
+        sources = (of for name in wanted for of in self.columns[name])
+        return (*self.keys[position], *(name for place, name in sources if place == position))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -37,7 +37,7 @@ def one_at_a_time(group: BatchGroup) -> str | None:
 
 
 def one_at_a_time_on_spark(group: BatchGroup) -> str | None:
-    """Why the batches of a group of spouts run one at a time with a session; else None.
+    """Why the batches of a group run one at a time with a session; None where they may overlap.
 
     What was computed on Spark is written on the driver, while the next batch is computed there.
 
@@ -55,3 +55,11 @@ def one_at_a_time_on_spark(group: BatchGroup) -> str | None:
         if update.state.factory.hosted != "driver":
             return f'executors update state "{update.state.name}"'
     return one_at_a_time(group)
+
+
+def may_be_staged(group: BatchGroup) -> bool:
+    """Whether batches of a group are staged where ``max_pending`` is given.
+
+    Those that Structured Streaming makes are: it would not make them again after a crash.
+    """
+    return group.clock == "dataframe" and one_at_a_time_on_spark(group) is None

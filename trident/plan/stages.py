@@ -10,6 +10,7 @@ from trident.operations.interfaces import operation_name
 from trident.plan.nodes import (
     AggregateNode,
     HintNode,
+    JoinNode,
     MergeNode,
     NameNode,
     Node,
@@ -77,6 +78,8 @@ def exchange(node: Node) -> str:
     """How tuples move on their way into a step; empty where they stay in their partition."""
     if isinstance(node, MergeNode):
         return "union"
+    if isinstance(node, JoinNode):
+        return f"by {' = '.join(dict.fromkeys(map(str, node.keys)))}"
     if isinstance(node, AggregateNode):
         return f"by {node.group}" if node.group else "to one partition"
     if not isinstance(node, PartitionNode):

@@ -68,16 +68,16 @@ def check_dead_letter(plan: Plan) -> None:
 
 def warn(plan: Plan, options: StartOptions) -> None:
     """Warn of states that can't be exact, or are lost before their checkpoint."""
-    warn_inexact(plan)
+    warn_inexact(plan, options.max_pending)
     if options.checkpoint is not None:
         warn_forgetful(plan)
 
 
-def warn_inexact(plan: Plan) -> None:
+def warn_inexact(plan: Plan, max_pending: int = 1) -> None:
     """Warn of states that can't be exact, and say what would be."""
     for node in plan.nodes:
         if isinstance(node, StateUpdateNode):
-            found = guarantee(plan, node)
+            found = guarantee(plan, node, max_pending)
             if not found.exact:
                 text = f"state {node.state.name!r} is {found.level}: {found.why}. {found.advice}"
                 warnings.warn(GuaranteeWarning(text), stacklevel=4)

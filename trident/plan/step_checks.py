@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from trident.errors import FieldError, OperationTypeError, PlanError
 from trident.operations.interfaces import Aggregator, CombinerAggregator, Operation, operation_name
 from trident.tuples.fields import Fields
-from trident.tuples.value_types import value_sort
-
-_KEY_TYPES = (
-    *("string", "char", "varchar", "boolean"),
-    *("long", "int", "short", "byte", "double", "float"),
-)
+from trident.tuples.value_types import can_be_key, value_sort
 
 
 def check_selection(call: str, selected: Fields, available: Fields) -> None:
@@ -33,10 +28,10 @@ def check_new_fields(call: str, outputs: Fields, existing: Fields) -> None:
 def check_keys(call: str, keys: Fields) -> None:
     """Key fields have types that can be encoded, as keys are compared and stored encoded."""
     for name, kind in keys.types.items():
-        if kind is not None and kind.partition("(")[0] not in _KEY_TYPES:
+        if kind is not None and not can_be_key(kind):
             what = f"{call}: no key can be of type {kind}, as is the field"
-            advice = "Convert it first, for example to text in each() or map()."
-            raise FieldError(what, name, _KEY_TYPES, advice)
+            advice = "Its entries have no order; convert it first, for example to an array."
+            raise FieldError(what, name, (), advice)
 
 
 def check_width(call: str, fields: Fields, first: Fields) -> None:
@@ -58,11 +53,22 @@ def check_types_agree(call: str, streams: Sequence[Fields]) -> None:
                 raise FieldError(what, "", (), "Convert one of them first, in map() or each().")
 
 
-def check_names(call: str, names: Fields | None, fields: Fields) -> None:
+def check_names(call: str, names: Fields | None, fields: Collection[str]) -> None:
     """There is a new name for each field, or none is given."""
     if names is not None and len(names) != len(fields):
         what = f"{call}: {len(names)} names for {len(fields)} fields"
-        raise FieldError(what, str(names), (), f"The streams have {fields}; name each of them.")
+        advice = f"The streams have {', '.join(fields)}; name each of them."
+        raise FieldError(what, str(names), (), advice)
+
+
+def check_join_keys(call: str, keys: Sequence[Fields]) -> None:
+    """The keys of joined streams have the same number of fields, which isn't 0."""
+    widths = {len(key) for key in keys}
+    if len(widths) > 1 or 0 in widths:
+        found = "; ".join(str(key) or "none" for key in keys)
+        advice = "The first field of a stream's key is compared with the first of another's."
+        what = f"{call}: expected as many key fields of each stream, found"
+        raise PlanError(what, found, (), advice)
 
 
 def check_parallelism(call: str, parallelism: object) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +52,7 @@ class ArrowBlock(Block):
         if name not in self._arrow:
             return super().values(name)
         if name not in self._read:
-            self._read[name] = _python_values(self.arrow(name))
+            self._read[name] = python_values(self.arrow(name))
         return self._read[name]
 
     def arrow(self, name: str) -> pa.Array | None:
@@ -96,15 +96,45 @@ class ArrowBlock(Block):
         return encoded
 
 
-def _python_values(column: pa.Array) -> Any:
-    if _holds_a_map(column.type):
-        return column.to_pylist(maps_as_pydicts="strict")  # else lists of pairs
-    return column.to_pylist()
+def python_values(column: pa.Array) -> list[Any]:
+    """The values of a column as Python has them on either engine: moments in UTC, maps as dicts.
+
+    Spark hands them over in the session's time zone, which is nothing of theirs.
+    """
+    kind = column.type
+    if not pa.types.is_nested(kind) and not pa.types.is_timestamp(kind):
+        return cast("list[Any]", column.to_pylist())
+    if _holds(kind, _is_zoned):
+        column = column.cast(_in_utc(kind))
+    if _holds(kind, pa.types.is_map):
+        return cast("list[Any]", column.to_pylist(maps_as_pydicts="strict"))  # else lists of pairs
+    return cast("list[Any]", column.to_pylist())
 
 
-def _holds_a_map(kind: pa.DataType) -> bool:
-    parts = (kind.field(index).type for index in range(kind.num_fields))
-    return pa.types.is_map(kind) or any(map(_holds_a_map, parts))
+def _holds(kind: pa.DataType, what: Callable[[pa.DataType], bool]) -> bool:
+    return what(kind) or any(_holds(part.type, what) for part in _parts(kind))
+
+
+def _is_zoned(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) and kind.tz is not None
+
+
+def _parts(kind: pa.DataType) -> list[pa.Field]:
+    return [kind.field(index) for index in range(kind.num_fields)]
+
+
+def _in_utc(kind: pa.DataType) -> pa.DataType:
+    """The type with all moments in UTC, as the zone of which Python's `datetime.UTC` is made."""
+    if _is_zoned(kind):
+        return pa.timestamp(kind.unit, "+00:00")
+    parts = [part.with_type(_in_utc(part.type)) for part in _parts(kind)]
+    if pa.types.is_struct(kind):
+        return pa.struct(parts)
+    if pa.types.is_map(kind):
+        return pa.map_(*parts[0].type)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(*parts)
+    return pa.list_(*parts) if pa.types.is_list(kind) else kind
 
 
 def arrow_column(block: Block, name: str, kind: pa.DataType) -> pa.Array:

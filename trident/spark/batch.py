@@ -86,7 +86,7 @@ class SparkBatch:
             group, context, inputs, schemas, small=small, special=self._special
         )
         self._session: SparkSession = next(iter(inputs.values())).frame.sparkSession
-        self._begun: list[State] = []
+        self._begun: list[tuple[State, StepName]] = []
         self._updated: dict[Node, Flow | None] = {}
         self._outcome = Outcome()
 
@@ -101,8 +101,9 @@ class SparkBatch:
         for update in self._group.group.updates:
             self._update(update)
         self._run_ends()
-        for state in self._begun:
-            state.commit(self._record)
+        for state, step in self._begun:
+            with self._task.at(step):
+                state.commit(self._record)
         return self._outcome
 
     def compute(self) -> tuple[DeferredUpdate, ...]:
@@ -112,8 +113,7 @@ class SparkBatch:
         """
         updates = [DeferredUpdate(node, self._given(node)) for node in self._group.group.updates]
         self._run_ends()
-        acting = [each for each in updates if each.block.length or each.node.updater.timed]
-        return tuple(acting)
+        return tuple([each for each in updates if _acts_on(each.node, each.block)])
 
     def release(self) -> None:
         """Release what the batch kept in the cluster."""
@@ -147,10 +147,10 @@ class SparkBatch:
     def _update_here(self, node: StateUpdateNode, kernel: UpdateKernel) -> Flow | None:
         block = self._given(node)
         made = NOTHING
-        if kernel.acts_on(block):  # else the state has no part in the batch, as on the local engine
+        if _acts_on(node, block):  # else the state has no part in the batch, as on the local engine
             state = self._states[node]
             state.beginCommit(self._record)
-            self._begun.append(state)
+            self._begun.append((state, kernel.step))
             made = updated(kernel, state, block, self._task)
         if kernel.kept is None:
             return None
@@ -182,7 +182,7 @@ class SparkBatch:
         factory = node.state.factory
         stage = UpdateStage(before, kernel, factory, schema.arrow, self._context, count)
         frame = flow.frame.sortWithinPartitions(POSITION) if ordered else flow.frame
-        if node.updater.timed:
+        if node.facts.acts_on_nothing:
             frame = frame.coalesce(1)  # one partition even where there are no tuples
         frame = frame.mapInArrow(stage, schema.struct)
         if kernel.kept is None:
@@ -290,3 +290,8 @@ class SparkBatch:
         table = pa.Table.from_arrays(arrays, schema=schema.arrow)
         frame = frame_of(self._session, table, schema.struct).coalesce(1)
         return Flow(frame, dict(types), 1)
+
+
+def _acts_on(node: StateUpdateNode, block: Block) -> bool:
+    """Whether a batch's tuples update a state, or that there are none does."""
+    return block.length > 0 or node.facts.acts_on_nothing

@@ -26,6 +26,7 @@ from trident.plan.nodes import (
     FilterNode,
     FlatMapNode,
     HintNode,
+    JoinNode,
     MapNode,
     MergeNode,
     NameNode,
@@ -43,6 +44,7 @@ from trident.plan.nodes import (
 )
 from trident.spark.flow import Flow, InputFrame
 from trident.spark.group import GroupPlan
+from trident.spark.joins import native_join, partitions_of
 from trident.spark.natives import combines_in_python, is_native, native_aggregate, native_step
 from trident.spark.routing import by_key
 from trident.spark.schemas import Schemas, quoted, selected
@@ -215,6 +217,28 @@ class Compiler:
         if self._small and partitions == len(flows):
             return Flow(frame.coalesce(1), types, 1)
         return Flow(frame, types, partitions)
+
+    @_flow.register
+    def _(self, node: JoinNode) -> Flow:
+        parents, needed = node.joined, self.group.needed[node]
+        flows = [
+            self.twice(parent) if parents.count(parent) > 1 else self.settled(parent)
+            for parent in parents
+        ]
+        kinds = {
+            name: flows[of[0][0]].types[of[0][1]] if len(of) == 1 else None
+            for name, of in node.columns.items()
+            if name in needed
+        }
+        frame = native_join([flow.frame for flow in flows], node, needed)
+        hinted = self.group.hint(node)
+        if all(flow.partitions == 1 for flow in flows):
+            frame, partitions = frame.coalesce(1), 1  # which it is, where Spark knows that it can
+        else:
+            partitions = partitions_of(frame)
+        if hinted is not None and hinted != partitions:
+            frame, partitions = frame.repartition(hinted), hinted
+        return Flow(frame, kinds, partitions)
 
     @_flow.register
     def _(self, node: PartitionNode) -> Flow:

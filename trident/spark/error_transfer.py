@@ -1,7 +1,8 @@
 """How an error crosses from an executor, through the JVM, to the driver and its user.
 
 Spark quotes values of the stream in what it says. So nothing in a message is unpickled or
-believed but what a stage of the same attempt has sealed.
+believed but what a stage of the same attempt has sealed, or one of a DataFrame that this process
+has made.
 """
 
 from __future__ import annotations
@@ -25,6 +26,13 @@ _PASSING_CLASSES = (
     "java.lang.InterruptedException",
 )
 """The same for exceptions of the JVM that have no condition."""
+
+_DATA_LOSS = "org.apache.spark.sql.kafka010.KafkaIllegalStateException"
+"""What Spark's source of Kafka throws where records are gone; no other attempt finds them."""
+
+SOURCES = Seal()
+"""Seals what stages tell that belong to a DataFrame of ours from before any attempt; pickle it with
+them: each process has another one."""
 
 _SHOWN = 1_000
 """How many letters of an error's own text are shown."""
@@ -54,7 +62,7 @@ def of_spark(error: Exception, seal: Seal | None = None) -> BaseException:
     error : Exception
         As Spark raised it on the driver.
     seal : Seal, optional
-        That of the attempt; without it, no stage of ours can have raised.
+        That of the attempt; without it, no stage of an attempt can have raised.
 
     Returns
     -------
@@ -64,20 +72,32 @@ def of_spark(error: Exception, seal: Seal | None = None) -> BaseException:
     """
     text = str(error)
     # An AnalysisException quotes the plan, and with it the errors that `natives` put there.
-    form = None if seal is None or isinstance(error, AnalysisException) else seal.opened(text)
-    if form is not None:
-        return error_from_json(form)
+    seals = () if isinstance(error, AnalysisException) else (seal, SOURCES)
+    for each in seals:
+        if each is not None and (form := each.opened(text)) is not None:
+            return error_from_json(form)
     if not isinstance(error, PySparkException) and not hasattr(error, "java_exception"):
         return error
     if isinstance(error, PythonException):
         return SparkFailure("PYTHON_EXCEPTION", _python_part(text))
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     # By the condition, never by the text, which may quote a value.
+    thrown = getattr(error, "java_exception", None)
+    lost = _thrown(_DATA_LOSS, thrown or getattr(error, "_origin", None))
+    if lost is not None:
+        return SparkFailure("KAFKA_DATA_LOSS", str(lost.getMessage()))
     if condition is None:
-        condition = _lasting_class(getattr(error, "java_exception", None))
+        condition = _lasting_class(thrown)
     if condition is None or condition in _PASSING:
-        return FailedException(f"Spark lost the batch: {text.strip().splitlines()[0]}")
+        return FailedException(f"Spark lost the batch: {_first_cause(text)}")
     return SparkFailure(condition, text)
+
+
+def _thrown(name: str, thrown: Any) -> Any:
+    """What the JVM threw of a class; None where it is not among the causes."""
+    while thrown is not None and thrown.getClass().getName() != name:
+        thrown = thrown.getCause()
+    return thrown
 
 
 def _lasting_class(thrown: Any) -> str | None:
@@ -92,6 +112,13 @@ def _lasting_class(thrown: Any) -> str | None:
             known = known.getSuperclass()
         thrown = thrown.getCause()
     return lasting
+
+
+def _first_cause(text: str) -> str:
+    """The line of an error's text that says most: of one of the JVM what caused all the rest."""
+    lines = text.strip().splitlines()
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    return causes[-1].removeprefix("Caused by: ") if causes else lines[0]
 
 
 def _python_part(text: str) -> str:

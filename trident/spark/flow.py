@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from trident.kernels.kernel import Kernel
 from trident.kernels.task import step_name
 from trident.kernels.type_check import with_type_check
+from trident.operations.annotations import known_type
 from trident.plan.field_type import field_type
 from trident.plan.nodes import Node
 from trident.spark.schemas import Schemas, selected
@@ -84,8 +85,10 @@ class Flow:
     def _type(self, name: str) -> str:
         if name in self.made:
             return field_type(self.made[name], name)
-        known = self.types[name]
-        return self.frame.schema[name].dataType.simpleString() if known is None else known
+        if (known := self.types[name]) is not None:
+            return known
+        sparks = self.frame.schema[name].dataType.simpleString()
+        return known_type(sparks) or sparks  # which has no quotes about a struct's names
 
     def settled(self, names: Sequence[str], context: StageContext, schemas: Schemas) -> Flow:
         """The flow as a DataFrame of exactly these columns: its kernels become one stage."""

@@ -29,6 +29,7 @@ from trident.spark.quiet import TASKS, Quiet
 from trident.spark.schemas import ROW, Schemas, frame_of
 from trident.spark.seal import Seal
 from trident.spark.stage import StageContext, array_of
+from trident.spark.staged_updates import packed, unpacked
 from trident.spark.update_stage import updated
 from trident.spouts.source import Tuples
 from trident.states.control import ControlRecord
@@ -156,6 +157,14 @@ class SparkGroupEngine:
     def write(self, record: ControlRecord, computed: Computed) -> Outcome:
         """Make the updates of a computed batch; see `OverlappingEngine.write`."""
         return written(computed, record, self._states, self._updated, _update)
+
+    def packed(self, computed: Computed) -> Mapping[str, bytes | memoryview]:
+        """Return what is needed to make the updates; see `StagingEngine.packed`."""
+        return packed(computed, self._schemas)
+
+    def unpacked(self, parts: Mapping[str, bytes | memoryview]) -> Computed:
+        """Return what :meth:`packed` was given; see `StagingEngine.unpacked`."""
+        return unpacked(self._group.group, parts)
 
     def close(self) -> None:
         """Let go of what was emitted and not run, and close the states."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from trident.errors import LongOverflowError
+from trident.errors import EmittedValueError, LongOverflowError, TridentError
 from trident.kernels.task import step_name
 from trident.operation_error import operation_error
 from trident.operations.builtin import Count, Max, Min, Sum
@@ -71,11 +71,20 @@ def _aggregate(node: AggregateNode, context: StageContext) -> Column:
     return F.max(column) if isinstance(node.aggregator, Max) else F.min(column)
 
 
+def _overflow(node: AggregateNode) -> TridentError:
+    [name] = node.outputs.names
+    kind = node.fields.types[name]
+    if kind is None or not kind.startswith("decimal"):
+        return LongOverflowError("Sum()", 2**63)
+    problem = f"emitted more digits for the field {name!r}, which is declared {kind}"
+    return EmittedValueError("Sum()", problem)
+
+
 def _sum(column: Column, node: AggregateNode, context: StageContext) -> Column:
     """The sum: 0 of no row, an error where it is too large; ``try_sum`` is null in both cases."""
     step = step_name(node)
     error = operation_error(
-        LongOverflowError("Sum()", 2**63),
+        _overflow(node),
         step=step.text,
         declared=step.declared,
         token=context.record.token,

@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from trident.kernels.grouping_kernel import PARTITION
+from trident.spark.arrow_block import python_values
 from trident.spark.error_transfer import raised_in_stage
 from trident.spark.schemas import Schemas, quoted
 from trident.spark.seal import Seal
@@ -109,7 +110,7 @@ class KeyPartitions:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            columns = [batch.column(name).to_pylist() for name in self.names]
+            columns = [python_values(batch.column(name)) for name in self.names]
             try:
                 keys = encode_keys(zip(*columns, strict=True))
             except SerializationError as error:

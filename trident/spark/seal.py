@@ -20,8 +20,9 @@ _SEALED = re.compile(_MARK + r"(?=([A-Za-z0-9+/=]+)\.([0-9a-f]{64}))")
 class Seal:
     """Seals what tasks tell the driver, so that no value of the stream can be taken for it.
 
-    The key is made for one attempt and travels in the pickled stages only: no message, log or
-    ``repr`` shows it. What an earlier attempt has sealed proves nothing.
+    The key is made for one attempt, or for the stages of a process's own DataFrames, and travels
+    in the pickled stages only: no message, log or ``repr`` shows it. What an earlier attempt has
+    sealed proves nothing.
 
     Examples
     --------

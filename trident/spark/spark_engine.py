@@ -83,8 +83,7 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
         return read_paths(group)
 
     def pending(self, group: BatchGroup, most: int) -> int:
-        overlap = group.clock == "spout" and one_at_a_time_on_spark(group) is None
-        return most if overlap else 1
+        return most if one_at_a_time_on_spark(group) is None else 1
 
     def clock(
         self,
@@ -98,7 +97,7 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
         if folder is None:
             return super().clock(group, opened, runner, folder, trigger, max_pending)
         assert isinstance(opened, SparkGroupEngine)
-        return StreamingRun(self._prepared[group.id], opened, runner, folder, trigger)
+        return StreamingRun(self._prepared[group.id], opened, runner, folder, trigger, max_pending)
 
 
 def _prepared(plan: Plan, group: BatchGroup, spark: SparkSession, partitions: int) -> GroupPlan:

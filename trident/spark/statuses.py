@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from trident.errors import SourceUnavailableError
 from trident.spark.error_json import error_from_json
 from trident.spark.errors import StatusError
 from trident.spark.seal import Seal
-from trident.states.errors import FailedException, StaleBatchError, StateUnavailableError
+from trident.states.errors import FailedException, StaleBatchError, UnavailableError
 
 STATUS = "__trident_status"
 """The column of a task's status, null in its other rows."""
@@ -52,5 +51,4 @@ def _weight(error: BaseException) -> int:
     if not isinstance(error, FailedException):
         return 1
     # While a store or a source is away nobody can tell that the batch is at fault.
-    away = StateUnavailableError | SourceUnavailableError
-    return 2 if isinstance(error, away) else 3
+    return 2 if isinstance(error, UnavailableError) else 3

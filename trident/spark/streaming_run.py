@@ -19,11 +19,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from trident.batch.computed import Computed
 from trident.batch.errors import BatchInterruptedError
 from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
+from trident.batch.staged import StagedBatches
 from trident.batch.work import BatchWork
+from trident.log.staging import StagingArea
 from trident.run import GroupRun
 from trident.spark.error_transfer import of_spark
 from trident.spark.group import GroupPlan
@@ -35,6 +38,8 @@ from trident.start_options import Trigger
 from trident.states.control import ControlRecord
 
 _COMMIT_PATIENCE = 5.0
+_NOTED = 1000
+"""Of how many batches the tuples are known before their progress is, at most."""
 
 
 class Parked(Exception):
@@ -82,12 +87,14 @@ class StreamingRun(GroupRun):
         Spark's own checkpoint.
     trigger : float, "available" or None
         When batches begin; see `StartOptions`.
+    max_pending : int
+        How many batches may be computed and not committed; see `Engine.pending`.
 
     Notes
     -----
-    The batch runs in the query's thread and is never interrupted: a stop waits for its end. A batch
-    that Spark begins meanwhile waits until the query is stopped, and then raises `Parked`: if it
-    returned, Spark's log would commit it.
+    The batch runs in the query's thread and is never interrupted: a stop waits for its end, and for
+    the commit of all that is staged. A batch that Spark begins meanwhile waits until the query is
+    stopped, and then raises `Parked`: if it returned, Spark's log would commit it.
     """
 
     def __init__(
@@ -97,6 +104,7 @@ class StreamingRun(GroupRun):
         runner: BatchRunner,
         folder: Path,
         trigger: Trigger = None,
+        max_pending: int = 1,
     ) -> None:
         super().__init__(runner.group)
         self._plan = group
@@ -104,6 +112,10 @@ class StreamingRun(GroupRun):
         self._runner = runner
         self._folder = folder
         self._trigger = trigger
+        area = StagingArea(folder.with_name("staged"))
+        self._staged = StagedBatches(area, engine, runner, max_pending, self._told)
+        self._tuples: dict[int, int] = {}
+        self._noting = threading.Lock()
         self._gate = threading.Lock()
         self._in_batch = False
         self._stopper: threading.Thread | None = None
@@ -126,14 +138,21 @@ class StreamingRun(GroupRun):
             .outputMode(self._plan.group.output_mode)
             .foreachBatch(self._batch)
         )
+        self._staged.open(self._passed())
         if self._trigger == "available":
             writer = writer.trigger(availableNow=True)
         elif self._trigger is not None:
             milliseconds = int(float(self._trigger) * 1000)
             writer = writer.trigger(processingTime=f"{milliseconds} milliseconds")
-        self._query = writer.start()
+        try:
+            self._query = writer.start()
+        except BaseException:
+            self._runner.stopping.set()
+            self._staged.close()
+            raise
+        finally:
+            self._started.set()
         self._quiet.on()
-        self._started.set()
         threading.Thread(target=self._watch, name=f"trident-{self.group}", daemon=True).start()
         return self
 
@@ -143,14 +162,23 @@ class StreamingRun(GroupRun):
         self._tuples_of_last()
         return super().lastProgress
 
+    def progressed(self, progress: BatchProgress) -> None:
+        with self._noting:
+            super().progressed(replace(progress, tuples=self._tuples.get(progress.txid, 0)))
+
     def _tuples_of_last(self) -> int | None:
-        """How many tuples the last batch held, kept with its progress; None before Spark knows."""
+        """How many tuples Spark's last batch held, kept with its progress; None before it knows."""
         told = self._query.lastProgress if self._query is not None else None
         if told is None:
             return None
-        tuples = int(told["numInputRows"])
-        if self._progress and self._progress[-1].txid == told["batchId"] + 1 + self._runner.base:
-            self._progress[-1] = replace(self._progress[-1], tuples=tuples)
+        tuples, txid = int(told["numInputRows"]), told["batchId"] + 1 + self._runner.base
+        with self._noting:
+            # Its progress may be here already, or come when it is committed.
+            self._tuples[txid] = tuples
+            self._tuples.pop(txid - _NOTED, None)
+            for index, progress in enumerate(self._progress):
+                if progress.txid == txid:
+                    self._progress[index] = replace(progress, tuples=tuples)
         return tuples
 
     def request_stop(self) -> None:
@@ -169,7 +197,8 @@ class StreamingRun(GroupRun):
                 query.processAllAvailable()
         except PySparkException:
             self._ended.wait()
-        if not query.isActive:
+        self._staged.wait()
+        if self._cause is not None or not query.isActive:
             self._ended.wait()
         self._raise_failure()
 
@@ -187,7 +216,7 @@ class StreamingRun(GroupRun):
         if stopping:
             self._park()
         try:
-            self.progressed(self._run_batch(frame, batch_id))
+            self._run_batch(frame, batch_id)
         except BatchInterruptedError:
             self._park()  # asked for by stop(); the batch is kept
         except BaseException as error:
@@ -195,26 +224,42 @@ class StreamingRun(GroupRun):
             self._park()
         with self._gate:
             self._in_batch = False
-            if self._runner.stopping.is_set():
+            if self._runner.stopping.is_set() or self._cause is not None:
                 self._stop_query(batch_id)
 
-    def _run_batch(self, frame: DataFrame, batch_id: int) -> BatchProgress:
+    def _run_batch(self, frame: DataFrame, batch_id: int) -> None:
         if not self._set_up:
             set_up(frame.sparkSession, self._plan.partitions)
             self._set_up = True
         before = self._tuples_of_last()
         small = before is not None and before <= SMALL
+        txid, digest = batch_id + 1 + self._runner.base, self._digest(batch_id)
+        query_id = json.loads((self._folder / "metadata").read_text())["id"]
+
+        def compute(record: ControlRecord) -> Computed:
+            inputs = apart(self._plan, frame, small=small)
+            return self._engine.compute_frames(record, inputs, small=small)
 
         def run(record: ControlRecord) -> Outcome:
             inputs = apart(self._plan, frame, small=small)
             return self._engine.run_frames(record, inputs, small=small)
 
-        return self._runner.run(
-            FrameWork(run),
-            batch_id + 1 + self._runner.base,
-            digest=self._digest(batch_id),
-            query_id=json.loads((self._folder / "metadata").read_text())["id"],
-        )
+        if self._staged.may_run(txid, query_id):
+            self._staged.run(txid, digest, query_id, compute)
+            return
+        self._staged.settle()
+        work = FrameWork(run)
+        self.progressed(self._runner.run(work, txid, digest=digest, query_id=query_id))
+
+    def _told(self, progress: BatchProgress | None, failure: BaseException | None) -> None:
+        """Learn of a staged batch that is committed, or could not be."""
+        if progress is not None:
+            self.progressed(progress)
+        elif not isinstance(failure, BatchInterruptedError):
+            self._cause = failure
+            with self._gate:
+                if not self._in_batch:
+                    self._stop_query()
 
     def _digest(self, batch_id: int) -> str:
         """A digest of the offsets that Spark logged for the batch; syncs them to disk."""
@@ -228,6 +273,13 @@ class StreamingRun(GroupRun):
         finally:
             os.close(folder)
         return digest
+
+    def _passed(self) -> int:
+        """The last batch that Spark has committed; the one before the first where there is none."""
+        folder = self._folder / "commits"
+        names = os.listdir(folder) if folder.is_dir() else []
+        newest = max((int(name) for name in names if name.isdecimal()), default=-1)
+        return newest + 1 + self._runner.base
 
     # The end.
 
@@ -266,6 +318,7 @@ class StreamingRun(GroupRun):
             self._running_query().awaitTermination()
         except Exception as error:
             failure = error
+        self._staged.close()
         if self._cause is not None:
             failure = self._cause
         elif self._runner.stopping.is_set():

@@ -4,33 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trident.states.errors import FailedException, TridentError
+from trident.states.errors import TridentError, UnavailableError
 
 
-@dataclass(eq=False, repr=False)
-class SourceUnavailableError(FailedException):
+class SourceUnavailableError(UnavailableError):
     """A source, or a partition of it, can't be reached now.
 
     A batch of a transactional stream waits for it, as long as ``patience`` allows, and counts
-    toward no ``retries``. One of an opaque stream goes on without a partition that is away.
-
-    Parameters
-    ----------
-    source : str
-        Which source: stream and partition, host and port or path, never a password.
-    problem : str
-        What was found.
-    advice : str
-        The next step.
+    toward no ``retries``. One of an opaque stream goes on without a partition that is away. The
+    parameters are those of :class:`~trident.states.errors.UnavailableError`.
     """
-
-    source: str
-    problem: str
-    advice: str = ""
-
-    def __str__(self) -> str:
-        text = f"{self.source}: {self.problem}."
-        return f"{text} {self.advice}" if self.advice else text
 
 
 @dataclass(eq=False, repr=False)

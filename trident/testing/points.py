@@ -1,7 +1,7 @@
 """Kills, holds or fails a run when a batch reaches a given point.
 
 The points are those of :data:`POINTS`; a batch passes them in this order, in the thread that runs
-it, on the driver.
+it, on the driver. A batch that is staged passes those of :data:`STAGING_POINTS` as well.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trident.batch.watchpoints import POINTS, watching
+from trident.batch.watchpoints import POINTS, STAGING_POINTS, watching
 from trident.states.errors import FailedException
 from trident.states.values import Token
 
@@ -108,14 +108,15 @@ def fail_at(point: str, txid: int | None = None, *, times: int = 1) -> Iterator[
     Parameters
     ----------
     point : str
-        One of :data:`POINTS`, up to ``"before commit"``: what is committed can't fail.
+        One of :data:`POINTS`, up to ``"before commit"``, or ``"before stage"``: what is committed
+        can't fail.
     txid : int, optional
         Only this batch.
     times : int
         How many attempts.
     """
     check_point(point)
-    if POINTS.index(point) > POINTS.index("before commit"):
+    if point not in ("before stage", *POINTS[: POINTS.index("after commit")]):
         raise ValueError(f"fail_at: {point!r} comes when the batch can't fail any more")
     left = times
 
@@ -131,7 +132,8 @@ def fail_at(point: str, txid: int | None = None, *, times: int = 1) -> Iterator[
 
 def check_point(point: str) -> None:
     """Raise ValueError where a batch passes no such point."""
-    if point not in POINTS:
-        nearest = difflib.get_close_matches(point, POINTS, n=1)
+    points = (*POINTS, *STAGING_POINTS)
+    if point not in points:
+        nearest = difflib.get_close_matches(point, points, n=1)
         hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
-        raise ValueError(f"no point {point!r}; there are: {', '.join(POINTS)}.{hint}")
+        raise ValueError(f"no point {point!r}; there are: {', '.join(points)}.{hint}")

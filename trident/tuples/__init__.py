@@ -85,8 +85,8 @@ class TridentTuple(tuple[Any, ...]):
         """The integer of a field, or None; another type raises `ValueTypeError`."""
         return self._typed(self.fields.index(field), int)
 
-    getInteger = getLong
-    getIntegerByField = getLongByField
+    getInteger = getShort = getByte = getLong
+    getIntegerByField = getShortByField = getByteByField = getLongByField
 
     def getDouble(self, index: int) -> float | None:
         """The float at a position, or None; another type raises `ValueTypeError`."""

@@ -8,7 +8,10 @@ import decimal
 import re
 import types
 import typing
-from typing import Any
+import uuid
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
 
 from trident.errors import FieldError
 
@@ -18,6 +21,7 @@ _PYTHON: dict[object, str] = {
     float: "double",
     bool: "boolean",
     bytes: "binary",
+    uuid.UUID: "string",  # Spark has no type for it
     datetime.date: "date",
     datetime.datetime: "timestamp",
     decimal.Decimal: "decimal(38,18)",
@@ -27,10 +31,73 @@ _SIMPLE = (
     *("string", "long", "int", "short", "byte", "double", "float", "decimal"),
     *("boolean", "binary", "date", "timestamp", "timestamp_ntz"),
 )
-_NESTED = ("array", "map", "struct", "decimal", "char", "varchar")
+_LIMITED = ("decimal", "char", "varchar")
+_NESTED = ("array", "map", "struct")
 _HEAD = re.compile(r"\s*([A-Za-z_]+)\s*(.*)", re.DOTALL)
 _LISTS = (list, collections.abc.Sequence)
 _MAPS = (dict, collections.abc.Mapping)
+_MEMBER = re.compile(
+    r"(`(?:[^`]|``)+`|[^:\s]+)\s*[:\s]\s*(.+?)(?:\s+not\s+null)?", re.IGNORECASE | re.DOTALL
+)
+
+
+class Parts(NamedTuple):
+    """What a type is made of.
+
+    Parameters
+    ----------
+    head : str
+        ``array``, ``map``, ``struct``, or the type itself without what is in brackets.
+    kinds : tuple of str
+        The types within: of an array's elements, a map's keys and values, a struct's fields.
+    names : tuple of str
+        The names of a struct's fields.
+    """
+
+    head: str
+    kinds: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+@cache
+def parts(kind: str) -> Parts:
+    """The parts of a DDL type, as `ddl_type` writes it.
+
+    Examples
+    --------
+    >>> parts("map<string,array<long>>").kinds, parts("struct<a:long,b:string>").names
+    (('string', 'array<long>'), ('a', 'b'))
+    >>> parts("decimal(10,2)")
+    Parts(head='decimal', kinds=(), names=())
+    """
+    head, angle, rest = kind.partition("<")
+    if not angle:
+        return Parts(head.partition("(")[0].strip())
+    inside = [part.strip() for part in top_level(rest[:-1])] if rest.strip() != ">" else []
+    if head != "struct":
+        return Parts(head, tuple(inside))
+    members = [match for part in inside if (match := _MEMBER.fullmatch(part))]
+    if len(members) < len(inside):
+        raise FieldError("unknown type", kind, (), "Write it as struct<a:long,b:array<string>>.")
+    names = tuple(match[1].strip("`").replace("``", "`") for match in members)
+    return Parts(head, tuple(match[2] for match in members), names)
+
+
+def top_level(text: str) -> Iterator[str]:
+    """The parts between the commas that no bracket encloses.
+
+    Examples
+    --------
+    >>> list(top_level("a, b map<string,long>"))
+    ['a', ' b map<string,long>']
+    """
+    depth = start = 0
+    for position, letter in enumerate(text):
+        depth += (letter in "<(") - (letter in ">)")
+        if letter == "," and depth == 0:
+            yield text[start:position]
+            start = position + 1
+    yield text[start:]
 
 
 def ddl_type(declared: object) -> str | None:
@@ -56,6 +123,8 @@ def ddl_type(declared: object) -> str | None:
     --------
     >>> [ddl_type(x) for x in (str, int, list[float], "bigint", dict[str, bool] | None, None)]
     ['string', 'long', 'array<double>', 'long', 'map<string,boolean>', None]
+    >>> ddl_type("struct<a BIGINT, `b c`: array<int>>")
+    'struct<a:long,`b c`:array<int>>'
     """
     if declared is None or declared in (Any, object, types.NoneType):
         return None
@@ -70,9 +139,25 @@ def _parsed(text: str) -> str:
     match = _HEAD.fullmatch(text)
     head, rest = (match[1].lower(), match[2].strip()) if match else (text, "")
     head = _ALIASES.get(head, head)
-    if (head in _SIMPLE and not rest) or (head in _NESTED and rest and rest[-1] in ">)"):
+    if (head in _SIMPLE and not rest) or (head in _LIMITED and rest and rest[-1] == ")"):
         return head + rest
+    if head in _NESTED and rest[:1] == "<" and rest[-1:] == ">":
+        nested = _nested(head, parts(head + rest))
+        if nested is not None:
+            return nested
     raise FieldError("unknown type", text, _SIMPLE, "Nested ones are written as array<string>.")
+
+
+def _nested(head: str, given: Parts) -> str | None:
+    kinds = [_parsed(kind) for kind in given.kinds]
+    if head == "struct":
+        members = zip(map(_as_member, given.names), kinds, strict=True)
+        return f"struct<{','.join(map(':'.join, members))}>"
+    return f"{head}<{','.join(kinds)}>" if len(kinds) == 1 + (head == "map") else None
+
+
+def _as_member(name: str) -> str:
+    return name if name.isidentifier() else "`" + name.replace("`", "``") + "`"
 
 
 def _annotated(declared: object) -> str | None:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from trident.errors import FieldError
-from trident.tuples.field_types import ddl_type
+from trident.tuples.field_types import ddl_type, top_level
 
 FieldsLike: TypeAlias = "Fields | str | Iterable[str]"
 
@@ -96,7 +96,7 @@ class Fields:
         if isinstance(fields, Fields):
             return fields
         if isinstance(fields, str):
-            return cls.typed(map(_name_and_type, _top_level(fields)))
+            return cls.typed(map(_name_and_type, top_level(fields)))
         try:
             names = list(fields)
         except TypeError:
@@ -174,17 +174,6 @@ class Fields:
 
     def __reduce__(self) -> tuple[object, ...]:
         return Fields.typed, (tuple(self.types.items()),)
-
-
-def _top_level(text: str) -> Iterator[str]:
-    """The parts between the commas that no bracket encloses."""
-    depth = start = 0
-    for position, letter in enumerate(text):
-        depth += (letter in "<(") - (letter in ">)")
-        if letter == "," and depth == 0:
-            yield text[start:position]
-            start = position + 1
-    yield text[start:]
 
 
 def _name_and_type(part: str) -> tuple[str, str | None]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
-from datetime import date, datetime
+from array import array
+from collections.abc import Iterator, Sequence, Set
+from datetime import UTC, date, datetime
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
 from functools import cache
+from itertools import chain, islice, repeat
 from numbers import Integral, Real
+from operator import attrgetter
 from types import NoneType
 from typing import Any
+from uuid import UUID
 
 from trident.errors import EmittedValueError, described
+from trident.tuples.field_types import parts
 
 _SORTS: dict[str, type] = {
     **dict.fromkeys(("long", "int", "short", "byte"), int),
@@ -22,11 +27,19 @@ _SORTS: dict[str, type] = {
 _TYPES: dict[str, type] = {
     **_SORTS,
     **{"date": date, "timestamp": datetime, "timestamp_ntz": datetime, "decimal": Decimal},
+    **{"array": list, "map": dict, "struct": dict},
 }
 LIMITS = {"long": 2**63, "int": 2**31, "short": 2**15, "byte": 2**7}
 """What integers of each type are below; its negative is the least."""
+_LOOKED_AT = ("decimal", "float", "timestamp", "timestamp_ntz", "array", "map", "struct")
+"""Types that not every value of their Python type has, or has in its one form."""
 _DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 _EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
+_ZONE = attrgetter("tzinfo")
+
+
+class _MisfitError(Exception):
+    """A value that its type doesn't have."""
 
 
 @cache
@@ -35,12 +48,27 @@ def python_type(kind: str) -> type | None:
 
     Examples
     --------
-    >>> python_type("varchar(9)"), python_type("array<long>")
-    (<class 'str'>, None)
+    >>> python_type("varchar(9)"), python_type("array<long>"), python_type("void")
+    (<class 'str'>, <class 'list'>, None)
     """
-    return None if "<" in kind else _TYPES.get(kind.partition("(")[0].strip())
+    return _TYPES.get(parts(kind).head)
 
 
+def sure_types(kind: str) -> frozenset[type]:
+    """The Python types of values that need no closer look; of integers their size matters too.
+
+    Examples
+    --------
+    >>> sure_types("long"), sure_types("decimal(4,2)")
+    (frozenset({<class 'int'>}), frozenset())
+    """
+    wanted = python_type(kind)
+    if wanted is None or parts(kind).head in _LOOKED_AT:
+        return frozenset()
+    return frozenset({int}) if wanted is int else frozenset({wanted, NoneType})
+
+
+@cache
 def value_sort(kind: str) -> object:
     """What values of a type are compared as: their Python type, or the type's name.
 
@@ -50,9 +78,27 @@ def value_sort(kind: str) -> object:
     --------
     >>> value_sort("long") is value_sort("int"), value_sort("decimal(4,2)"), value_sort("char(9)")
     (True, 'decimal', <class 'str'>)
+    >>> value_sort("struct<a:int,b:date>") == value_sort("struct<b:date,a:long>")
+    True
     """
-    head = kind.partition("(")[0].partition("<")[0]
-    return _SORTS.get(head, head)
+    head, kinds, names = parts(kind)
+    if not kinds:
+        return _SORTS.get(head, head)
+    if names:
+        return head, frozenset(zip(names, map(value_sort, kinds), strict=True))
+    return head, *map(value_sort, kinds)
+
+
+def can_be_key(kind: str) -> bool:
+    """Whether values of a type can be compared and stored as keys: all but maps.
+
+    Examples
+    --------
+    >>> can_be_key("array<date>"), can_be_key("struct<a:map<string,long>>")
+    (True, False)
+    """
+    head, kinds, _ = parts(kind)
+    return head != "map" and all(map(can_be_key, kinds))
 
 
 def summed_decimal(kind: str) -> str:
@@ -71,9 +117,11 @@ def conformed(operation: str, field: str, kind: str, values: Sequence[Any]) -> S
     """Check a column that a step made against its declared type, and convert what differs in form.
 
     Null fits every type. A whole number becomes a float where one is declared, so that its key is
-    the same however it was written, a decimal gets the digits after the point that are declared,
-    numbers of other libraries become Python's, and subclasses of text and bytes plain ones. Nothing
-    else is converted: a float given for an integer would lose its fraction in silence.
+    the same however it was written, and a float has no more bits than its type; a decimal gets the
+    digits after the point that are declared; a moment is in UTC; a UUID becomes its text; an array
+    is a list and a struct a dict with its fields in order. Numbers of other libraries become
+    Python's, and subclasses plain ones. Nothing else is converted: a float given for an integer
+    would lose its fraction in silence, and a moment without a zone gets none.
 
     It looks at each distinct type only where all fit.
 
@@ -101,28 +149,18 @@ def conformed(operation: str, field: str, kind: str, values: Sequence[Any]) -> S
     trident.errors.EmittedValueError: f emitted float 2.5 for the field 'n', which is declared
     long: emit that type, or declare another
     """
-    wanted = python_type(kind)
-    assert wanted is not None
-    found = set(map(type, values))
-    plain = found <= {wanted, NoneType} and wanted is not Decimal
-    if plain and (wanted is not int or _in_range(kind, values, found)):
-        return values
-    made = []
-    for value in values:
-        right = _decimal(kind, value) if wanted is Decimal else _converted(wanted, value)
-        if right is None is not value:
-            raise misfit(operation, field, kind, value)
-        if wanted is int and not _in_range(kind, (right,), {type(right)}):
-            raise misfit(operation, field, kind, value)
-        made.append(right)
-    return made
+    try:
+        return _conformed(kind, values)
+    except _MisfitError:
+        wrong = next(value for value in values if not fits(kind, value))
+        raise misfit(operation, field, kind, wrong) from None
 
 
 def fits(kind: str, value: object) -> bool:
     """Whether a field of the type, one that has a `python_type`, can have the value."""
     try:
-        conformed("", "", kind, (value,))
-    except EmittedValueError:
+        _conformed(kind, (value,))
+    except _MisfitError:
         return False
     return True
 
@@ -136,21 +174,149 @@ def misfit(operation: str, field: str, kind: str, value: object) -> EmittedValue
     return EmittedValueError(operation, problem)
 
 
-def _converted(wanted: type, value: Any) -> Any:
-    """The value converted to the type; None where it can't be."""
-    if value is None or type(value) is wanted:
-        return value
-    if isinstance(value, bool):
-        return None
-    if wanted is int and isinstance(value, Integral):
-        return int(value)
+def _conformed(kind: str, values: Sequence[Any]) -> Sequence[Any]:
+    """The column in the form of its type; itself where it is that already."""
+    head, kinds, names = parts(kind)
+    wanted = python_type(kind)
+    assert wanted is not None
+    if head == "array":
+        return _arrays(kinds[0], values)
+    if head == "map":
+        return _maps(kinds[0], kinds[1], values)
+    if head == "struct":
+        return _structs(kinds, names, values)
+    found = set(map(type, values))
+    if found <= {wanted, NoneType} and _has_form(head, values, found):
+        return values
+    made = []
+    for value in values:
+        right = None if value is None else _converted(kind, head, wanted, value)
+        if right is None is not value:
+            raise _MisfitError
+        made.append(right)
+    return made
+
+
+def _has_form(head: str, values: Sequence[Any], found: Set[type]) -> bool:
+    """Whether values of the right types are in the one form of their type."""
+    if head in LIMITS:
+        return _in_range(head, values, found)
+    if head == "timestamp":
+        return {id(UTC)}.issuperset(map(id, map(_ZONE, filter(None, values))))
+    if head == "timestamp_ntz":
+        some = list(filter(None, values))
+        return {None}.issuperset(map(_ZONE, some)) and not any(moment.fold for moment in some)
+    return head not in _LOOKED_AT
+
+
+def _converted(kind: str, head: str, wanted: type, value: Any) -> Any:
+    """A value, not null, converted to the type; None where it can't be."""
+    if wanted is Decimal:
+        return _decimal(kind, value)
+    if wanted is datetime:
+        return _moment(value, zoned=head == "timestamp")
+    if type(value) is bool:
+        return value if wanted is bool else None
+    if wanted is int:
+        right = int(value) if isinstance(value, Integral) else None
+        return right if right is not None and _in_range(head, (right,), {int}) else None
     if wanted is float and isinstance(value, Real):
-        return float(value)
-    if not isinstance(value, wanted) or (wanted is date and isinstance(value, datetime)):
+        return _float(value, bits=32 if head == "float" else 64)
+    if wanted is str:
+        if type(value) is UUID:
+            return str(value)
+        return "".join((value,)) if isinstance(value, str) else None  # plain, whatever its class
+    if wanted is bytes:
+        return bytes(value) if isinstance(value, bytes | bytearray | memoryview) else None
+    if wanted is date and isinstance(value, date) and not isinstance(value, datetime):
+        return date(value.year, value.month, value.day)
+    return None
+
+
+def _float(value: Real, *, bits: int) -> float | None:
+    try:
+        wide = float(value)
+    except OverflowError:  # an integer
         return None
-    if isinstance(value, str):
-        return "".join((value,))  # plain text, whatever its class is shown as
-    return b"".join((value,)) if isinstance(value, bytes) else value
+    return array("f", (wide,))[0] if bits == 32 else wide
+
+
+def _moment(value: Any, *, zoned: bool) -> datetime | None:
+    """The moment in UTC, or as it is where it has no zone; None where it is not as declared."""
+    if not isinstance(value, datetime) or (value.utcoffset() is not None) is not zoned:
+        return None
+    try:
+        plain = datetime.combine(value.date(), value.timetz())
+        return plain.astimezone(UTC) if zoned else plain.replace(tzinfo=None, fold=0)
+    except (OverflowError, ValueError):
+        return None
+
+
+def _arrays(kind: str, values: Sequence[Any]) -> Sequence[Any]:
+    if not set(map(type, values)) <= {list, NoneType}:
+        values = [_as_list(value) for value in values]
+    flat = list(chain.from_iterable(filter(None, values)))
+    right = _conformed(kind, flat)
+    if right is flat:
+        return values
+    pending = iter(right)
+    return [value and list(islice(pending, len(value))) for value in values]
+
+
+def _as_list(value: Any) -> list[Any] | None:
+    if value is None or isinstance(value, list | tuple):
+        return None if value is None else list(value)
+    raise _MisfitError
+
+
+def _maps(key: str, item: str, values: Sequence[Any]) -> Sequence[Any]:
+    if not set(map(type, values)) <= {dict, NoneType}:
+        raise _MisfitError
+    some = list(filter(None, values))
+    keys, items = [*chain.from_iterable(some)], [*chain.from_iterable(map(dict.values, some))]
+    right_keys, right_items = _conformed(key, keys), _conformed(item, items)
+    if None in keys:
+        raise _MisfitError
+    if right_keys is keys and right_items is items:
+        return values
+    pending = zip(right_keys, right_items, strict=True)
+    return [value and dict(islice(pending, len(value))) for value in values]
+
+
+def _structs(
+    kinds: Sequence[str], names: tuple[str, ...], values: Sequence[Any]
+) -> Sequence[Any]:
+    if not set(map(type, values)) <= {dict, NoneType}:
+        values = [_as_dict(names, value) for value in values]
+    some = [value for value in values if value is not None]
+    shapes = set(map(tuple, some))
+    if not all(set(shape) <= set(names) for shape in shapes):
+        raise _MisfitError
+    columns = [[value.get(name) for value in some] for name in names]
+    right = [_conformed(kind, column) for kind, column in zip(kinds, columns, strict=True)]
+    if shapes <= {names} and all(new is old for new, old in zip(right, columns, strict=True)):
+        return values
+    pending = _dicts(names, right, len(some))
+    return [None if value is None else next(pending) for value in values]
+
+
+def _dicts(
+    names: Sequence[str], columns: Sequence[Sequence[Any]], count: int
+) -> Iterator[dict[str, Any]]:
+    rows = zip(*columns, strict=True) if columns else repeat((), count)
+    return (dict(zip(names, row, strict=True)) for row in rows)
+
+
+def _as_dict(names: Sequence[str], value: Any) -> dict[str, Any] | None:
+    """A struct by the names of its fields: a `NamedTuple` or `Row` has them, a tuple the order."""
+    if value is None or type(value) is dict:
+        return value
+    named = getattr(value, "_asdict", None) or getattr(value, "asDict", None)
+    if named is not None and isinstance(value, tuple):
+        return dict(named())
+    if not isinstance(value, tuple) or len(value) != len(names):
+        raise _MisfitError
+    return dict(zip(names, value, strict=True))
 
 
 def _decimal(kind: str, value: Any) -> Decimal | None:

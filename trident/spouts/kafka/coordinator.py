@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from time import monotonic
 from typing import Any
 
-from trident.backends.kafka.driver import admin_module, driver
+from trident.backends.kafka.driver import Admin, admin_module, driver
 from trident.spouts.errors import SourceUnavailableError
 from trident.spouts.kafka.partitions import KafkaPartition
 from trident.spouts.kafka.reader import Place
@@ -30,7 +30,7 @@ class KafkaCoordinator(PartitionCoordinator):
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
-        self._client: Any = None
+        self._admin = Admin(settings.admin())
         self._topics: dict[str, str | None] = {}
         self._places: list[Place] = []
         self._refreshed: float | None = None
@@ -141,7 +141,7 @@ class KafkaCoordinator(PartitionCoordinator):
         if not isinstance(topics, re.Pattern):
             return list(topics)
         try:
-            listed = self._admin().list_topics(timeout=self._settings.poll_timeout).topics
+            listed = self._admin.client().list_topics(timeout=self._settings.poll_timeout).topics
         except driver().KafkaException as error:
             raise SourceUnavailableError(self._settings.place, _problem(error)) from error
         return [name for name in listed if not name.startswith("__") and topics.fullmatch(name)]
@@ -150,7 +150,7 @@ class KafkaCoordinator(PartitionCoordinator):
         kafka = driver()
         if not names:
             return {}
-        asked = self._admin().describe_topics(
+        asked = self._admin.client().describe_topics(
             kafka.TopicCollection(names), request_timeout=self._settings.poll_timeout
         )
         described = {}
@@ -196,7 +196,7 @@ class KafkaCoordinator(PartitionCoordinator):
             return {}
         kafka = driver()
         at = [kafka.TopicPartition(topic, partition) for topic, partition in due]
-        asked = self._admin().list_consumer_group_offsets(
+        asked = self._admin.client().list_consumer_group_offsets(
             [kafka.ConsumerGroupTopicPartitions(group, at)],
             request_timeout=self._settings.poll_timeout,
         )
@@ -216,7 +216,7 @@ class KafkaCoordinator(PartitionCoordinator):
         if settings.timestamp is not None:
             specs["TIMESTAMP"] = spec.for_timestamp(settings.timestamp)
         level = kafka.IsolationLevel
-        futures = self._admin().list_offsets(
+        futures = self._admin.client().list_offsets(
             {kafka.TopicPartition(*place): specs[which] for place, which in asked.items()},
             isolation_level=(
                 level.READ_COMMITTED if settings.reads_committed else level.READ_UNCOMMITTED
@@ -235,12 +235,6 @@ class KafkaCoordinator(PartitionCoordinator):
                 if found[place] == -1:  # no record is as young
                     late.append(place)
         return {**found, **self._offsets(dict.fromkeys(late, "LATEST"))}
-
-    def _admin(self) -> Any:
-        if self._client is None:
-            self._client = admin_module().AdminClient(self._settings.admin())
-        self._client.poll(0)  # hands on what it has logged
-        return self._client
 
 
 def _name(place: Place) -> str:

@@ -1,0 +1,79 @@
+"""A process that stops itself in the middle of a call and goes on when it is told to; run by
+test_postgres_faults."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Generator
+from typing import Any
+
+from psycopg.waiting import Wait
+
+from trident.backends.postgres import connections
+from trident.backends.urls import state_from_url
+from trident.errors import StateUnavailableError
+from trident.operations.builtin import Sum
+from trident.states import ControlRecord, StaleBatchError, Token
+
+WORDS = [b"%05d" % number + b"w" * 1300 for number in range(5_000)]
+"""More than fits into what is on its way."""
+
+MOMENTS = ("before it is sent", "while it is sent", "before the answer is read")
+CALLS = ("begin", "write", "ready")
+_SOME = 200
+
+
+def words_of(call: str) -> list[bytes]:
+    """Return what is counted by a writer that stops in that call."""
+    return WORDS if call == "write" else WORDS[:_SOME]
+
+
+def main(url: str, call: str, moment: str) -> None:
+    """Run attempt 0 of batch 1 and stop in one of its calls; print how it ended."""
+    counted = words_of(call)
+    state: Any = state_from_url(url).makeState()
+    record = ControlRecord("log", Token(1, 0))
+    try:
+        stop(call == "begin", moment, is_large=False)
+        state.control.begin(record)
+        state.beginCommit(record)
+        state.multiFold(counted, [1] * len(counted), Sum())
+        stop(call == "write", moment, is_large=True)
+        state.commit(record)
+        stop(call == "ready", moment, is_large=False)
+        state.control.ready(record)
+        print("done")
+    except (StaleBatchError, StateUnavailableError) as error:
+        print(type(error).__name__)
+
+
+def stop(here: bool, moment: str, is_large: bool) -> None:
+    """Have the next call that waits stop, where it is `here`."""
+    if not here:
+        return
+    until = connections._until
+
+    def stopping(*arguments: Any) -> Generator[Any, Any, Any]:
+        connections._until = until
+        if moment == MOMENTS[0]:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        asked = until(*arguments)
+        wanted = next(asked)  # it has sent what went without waiting
+        if moment == MOMENTS[1]:
+            assert wanted & Wait.W or not is_large, "all of it was sent at once"
+            os.kill(os.getpid(), signal.SIGSTOP)
+        try:
+            while True:
+                wanted = asked.send((yield wanted))
+        except StopIteration as done:
+            if moment == MOMENTS[2]:
+                os.kill(os.getpid(), signal.SIGSTOP)
+            return done.value
+
+    connections._until = stopping
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,328 @@
+"""Batches that are staged and committed behind their clock, without Spark."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trident.batch.computed import Computed
+from trident.batch.errors import BatchFailedError, OutageError
+from trident.batch.failure_policy import FailurePolicy
+from trident.batch.outcome import Outcome
+from trident.batch.progress import BatchProgress
+from trident.batch.runner import BatchRunner
+from trident.batch.staged import StagedBatches
+from trident.batch.watchpoints import watching
+from trident.batch.work import BatchWork
+from trident.log.errors import LogMismatchError, LogUnavailableError, PlacementError, StagingError
+from trident.log.file_log import FileLog
+from trident.log.staging import StagedFile, StagingArea
+from trident.states.control import ControlRecord
+from trident.states.errors import FailedException
+from trident.states.values import Token
+from trident.testing import fail_at, hold_at
+
+POLICY = FailurePolicy(retries=1, backoff=0.0, patience=0.05)
+
+
+@dataclass(frozen=True)
+class Words(Computed):
+    """Words in place of updates, as no state is there."""
+
+    words: tuple[str, ...] = ()
+
+
+def computed(words: Iterable[str]) -> Words:
+    return Words((), Outcome(), tuple(words))
+
+
+class Nothing(BatchWork):
+    """A batch that must not run."""
+
+    def run(self, record: ControlRecord) -> Outcome:
+        raise AssertionError(record)
+
+
+class Engine:
+    """Writes words into a list, with the attempt."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[Token, list[str]]] = []
+
+    def write(self, record: ControlRecord, computed: Computed) -> Outcome:
+        assert isinstance(computed, Words)
+        self.written.append((record.token, list(computed.words)))
+        return Outcome(written=len(computed.words))
+
+    def packed(self, computed: Computed) -> Mapping[str, bytes | memoryview]:
+        assert isinstance(computed, Words)
+        return {"words": json.dumps(computed.words).encode()}
+
+    def unpacked(self, parts: Mapping[str, bytes | memoryview]) -> Computed:
+        return computed(json.loads(bytes(parts["words"])))
+
+
+class Clock:
+    """A run of some batches, as Spark makes them."""
+
+    def __init__(self, folder: Path, most: int = 3, policy: FailurePolicy = POLICY) -> None:
+        self.area = StagingArea(folder / "staged")
+        self.engine = Engine()
+        self.runner = BatchRunner(
+            FileLog(folder / "log"), {}, group="lines", source="spark", policy=policy
+        )
+        self.runner.open(streams={"lines": "line"}, clock="dataframe")
+        self.told: list[Any] = []
+        self.batches = StagedBatches(self.area, self.engine, self.runner, most, self._told)
+
+    def _told(self, progress: BatchProgress | None, failure: BaseException | None) -> None:
+        self.told.append(failure or (progress and progress.txid))
+
+    def stage(self, txid: int, compute: Callable[[], list[str]] | None = None) -> None:
+        make = compute or (lambda: [f"word {txid}"])
+        self.batches.run(txid, f"{txid:064x}", "q1", lambda record: computed(make()))
+
+    @property
+    def staged(self) -> list[int]:
+        return [each.txid for each in self.area.staged()]
+
+
+@contextmanager
+def clock(folder: Path, passed: int = 0, **options: Any) -> Iterator[Clock]:
+    made = Clock(folder, **options)
+    made.batches.open(passed)
+    try:
+        yield made
+    finally:
+        made.batches.close()
+
+
+@contextmanager
+def left(folder: Path) -> Iterator[None]:
+    """Leave three batches staged, of which the first can't be written."""
+    with (
+        fail_at("before write", 1, times=9),
+        hold_at("before begin", 1) as hold,
+        clock(folder) as first,
+    ):
+        for txid in (1, 2, 3):
+            first.stage(txid)
+        hold.release()
+        with pytest.raises(BatchFailedError):
+            first.batches.settle()
+    assert first.staged == [1, 2, 3]
+    yield
+
+
+def test_batches_are_committed_behind_their_clock_in_their_order(tmp_path: Path) -> None:
+    with clock(tmp_path) as run:
+        with hold_at("before begin", 1):
+            run.stage(1)
+            run.stage(2)
+            assert run.staged == [1, 2]
+            assert run.told == []
+            assert run.batches.next_txid == 3
+        run.batches.settle()
+        assert run.told == [1, 2]
+        assert run.staged == []
+    assert run.engine.written == [(Token(1, 0), ["word 1"]), (Token(2, 0), ["word 2"])]
+
+
+def test_the_clock_waits_where_as_many_as_may_are_pending(tmp_path: Path) -> None:
+    with clock(tmp_path, most=2) as run, hold_at("before begin", 1) as hold:
+        run.stage(1)
+        run.stage(2)
+        committed: list[int] = []
+
+        def compute() -> list[str]:
+            committed.extend(run.told)
+            return ["word 3"]
+
+        third = threading.Thread(target=run.stage, args=(3, compute))
+        third.start()
+        hold.wait_reached()
+        hold.release()
+        third.join(60)
+        assert committed[0] == 1
+
+
+def test_a_batch_is_staged_before_any_state_is_written(tmp_path: Path) -> None:
+    with clock(tmp_path) as run:
+
+        def watch(point: str, token: Token) -> None:
+            if point in ("before begin", "before unstage"):
+                assert token.txid in run.staged
+            if point == "after unstage":
+                assert token.txid not in run.staged
+                assert run.runner.next_txid > token.txid
+
+        with watching(watch):
+            for txid in (1, 2, 3):
+                run.stage(txid)
+            run.batches.settle()
+    assert run.told == [1, 2, 3]
+
+
+def test_every_attempt_writes_what_was_computed_once(tmp_path: Path) -> None:
+    words = iter(["first", "second", "third"])
+    with clock(tmp_path) as run, fail_at("after write", 1):
+        run.stage(1, lambda: [next(words)])
+        run.batches.settle()
+    assert run.engine.written == [(Token(1, 0), ["first"]), (Token(1, 1), ["first"])]
+
+
+def test_what_could_not_be_computed_is_staged_when_it_is(tmp_path: Path) -> None:
+    words = iter([FailedException("no"), ["second"], ["third"]])
+
+    def compute() -> list[str]:
+        word = next(words)
+        if isinstance(word, Exception):
+            raise word
+        return word
+
+    with clock(tmp_path) as run, fail_at("after write", 1):
+        with pytest.raises(BatchFailedError):
+            run.stage(1, compute)
+        assert run.staged == [1]
+    with clock(tmp_path) as again:
+        again.batches.settle()
+    assert run.engine.written == [(Token(1, 1), ["second"])]
+    assert again.engine.written == [(Token(1, 2), ["second"])]
+
+
+def test_a_close_commits_what_is_staged(tmp_path: Path) -> None:
+    with hold_at("before begin", 1) as hold, clock(tmp_path) as run:
+        run.stage(1)
+        run.stage(2)
+        run.runner.stopping.set()
+        hold.release()
+    assert run.told == [1, 2]
+    assert run.staged == []
+
+
+def test_a_batch_that_fails_is_told_and_those_behind_it_stay_staged(tmp_path: Path) -> None:
+    with left(tmp_path), clock(tmp_path) as run:
+        run.batches.settle()
+        assert run.told == [1, 2, 3]
+        run.stage(4)
+    assert [token.txid for token, _ in run.engine.written] == [1, 2, 3, 4]
+    assert [token.attempt for token, _ in run.engine.written] == [2, 0, 0, 0]
+
+
+def test_the_next_batch_is_staged_while_those_that_were_found_are_committed(
+    tmp_path: Path,
+) -> None:
+    with left(tmp_path), hold_at("before begin", 1) as hold, clock(tmp_path, most=5) as run:
+        assert run.batches.may_run(4, "q1")
+        run.stage(4)
+        assert run.staged == [1, 2, 3, 4]
+        hold.release()
+    assert run.told == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("txid", "query_id"), [(3, "q1"), (2, "q1"), (5, "q1"), (4, "another")], ids=str
+)
+def test_what_is_not_next_is_the_runners_to_judge(tmp_path: Path, txid: int, query_id: str) -> None:
+    with left(tmp_path), clock(tmp_path) as run:
+        assert not run.batches.may_run(txid, query_id)
+        run.batches.settle()
+        assert not run.batches.may_run(txid, query_id)
+
+
+def test_without_max_pending_nothing_is_staged(tmp_path: Path) -> None:
+    with clock(tmp_path, most=1) as run:
+        assert not run.batches.may_run(1, "q1")
+
+
+def test_replays_of_what_was_found_are_judged_when_it_is_committed(tmp_path: Path) -> None:
+    with left(tmp_path), clock(tmp_path) as run:
+        run.batches.settle()
+        again = run.runner.run(Nothing(), 3, digest=f"{3:064x}", query_id="q1")
+        assert again.attempts == 0
+        with pytest.raises(PlacementError):
+            run.runner.run(Nothing(), 2, digest=f"{2:064x}", query_id="q1")
+    with clock(tmp_path) as other, pytest.raises(LogMismatchError):
+        other.runner.run(Nothing(), 4, digest=f"{4:064x}", query_id="another")
+
+
+def test_staging_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = StagingArea.stage
+    failures = 2
+
+    def fail(area: StagingArea, batch: StagedFile) -> None:
+        nonlocal failures
+        failures -= 1
+        if failures >= 0:
+            raise LogUnavailableError("staged", "No space left on device")
+        stage(area, batch)
+
+    monkeypatch.setattr(StagingArea, "stage", fail)
+    with clock(tmp_path, policy=FailurePolicy(backoff=0.001)) as run:
+        run.stage(1)
+    assert run.engine.written == [(Token(1, 0), ["word 1"])]
+
+
+def test_a_disk_that_stays_away_stops_the_run_with_nothing_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(area: StagingArea, batch: StagedFile) -> None:
+        raise LogUnavailableError("staged", "No space left on device")
+
+    monkeypatch.setattr(StagingArea, "stage", fail)
+    with clock(tmp_path) as run, pytest.raises(OutageError, match="the staging of batch 1"):
+        run.stage(1)
+    assert run.engine.written == []
+
+
+def test_what_was_committed_before_a_crash_is_not_committed_again(tmp_path: Path) -> None:
+    with clock(tmp_path) as run:
+        run.stage(1)
+        run.batches.settle()
+    run.area.stage(StagedFile(run.runner.log_id, "q1", 1, f"{1:064x}", {"words": b'["word 1"]'}))
+    with clock(tmp_path, passed=1) as again:
+        assert again.staged == []
+        assert again.batches.next_txid == 2
+    assert again.engine.written == []
+
+
+def path_of(run: Path, txid: int) -> Path:
+    [path] = (run / "staged").glob(f"{txid:020d}-*")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("lost", "missing", "because"),
+    [
+        ((1,), 1, "but batch 2 is there"),
+        ((2,), 2, "but batch 3 is there"),
+        ((3,), 3, "but spark is done with batch 3"),
+        ((1, 2, 3), 1, "but spark is done with batch 3"),
+    ],
+)
+def test_a_lost_batch_is_an_error_that_says_how_to_go_on(
+    tmp_path: Path, lost: tuple[int, ...], missing: int, because: str
+) -> None:
+    with left(tmp_path):
+        for txid in lost:
+            path_of(tmp_path, txid).unlink()
+        with pytest.raises(StagingError) as raised, clock(tmp_path, passed=3):
+            pass
+    told = str(raised.value)
+    assert f"batch {missing} is neither committed nor staged, {because}" in told
+    assert f"the files numbered {missing - 1} and higher" in told
+
+
+def test_batches_that_were_staged_for_another_log_are_refused(tmp_path: Path) -> None:
+    with left(tmp_path):
+        for path in (tmp_path / "log").iterdir():
+            path.unlink()
+        with pytest.raises(StagingError, match="batch 1 was staged for the log"):
+            Clock(tmp_path).batches.open(0)

@@ -1,0 +1,92 @@
+"""The word count on Spark with state in PostgreSQL, beside the same upsert by hand."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.bench.by_hand import CountsInPostgres
+from tests.bench.report import Figure, alternated, throughput
+from tests.bench.topologies import word_count
+from tests.bench.words import WORDS, write_text
+from tests.servers.postgres import PostgresServer
+from trident import native
+from trident.backends.urls import state_from_url
+from trident.spark import local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_ROUNDS = 5
+_BATCHES = 4
+_SPLIT = "explode(split(value, ' '))"
+
+
+def figures(folder: Path) -> Iterator[Figure]:
+    """Measure whole runs over 4 M words, in batches of a million."""
+    text = write_text(folder / "text", files=_BATCHES)
+    spark = local_session()
+    with PostgresServer(folder / "postgres") as server:
+        bench = _Bench(spark, folder, server.url)
+        ours, hand = alternated(
+            _ROUNDS,
+            lambda: bench.ours(text),
+            lambda: bench.by_hand(text),
+        )
+    spark.stop()
+    yield throughput("Spark: four batches, PostgreSQL; by hand", WORDS, ours, hand, target=0.9)
+
+
+class _Bench:
+    """Runs of both sides, each on a checkpoint and a table of its own."""
+
+    def __init__(self, spark: SparkSession, folder: Path, url: str) -> None:
+        self._spark = spark
+        self._folder = folder
+        self._url = url
+        self._numbers = count()
+
+    def ours(self, text: Path) -> None:
+        """Run the topology."""
+        place, name = self._place()
+        state = state_from_url(f"{self._url}?prefix={name}&values=bigint")
+        with word_count(self._lines(text), "value", state, native(_SPLIT)).start(
+            self._spark, place / "checkpoint", trigger="available"
+        ) as run:
+            run.processAllAvailable()
+        self._check(place, f"SELECT sum(value) FROM {name}_committed")
+
+    def by_hand(self, text: Path) -> None:
+        """Run what one would write: count, and let tasks add; a batch that runs again counts so."""
+        place, name = self._place()
+        update = CountsInPostgres(self._url, name)
+        update.create()
+
+        def upsert(frame: DataFrame, batch: int) -> None:
+            counts = frame.selectExpr(f"{_SPLIT} AS word").groupBy("word").count()
+            counts.mapInArrow(update, "done int").write.format("noop").mode("overwrite").save()
+
+        lines = self._lines(text).writeStream.foreachBatch(upsert)
+        lines = lines.option("checkpointLocation", f"file://{place}/checkpoint")
+        lines.trigger(availableNow=True).start().awaitTermination()
+        self._check(place, f"SELECT sum(n) FROM {name}")
+
+    def _check(self, place: Path, question: str) -> None:
+        import psycopg
+
+        with psycopg.connect(self._url) as connection:
+            [[total]] = connection.execute(question)
+        assert total == WORDS, f"{total:,} words were counted"
+        shutil.rmtree(place)
+
+    def _lines(self, text: Path) -> DataFrame:
+        return self._spark.readStream.option("maxFilesPerTrigger", 1).text(f"file://{text}")
+
+    def _place(self) -> tuple[Path, str]:
+        name = f"run{next(self._numbers)}"
+        place = self._folder / name
+        place.mkdir()
+        return place, name

@@ -1,0 +1,98 @@
+"""The examples that run by themselves: what they print, and that the README names them all."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+
+
+def printed(folder: Path, example: str, *arguments: str) -> list[str]:
+    """What an example prints, run by itself in an empty folder, which it leaves empty."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / example), *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert list(folder.iterdir()) == []
+    return done.stdout.splitlines()
+
+
+def test_a_follower_of_several_tweeters_is_reached_once(tmp_path: Path) -> None:
+    assert printed(tmp_path, "reach.py") == [
+        "storm.example/trident: [[16]]",
+        "spark.example/streams: [[8]]",
+        "quiet.example: [[0]]",
+        "unknown.example: [[0]]",
+    ]
+
+
+def test_a_user_is_where_the_last_batch_has_seen_him(tmp_path: Path) -> None:
+    *batches, answer = printed(tmp_path, "locations.py")
+    assert batches == [
+        f"batch {txid}: {tuples} tuples, local" for txid, tuples in [(1, 3), (2, 3), (3, 1)]
+    ]
+    assert answer == 'where("1 2 3 4") = [[1,"Bonn"],[2,"Oslo"],[3,"Kyiv"],[4,null]]'
+
+
+@pytest.mark.spark
+def test_users_are_in_the_same_places_on_spark(tmp_path: Path) -> None:
+    *batches, answer = printed(tmp_path, "locations.py", "--spark")
+    assert [batch.rpartition(" ")[2] for batch in batches] == ["spark"] * 3
+    assert answer == 'where("1 2 3 4") = [[1,"Bonn"],[2,"Oslo"],[3,"Kyiv"],[4,null]]'
+
+
+def test_a_view_is_counted_in_its_window_or_as_late(tmp_path: Path) -> None:
+    from examples.ad_views import A_BATCH, CAMPAIGNS, EVENTS, event
+
+    counted: Counter[tuple[str, int]] = Counter()
+    late: Counter[str] = Counter()
+    latest = watermark = 0
+    for number in range(EVENTS):
+        if number % A_BATCH == 0:
+            watermark = latest - 5_000
+        _, ad, kind, time = event(number)
+        if kind == "view" and ad in CAMPAIGNS:
+            start = time // 10_000 * 10_000
+            if start + 10_000 <= watermark:
+                late[CAMPAIGNS[ad]] += 1
+            else:
+                counted[CAMPAIGNS[ad], start] += 1
+            latest = max(latest, time)
+    ended = [key for key in sorted(counted) if key[1] + 10_000 <= latest - 5_000]
+    assert len(ended) > 15
+    assert min(late[campaign] for campaign in CAMPAIGNS.values()) > 0
+    expected = []
+    for campaign in sorted({*CAMPAIGNS.values()}):
+        windows = [[start, counted[name, start]] for name, start in ended if name == campaign]
+        expected.append(f"{campaign}: {windows}, late [[{late[campaign]}]]")
+    shown = printed(tmp_path, "ad_views.py")
+    assert [re.sub(r",(?! )", ", ", line) for line in shown] == expected
+
+
+def test_the_first_words_are_those_of_all_batches(tmp_path: Path) -> None:
+    assert printed(tmp_path, "top_words.py") == [
+        "batch 1: the 3  sat 2  cat 1",
+        "batch 2: a 4  cat 3  the 3",
+        "batch 3: the 8  a 4  and 4",
+    ]
+
+
+def test_the_readme_names_every_example() -> None:
+    readme = (ROOT / "README.md").read_text()
+    files = [path.name for path in EXAMPLES.glob("*.py")]
+    assert len(files) > 8
+    assert [name for name in files if f"](examples/{name})" not in readme] == []

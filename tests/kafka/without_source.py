@@ -1,0 +1,20 @@
+"""Asks a session without Spark's source of Kafka for it; run as ``python -m``."""
+
+from __future__ import annotations
+
+from trident import KafkaSpout
+from trident.spark import local_session
+from trident.spark.errors import SparkSessionError
+
+
+def main() -> None:
+    """Print what the error says."""
+    spark = local_session(**{"spark.master": "local[1]"})
+    try:
+        KafkaSpout.opaque("localhost:9092", "lines").dataframe(spark)
+    except SparkSessionError as error:
+        print(error)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Writes docs/reference.md from the docstrings: ``python -m tests.packaging.reference``."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from itertools import pairwise
+from types import ModuleType
+from typing import Any
+
+import trident.errors
+from tests.packaging.conftest import ROOT
+from trident import GroupedStream, Run, Stream, TridentState, TridentTopology
+from trident.stream import ChainedAggregatorDeclarer, WindowedStream
+
+PAGE = ROOT / "docs" / "reference.md"
+HEAD = """\
+# Reference
+
+Every public name, with the first sentence of its docstring; `help(name)` has the rest.
+`python -m tests.packaging.reference` writes this page, and a test compares it with the code.
+"""
+OWNERS = (
+    TridentTopology,
+    Stream,
+    WindowedStream,
+    GroupedStream,
+    ChainedAggregatorDeclarer,
+    TridentState,
+    Run,
+)
+
+
+def reference() -> str:
+    """The whole page."""
+    return "\n".join([HEAD, *(_chapter(title, names) for title, names in _chapters())])
+
+
+def _chapters() -> Iterator[tuple[str, Mapping[str, Any]]]:
+    yield "trident", {name: getattr(trident, name) for name in trident.__all__}
+    for owner in OWNERS:
+        yield owner.__name__, {call: getattr(owner, call) for call in _calls(owner)}
+    yield "trident.errors", {name: getattr(trident.errors, name) for name in _errors()}
+    for name in ("states", "testing", "spark"):
+        module = import_module(f"trident.{name}")
+        yield module.__name__, {each: getattr(module, each) for each in public(module)}
+    for name in trident.backends.__all__:
+        module = getattr(trident.backends, name)
+        yield module.__name__, {each: getattr(module, each) for each in public(module)}
+
+
+def public(module: ModuleType) -> list[str]:
+    """The names of a module: those it lists, else those that it makes itself."""
+    own = (
+        name
+        for name, found in vars(module).items()
+        if not name.startswith("_") and getattr(found, "__module__", None) == module.__name__
+    )
+    return sorted(getattr(module, "__all__", own))
+
+
+def _errors() -> list[str]:
+    """All errors and warnings, wherever they are made."""
+    found = vars(trident.errors).items()
+    return sorted(
+        name for name, each in found if inspect.isclass(each) and issubclass(each, Exception)
+    )
+
+
+def _calls(owner: type) -> list[str]:
+    inherited = {name for base in owner.__bases__ if base in OWNERS for name in dir(base)}
+    return [
+        name
+        for name, found in inspect.getmembers(owner)
+        if not name.startswith("_")
+        and name not in inherited
+        and (callable(found) or (isinstance(found, property) and found.__doc__))
+    ]
+
+
+def _chapter(title: str, names: Mapping[str, Any]) -> str:
+    lines = [f"| `{name}` | {sentence(title, name, found)} |" for name, found in names.items()]
+    return "\n".join([f"## {title}\n", "| | |", "|---|---|", *lines, ""])
+
+
+def sentence(title: str, name: str, found: Any) -> str:
+    """The first sentence of a docstring, as Markdown.
+
+    Raises
+    ------
+    ValueError
+        Where there is no docstring.
+    """
+    described = inspect.isclass(found) or inspect.isroutine(found) or isinstance(found, property)
+    text = inspect.getdoc(found) if described else _said_of_constant(name)
+    if not text:
+        raise ValueError(f"{title}.{name} has no docstring, and so no line in the reference")
+    first = re.split(r"(?<=[.:])\s+(?=[A-Z]|$)", " ".join(text.split("\n\n")[0].split()))[0]
+    plain = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", first).replace("``", "`")
+    return plain.replace("|", "\\|")
+
+
+def _said_of_constant(name: str) -> str | None:
+    """The docstring below the assignment of a constant, in whichever module makes it."""
+    for module in [*sys.modules.values()]:
+        if module.__name__.startswith("trident.") and hasattr(module, name):
+            body = ast.parse(inspect.getsource(module)).body
+            for node, below in pairwise(body):
+                if isinstance(node, ast.Assign | ast.AnnAssign):
+                    made = node.targets[0] if isinstance(node, ast.Assign) else node.target
+                    match made, below:
+                        case ast.Name(id=id), ast.Expr(value=ast.Constant(value=str(text))):
+                            if id == name:
+                                return inspect.cleandoc(text)
+    return None
+
+
+if __name__ == "__main__":
+    PAGE.write_text(reference())

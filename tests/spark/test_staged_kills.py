@@ -1,0 +1,60 @@
+"""The driver is killed at every point of a staged batch: every line counts once, as computed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark import staged_program
+from tests.spark.lines import Lines
+from tests.spark.staged_program import AFTER_SPARKS_COMMIT
+from trident.backends import sqlite
+from trident.batch.watchpoints import POINTS, STAGING_POINTS
+
+KILLS = [
+    *STAGING_POINTS[:2],
+    AFTER_SPARKS_COMMIT,
+    *POINTS,
+    *STAGING_POINTS[2:],
+]
+SHARES = 3
+"""How many tests share the points, each with a folder of its own."""
+
+
+def run(folder: Path, point: str = "", txid: int = 0) -> int:
+    """Run the program; return how it ended."""
+    program = [sys.executable, "-m", staged_program.__name__, str(folder), point, str(txid)]
+    return subprocess.run(program, timeout=280, check=False).returncode
+
+
+def drawn(folder: Path) -> dict[str, int]:
+    """How often each drawn word was counted."""
+    state: Any = sqlite.transactional(folder / "drawn.db", "drawn").makeState()
+    try:
+        return dict(state.getTuples())
+    finally:
+        state.close()
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("share", range(SHARES))
+def test_a_driver_that_is_killed_again_and_again_counts_every_line_once(
+    spark: SparkSession, tmp_path: Path, share: int
+) -> None:
+    points = KILLS[share::SHARES]
+    lines = Lines(spark, tmp_path)
+    count = 2 * len(points) + 2
+    lines.write(*[f"all batches\nw{number} w{number % 3}" for number in range(count)])
+    for number, point in enumerate(points):
+        assert run(tmp_path, point, 2 * number + 1) == -signal.SIGKILL, point
+    assert run(tmp_path) == 0
+    assert lines.counts == lines.expected
+    assert set(drawn(tmp_path).values()) == {1}
+    assert len(drawn(tmp_path)) == 2 * count
+    assert list((lines.checkpoint / "lines" / "staged").iterdir()) == []

@@ -1,0 +1,144 @@
+"""Reducers of several streams, as aggregators of one stream that holds the tuples of all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trident.operations.interfaces import (
+    Aggregator,
+    GroupedMultiReducer,
+    MapFunction,
+    MultiReducer,
+    TridentCollector,
+    TridentOperationContext,
+    operation_name,
+)
+from trident.tuples import TridentTuple, tuple_type
+from trident.tuples.fields import Fields
+
+
+class Laid(MapFunction):
+    """Lays the tuples of one stream beside the places that those of the others have.
+
+    Makes the number of the stream, its group, and nulls for the fields of the other streams.
+
+    Parameters
+    ----------
+    number : int
+        The stream, from 0.
+    group, inputs : sequence of int
+        The places of the group's fields, and of those that the reducer is handed.
+    before, after : int
+        How many fields of other streams stand before and after them.
+    count : int
+        How many streams there are.
+    """
+
+    positional = True
+
+    def __init__(
+        self,
+        number: int,
+        group: Sequence[int],
+        inputs: Sequence[int],
+        before: int,
+        after: int,
+        count: int,
+    ) -> None:
+        self.label = f"stream {number + 1} of {count}"
+        self._number = number
+        self._group = group
+        self._inputs = inputs
+        self._before = (None,) * before
+        self._after = (None,) * after
+
+    def execute(self, tuple: Sequence[Any]) -> Sequence[Any]:
+        group = [tuple[place] for place in self._group]
+        inputs = [tuple[place] for place in self._inputs]
+        return (self._number, *group, *self._before, *inputs, *self._after)
+
+
+class _Reduced(Aggregator[Any]):
+    """A reducer that is handed the tuples that `Laid` has made.
+
+    Parameters
+    ----------
+    reducer : MultiReducer or GroupedMultiReducer
+        The reducer.
+    group : Fields
+        The fields of a group, as the first stream names them.
+    inputs : sequence of Fields
+        The fields that it is handed of each stream.
+    """
+
+    positional = True
+
+    def __init__(
+        self,
+        reducer: MultiReducer[Any] | GroupedMultiReducer[Any],
+        group: Fields,
+        inputs: Sequence[Fields],
+    ) -> None:
+        self._reducer: Any = reducer
+        self._inputs = tuple(inputs)
+        self._group = group
+        starts, start = [], 1 + len(group)
+        for fields in inputs:
+            starts.append((start, start + len(fields)))
+            start += len(fields)
+        self._places = tuple(starts)
+        self.deterministic = reducer.deterministic
+        self.label = operation_name(reducer)
+
+    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
+        self._reducer.prepare(conf, context)
+
+    def cleanup(self) -> None:
+        self._reducer.cleanup()
+
+    def infer_types(self, inputs: Fields) -> Sequence[str | None]:
+        made: Sequence[str | None] = self._reducer.infer_types(inputs)
+        return made
+
+    def _input(self, row: Sequence[Any]) -> tuple[int, TridentTuple]:
+        number: int = row[0]
+        start, end = self._places[number]
+        return number, tuple_type(self._inputs[number])(row[start:end])
+
+    def _group_of(self, row: Sequence[Any]) -> TridentTuple:
+        return tuple_type(self._group)(row[1 : 1 + len(self._group)])
+
+
+class MultiReduced(_Reduced):
+    """A `MultiReducer` as an aggregator."""
+
+    def init(self, batchId: object, collector: TridentCollector) -> Any:
+        return self._reducer.init(collector)
+
+    def aggregate(self, val: Any, tuple: Sequence[Any], collector: TridentCollector) -> Any:
+        return self._reducer.execute(val, *self._input(tuple), collector)
+
+    def complete(self, val: Any, collector: TridentCollector) -> None:
+        self._reducer.complete(val, collector)
+
+
+class GroupedMultiReduced(_Reduced):
+    """A `GroupedMultiReducer` as an aggregator of groups: the first tuple tells which group."""
+
+    def init(self, batchId: object, collector: TridentCollector) -> list[Any]:
+        return []
+
+    def aggregate(self, val: list[Any], tuple: Sequence[Any], collector: TridentCollector) -> None:
+        if not val:
+            group = self._group_of(tuple)
+            val[:] = [group, self._reducer.init(collector, group)]
+        group, state = val
+        number, values = self._input(tuple)
+        changed = self._reducer.execute(state, number, group, values, collector)
+        if changed is not None:
+            val[1] = changed
+
+    def complete(self, val: list[Any], collector: TridentCollector) -> None:
+        group, state = val
+        self._reducer.complete(state, group, collector)

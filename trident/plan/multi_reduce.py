@@ -1,0 +1,119 @@
+"""Makes nodes of ``multiReduce``: the tuples of all streams meet in one, which is aggregated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from trident.errors import OperationTypeError
+from trident.operations.interfaces import GroupedMultiReducer, MultiReducer
+from trident.operations.multi_reduced import GroupedMultiReduced, Laid, MultiReduced
+from trident.plan.arguments import as_instance
+from trident.plan.builder import Builder
+from trident.plan.nodes import (
+    MapNode,
+    MergeNode,
+    Node,
+    PartitionAggregateNode,
+    PartitionNode,
+    ProjectNode,
+)
+from trident.plan.step_checks import (
+    check_join_keys,
+    check_keys,
+    check_new_fields,
+    check_selection,
+    check_types_agree,
+)
+from trident.tuples.fields import Fields
+
+_CALL = "multiReduce"
+
+
+class Reduced(NamedTuple):
+    """One of the streams: the step, the fields of its groups, and what the reducer sees of it."""
+
+    node: Node
+    group: Fields | None
+    inputs: Fields
+
+
+def multi_reduce(
+    builder: Builder, streams: Sequence[Reduced], reducer: object, outputs: Fields
+) -> Node:
+    """``multiReduce(streams, reducer, outputs)``."""
+    groups = [stream.group for stream in streams]
+    grouped = [group for group in groups if group is not None]
+    if grouped and None in groups:
+        advice = "Write groupBy() behind each of them, or behind none."
+        raise OperationTypeError(f"{_CALL}: some streams have groups, some not", "", (), advice)
+    known = as_instance(_CALL, reducer, GroupedMultiReducer if grouped else MultiReducer)
+    for stream in streams:
+        check_selection(_CALL, stream.inputs, stream.node.fields)
+    keys = [one.node.fields.select(one.group or ()) for one in streams]
+    if grouped:
+        check_join_keys(_CALL, grouped)
+        check_types_agree(_CALL, keys)
+        for key in keys:
+            check_keys(_CALL, key)
+    check_new_fields(_CALL, outputs, Fields())
+    inputs = [stream.node.fields.select(stream.inputs) for stream in streams]
+    with builder.together():
+        laid = [
+            _laid(builder, stream, number, keys, inputs) for number, stream in enumerate(streams)
+        ]
+        merged = builder.add(MergeNode, merged=tuple(laid), outputs=None)
+        group = Fields(*merged.fields.names[1 : 1 + len(keys[0])]) if grouped else None
+        moved = builder.add(
+            PartitionNode,
+            parent=merged,
+            how="partitionBy" if grouped else "batchGlobal",
+            by=group,
+        )
+        kind = GroupedMultiReduced if grouped else MultiReduced
+        made = builder.add(
+            PartitionAggregateNode,
+            parent=moved,
+            group=group,
+            inputs=Fields(*merged.fields.names),
+            aggregator=kind(known, keys[0], inputs),
+            outputs=outputs,
+        )
+        return builder.add(ProjectNode, parent=made, keep=Fields(*outputs.names))
+
+
+def _laid(
+    builder: Builder,
+    stream: Reduced,
+    number: int,
+    keys: Sequence[Fields],
+    inputs: Sequence[Fields],
+) -> Node:
+    """The stream with its tuples laid beside the places of the others'."""
+    key, own = keys[number], inputs[number]
+    seen = Fields(*dict.fromkeys((*key, *own)))
+    project = builder.add(ProjectNode, parent=stream.node, keep=seen)
+    widths = [len(fields) for fields in inputs]
+    return builder.add(
+        MapNode,
+        parent=project,
+        function=Laid(
+            number,
+            [seen.index(name) for name in key],
+            [seen.index(name) for name in own],
+            before=sum(widths[:number]),
+            after=sum(widths[number + 1 :]),
+            count=len(inputs),
+        ),
+        outputs=Fields.typed(_places(keys, inputs)),
+    )
+
+
+def _places(keys: Sequence[Fields], inputs: Sequence[Fields]) -> Iterator[tuple[str, Any]]:
+    """Names and types of the stream in which the tuples of all streams meet."""
+    yield "stream", int
+    for name, kind in keys[0].types.items():
+        yield f"group_{name}", kind
+    for number, fields in enumerate(inputs, 1):
+        for name, kind in fields.types.items():
+            yield f"stream{number}_{name}", kind

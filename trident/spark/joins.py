@@ -1,0 +1,88 @@
+"""Joins, which Spark runs itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from trident.plan.nodes import JoinNode
+from trident.spark.schemas import quoted, selected
+
+
+def native_join(frames: Sequence[DataFrame], node: JoinNode, needed: Sequence[str]) -> DataFrame:
+    """Join streams one after the other.
+
+    A stream that has to be there is joined so that only its keys stay, one that may be missing so
+    that those of the streams before it stay: what is left in the end has the keys of all that have
+    to be there. Null equals nothing, as in SQL.
+
+    Parameters
+    ----------
+    frames : sequence of DataFrame
+        The streams.
+    node : JoinNode
+        The step.
+    needed : sequence of str
+        The fields of its output that later steps read.
+    """
+    width = len(node.keys[0])
+    keys = [f"__trident_key{index}" for index in range(width)]
+    sides = [_side(frame, place) for place, frame in enumerate(frames)]
+    made = sides[0].withColumns(
+        {key: F.col(_name(0, name)) for key, name in zip(keys, node.keys[0], strict=True)}
+    )
+    required = node.required[0]
+    for place, side in enumerate(sides[1:], 1):
+        theirs = [F.col(_name(place, name)) for name in node.keys[place]]
+        matches = [F.col(key) == column for key, column in zip(keys, theirs, strict=True)]
+        how = _HOW[required, node.required[place]]
+        made = made.join(side, reduce(and_, matches), how)
+        if how in ("right", "full"):
+            # A key with a null in it matches nothing, so that only one of the two has values.
+            both = zip(keys, theirs, strict=True)
+            made = made.withColumns({key: F.coalesce(F.col(key), column) for key, column in both})
+        required = required or node.required[place]
+    return _output(made, node, keys, needed)
+
+
+_HOW = {
+    (True, True): "inner",
+    (True, False): "left",
+    (False, True): "right",
+    (False, False): "full",
+}
+"""How a stream is joined, by whether one before it has to be there, and whether it has to."""
+
+
+def _name(place: int, field: str) -> str:
+    return quoted(f"__trident_{place}_{field}")
+
+
+def _side(frame: DataFrame, place: int) -> DataFrame:
+    """A stream whose fields have names that no other has."""
+    return frame.toDF(*(f"__trident_{place}_{name}" for name in frame.columns))
+
+
+def _output(
+    frame: DataFrame, node: JoinNode, keys: Sequence[str], needed: Sequence[str]
+) -> DataFrame:
+    if not needed:
+        return selected(frame, ())
+    compact = dict(zip(node.outputs.names, keys, strict=False)) if node.compact else {}
+    columns = []
+    for name in needed:
+        [place, field], *_ = node.columns[name]
+        column = F.col(compact[name]) if name in compact else F.col(_name(place, field))
+        columns.append(column.alias(name))
+    return frame.select(*columns)
+
+
+def partitions_of(frame: DataFrame) -> int:
+    """How many partitions Spark's plan of a frame has, which a join leaves to Spark."""
+    plan: Any = frame._jdf.queryExecution().executedPlan()
+    return int(plan.outputPartitioning().numPartitions())

@@ -1,0 +1,114 @@
+"""Spark's own source of Kafka, told what a spout of Kafka is told."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.errors import AnalysisException, IllegalArgumentException
+from pyspark.sql import DataFrame
+
+from trident.spark.errors import SparkSessionError
+from trident.spark.kafka_records import as_tuples, check_types, decoded_by_spark
+from trident.spouts.errors import SourceUnavailableError
+from trident.spouts.kafka.coordinator import KafkaCoordinator
+from trident.spouts.kafka.settings import FIXED, KafkaSettings
+from trident.states.errors import UsageError
+
+_SHARED = (
+    "client.dns.lookup client.id client.rack connections.max.idle.ms fetch.max.bytes "
+    "fetch.min.bytes group.id isolation.level max.partition.fetch.bytes metadata.max.age.ms "
+    "reconnect.backoff.max.ms reconnect.backoff.ms retry.backoff.max.ms retry.backoff.ms "
+    "sasl.kerberos.service.name sasl.mechanism security.protocol"
+).split()
+"""Settings of one name and meaning in librdkafka and in Kafka's Java client."""
+
+_FLAGS = {re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s", re.VERBOSE: "x"}
+
+
+def kafka_frame(spark: Any, settings: KafkaSettings, client: Mapping[str, Any] | None) -> DataFrame:
+    """What a spout with these settings reads, as a streaming DataFrame.
+
+    The parameters are those of `KafkaSpout.opaque(…).dataframe`.
+    """
+    check_types(settings)
+    options = {
+        "kafka.bootstrap.servers": settings.servers,
+        **{f"kafka.{name}": str(value) for name, value in _client(settings, client).items()},
+        **_topics(settings, spark),
+        **_start(settings),
+        "maxOffsetsPerTrigger": str(settings.max_records),
+        "failOnDataLoss": str(settings.fail_on_data_loss).lower(),
+        "includeHeaders": str(not decoded_by_spark(settings)).lower(),
+    }
+    try:
+        records = spark.readStream.format("kafka").options(**options).load()
+    except AnalysisException as error:
+        raise _without_source(spark) from error
+    return as_tuples(records, settings)
+
+
+def _client(settings: KafkaSettings, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """The settings of the Java client."""
+    if given is None:
+        given = settings.client
+        for name in sorted(given.keys() - {*_SHARED}):
+            what = "KafkaSpout.dataframe: Spark's source can't take over the spout's setting"
+            advice = "Give all by the names of Kafka's Java client: dataframe(spark, settings=…)."
+            raise UsageError(what, name, _SHARED, advice)
+    for name in sorted(given):
+        if name in {*FIXED, "bootstrap.servers"}:
+            raise UsageError(f"KafkaSpout.dataframe: the setting {name!r} is its own; leave it out")
+        if name.startswith("kafka."):
+            advice = "Write it without 'kafka.'."
+            raise UsageError("KafkaSpout.dataframe: no setting is called", name, (), advice)
+    return {"isolation.level": "read_committed", **given}
+
+
+def _topics(settings: KafkaSettings, spark: Any) -> Mapping[str, str]:
+    topics = settings.topics
+    if not isinstance(topics, re.Pattern):
+        return {"subscribe": ",".join(topics)}
+    flags = "".join(letter for flag, letter in _FLAGS.items() if topics.flags & flag)
+    # As in a spout, the whole name has to match, and those with two underscores are Kafka's own.
+    pattern = rf"\A(?!__)(?{flags}:{topics.pattern})\z"
+    try:
+        spark._jvm.java.util.regex.Pattern.compile(pattern)
+    except IllegalArgumentException as error:
+        problem = str(error).splitlines()[0]
+        what = f"KafkaSpout.dataframe: Java, by which Spark matches topics, refuses ({problem})"
+        raise UsageError(what, topics.pattern) from error
+    return {"subscribePattern": pattern}
+
+
+def _start(settings: KafkaSettings) -> Mapping[str, str]:
+    """Where a new stream begins; Spark looks at it only where the checkpoint has no offsets."""
+    if settings.group is not None:
+        return {"startingOffsets": json.dumps(_taken_over(settings))}
+    if settings.first_poll.otherwise == "TIMESTAMP":
+        behind = {"startingOffsetsByTimestampStrategy": "latest"}
+        return {"startingTimestamp": str(settings.timestamp), **behind}
+    return {"startingOffsets": settings.first_poll.otherwise.lower()}
+
+
+def _taken_over(settings: KafkaSettings) -> Mapping[str, Mapping[str, int]]:
+    """The offsets of a consumer group, and where it has none what the strategy says."""
+    offsets: dict[str, dict[str, int]] = {}
+    coordinator = KafkaCoordinator(settings)
+    for each in coordinator.getPartitionsForBatch():
+        if each.begin is None:
+            raise SourceUnavailableError(f"{settings.place}, {each.getId()}", each.away)
+        offsets.setdefault(each.topic, {})[str(each.partition)] = each.begin
+    return offsets
+
+
+def _without_source(spark: Any) -> SparkSessionError:
+    scala = spark._jvm.scala.util.Properties.versionNumberString().rpartition(".")[0]
+    package = f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark.version}"
+    return SparkSessionError(
+        "this session has no source for Kafka",
+        f"Start it anew, in another process, with --packages {package}, or with that as the "
+        "setting spark.jars.packages.",
+    )

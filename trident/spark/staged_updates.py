@@ -1,0 +1,88 @@
+"""What was computed of a batch, as Arrow: to be staged, and read again by another driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from trident.batch.computed import Computed, DeferredUpdate
+from trident.batch.outcome import Outcome
+from trident.kernels.block import Block
+from trident.log.errors import StagingError
+from trident.plan.field_type import field_type
+from trident.plan.nodes import StateUpdateNode
+from trident.plan.plan import BatchGroup
+from trident.spark.arrow_block import ArrowBlock, block_of_table
+from trident.spark.schemas import Schemas
+
+
+def packed(computed: Computed, schemas: Schemas) -> dict[str, memoryview]:
+    """The tuples of each update as a stream of Arrow, by the name of the state.
+
+    Parameters
+    ----------
+    computed : Computed
+        What was computed, in one partition for each state.
+    schemas : Schemas
+        Looks up the types of what Python steps made.
+    """
+    return {update.node.state.name: _stream(update, schemas) for update in computed.updates}
+
+
+def unpacked(group: BatchGroup, parts: Mapping[str, bytes | memoryview]) -> Computed:
+    """What :func:`packed` was given, for this topology's updates.
+
+    Raises
+    ------
+    StagingError
+        When the topology updates other states, or with other fields.
+    """
+    nodes = {node.state.name: node for node in group.updates}
+    if nodes.keys() != parts.keys():
+        raise _other(f"updates of {_named(parts)}, but this topology updates {_named(nodes)}")
+    updates = tuple(DeferredUpdate(node, _block(node, parts[name])) for name, node in nodes.items())
+    return Computed(updates, Outcome(engine="spark"))
+
+
+def _stream(update: DeferredUpdate, schemas: Schemas) -> memoryview:
+    names = update.block.names
+    columns = [_column(update.node, update.block, name, schemas) for name in names]
+    table = pa.Table.from_arrays(columns, names=list(names))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return memoryview(sink.getvalue())
+
+
+def _column(node: StateUpdateNode, block: Block, name: str, schemas: Schemas) -> pa.Array:
+    column = block.arrow(name) if isinstance(block, ArrowBlock) else None
+    if column is not None:
+        return column
+    [field] = schemas.of({name: field_type(node.parent, name)}).arrow
+    return pa.array(block.values(name), field.type)
+
+
+def _block(node: StateUpdateNode, part: bytes | memoryview) -> Block:
+    with pa.ipc.open_stream(pa.py_buffer(part)) as stream:
+        block = block_of_table(stream.read_all())
+    wanted = tuple(node.facts.reads)
+    if block.length and not set(wanted) <= set(block.names):
+        raise _other(
+            f"tuples of {', '.join(block.names)} for the state {node.state.name!r}, but this "
+            f"topology updates it with {', '.join(wanted)}"
+        )
+    return block
+
+
+def _other(found: str) -> StagingError:
+    return StagingError(
+        "this checkpoint",
+        f"they hold {found}",
+        "Start the topology that has staged them once more with this checkpoint: it commits them, "
+        "and leaves none when it stops. Then start the changed one.",
+    )
+
+
+def _named(names: Mapping[str, object]) -> str:
+    return ", ".join(sorted(names)) or "no state"

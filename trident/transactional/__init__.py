@@ -1,0 +1,52 @@
+"""Transactional topologies: bolts by batch, the API that Trident grew from, over the same plan."""
+
+from trident.operations.interfaces import CustomStreamGrouping
+from trident.spouts.classic import (
+    ICommitterTransactionalSpout,
+    IOpaquePartitionedTransactionalSpout,
+    IPartitionedTransactionalSpout,
+    ITransactionalSpout,
+)
+from trident.states.errors import FailedException
+from trident.transactional.bolts import (
+    BaseBasicBolt,
+    BaseBatchBolt,
+    BaseTransactionalBolt,
+    BasicOutputCollector,
+    BatchOutputCollector,
+    BoltTuple,
+    IBasicBolt,
+    IBatchBolt,
+    ICommitter,
+    OutputFieldsDeclarer,
+    TopologyContext,
+    TransactionAttempt,
+)
+from trident.transactional.builder import TransactionalTopologyBuilder
+from trident.transactional.linear_drpc import LinearDRPCTopologyBuilder, ReturnResults
+from trident.transactional.memory_spout import MemoryTransactionalSpout
+
+__all__ = [
+    "BaseBasicBolt",
+    "BaseBatchBolt",
+    "BaseTransactionalBolt",
+    "BasicOutputCollector",
+    "BatchOutputCollector",
+    "BoltTuple",
+    "CustomStreamGrouping",
+    "FailedException",
+    "IBasicBolt",
+    "IBatchBolt",
+    "ICommitter",
+    "ICommitterTransactionalSpout",
+    "IOpaquePartitionedTransactionalSpout",
+    "IPartitionedTransactionalSpout",
+    "ITransactionalSpout",
+    "LinearDRPCTopologyBuilder",
+    "MemoryTransactionalSpout",
+    "OutputFieldsDeclarer",
+    "ReturnResults",
+    "TopologyContext",
+    "TransactionAttempt",
+    "TransactionalTopologyBuilder",
+]

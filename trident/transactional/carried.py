@@ -1,0 +1,102 @@
+"""How tuples of all components travel between bolts: in one form, whatever their fields are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from trident.errors import EmittedValueError
+from trident.operations.interfaces import Filter, Function, TridentCollector
+from trident.states.typed_json import needs_tags, tagged, untagged
+from trident.transactional.bolts import BoltTuple
+from trident.tuples import TridentTuple
+from trident.tuples.fields import Fields
+
+CARRIED = Fields.of("source string, direct long, values string")
+"""Who emitted a tuple and on which stream, to which task if to one, and its values but the first.
+
+The first value is the attempt, or the request's id, which whoever takes the tuple knows.
+"""
+NAMES = ", ".join(CARRIED.names)
+
+
+def source_of(component: str, stream: str) -> str:
+    """How a stream of a component is named in what is carried."""
+    return json.dumps([component, stream])
+
+
+def packed(what: str, values: Sequence[Any]) -> str:
+    """The values of a tuple as JSON that says what they are.
+
+    Raises
+    ------
+    EmittedValueError
+        For a value that has no such form.
+    """
+    try:
+        needs_tags(list(values))
+        return json.dumps(tagged(list(values)), ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        problem = f"emitted what can't be sent to other tasks: {error}"
+        raise EmittedValueError(what, problem) from error
+
+
+def unpacked(values: str) -> list[Any]:
+    """The values that :func:`packed` was given."""
+    found: list[Any] = untagged(json.loads(values))
+    return found
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Makes tuples for bolts of what is carried.
+
+    Parameters
+    ----------
+    fields : mapping of str to Fields
+        The fields of each source, with the attempt's.
+    """
+
+    fields: Mapping[str, Fields]
+
+    @cached_property
+    def _types(self) -> dict[str, type[BoltTuple]]:
+        return {
+            source: type(
+                "BoltTuple",
+                (BoltTuple,),
+                {"__slots__": (), "fields": fields, "source": tuple(json.loads(source))},
+            )
+            for source, fields in self.fields.items()
+        }
+
+    def read(self, id: object, carried: Sequence[Any]) -> BoltTuple:
+        """Return the tuple, with the id before its values."""
+        source, _, values = carried
+        return self._types[source]([id, *unpacked(values)])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Reader, (dict(self.fields),)
+
+
+class Carry(Function):
+    """Makes tuples of a spout, or a request, into what is carried."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def execute(self, tuple: TridentTuple, collector: TridentCollector) -> None:
+        collector.emit((self._source, None, packed("the spout", tuple)))
+
+
+class Subscribed(Filter):
+    """Keeps what comes from some sources."""
+
+    def __init__(self, sources: Sequence[str]) -> None:
+        self._sources = frozenset(sources)
+
+    def isKeep(self, tuple: TridentTuple) -> bool:
+        return tuple[0] in self._sources
