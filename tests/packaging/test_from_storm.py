@@ -69,7 +69,7 @@ PUBLISHED = {
         HBaseWindowsStoreFactory""",
 }
 PARTS = "topology spout bolt grouping task executor worker tick Nimbus Supervisor ZooKeeper acker"
-OURS = re.compile(r"(?:(?:states|backends)(?:\.\w+)+|[A-Z]\w+\.\w+)(?:\(\w+=\))?")
+OURS = re.compile(r"(?:(?:states|backends|transactional)(?:\.\w+)+|[A-Z]\w+\.\w+)(?:\(\w+=\))?")
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def test_each_part_of_storm_is_told_of() -> None:
 @pytest.mark.parametrize("chapter", ["The parts of Storm", *PUBLISHED])
 def test_what_the_page_says_is_there_is_there(chapter: str) -> None:
     for row in rows(chapter):
-        for name in re.findall(r"`((?:states|backends|[A-Z])[^`]*)`", row.ours):
+        for name in re.findall(r"`((?:states|backends|transactional|[A-Z])[^`]*)`", row.ours):
             resolved(name)
 
 
