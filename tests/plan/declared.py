@@ -36,6 +36,7 @@ from trident.operations.builtin import (
 from trident.operations.callables import native
 from trident.operations.joining import JoinType
 from trident.operations.vectorised import vectorised
+from trident.operations.windows import Duration, SessionWindow
 from trident.states.maps import NonTransactionalMap, TransactionalMap
 from trident.states.memory import LRUMemoryMapState, MemoryMapState
 from trident.states.state import StateSpec
@@ -131,6 +132,23 @@ def later_operations() -> TridentTopology:
     return topology
 
 
+def windows() -> TridentTopology:
+    topology = TridentTopology()
+    stream = sentences(topology)
+    stream.slidingWindow(100, 10, memory(), Count(), "tens")
+    stream.groupBy("sentence").tumblingWindow(Duration.hours(1), memory(), Count(), "hourly")
+    visits = SessionWindow.of(Duration.minutes(30)).withTimestampField("id")
+    visits = visits.withLag(Duration.seconds(5)).withLateness(Duration.days(1))
+    made = stream.groupBy("sentence").window(visits, memory(), "id", Max(), "last", name="visits")
+    made.project("sentence, windowEnd").partitionPersist(memory(), "windowEnd", Write())
+    made.lateStream().peek(shown)
+    return topology
+
+
+def shown(id: int, sentence: str) -> None:
+    raise AssertionError
+
+
 def weak_guarantees() -> TridentTopology:
     topology = TridentTopology()
     store: Any = memory().store
@@ -158,5 +176,6 @@ DECLARED = (
     native_word_count,
     every_step,
     later_operations,
+    windows,
     weak_guarantees,
 )

@@ -17,6 +17,7 @@ from trident import (
     CombinerAggregator,
     Count,
     FeederBatchSpout,
+    LRUMemoryMapState,
     Max,
     MemoryMapState,
     OpaqueMap,
@@ -30,6 +31,7 @@ from trident import (
 )
 from trident.backends import sqlite
 from trident.operations.window_contents import CHUNK
+from trident.states.errors import CorruptStateError
 from trident.states.maps import MapStateFactory
 from trident.testing import Tester, fail_at
 
@@ -128,6 +130,20 @@ def test_each_key_has_windows_of_its_own(engine: Engine, kept: MapStateFactory, 
     )
 
 
+def test_keys_may_be_divided_among_partitions(
+    engine: Engine, kept: MapStateFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trident.spark.group_engine.SMALL", 1)
+    topology = TridentTopology()
+    spout = FeederBatchSpout("k string, v long")
+    stream = topology.newStream("values", spout).parallelismHint(2).groupBy("k")
+    windows = stream.window(SlidingCountWindow.of(3, 1), kept, Count(), "n").parallelismHint(3)
+    captured = engine.capture(windows)
+    rows = [("abcdefgh"[v % 8], v) for v in range(24)]
+    engine.play(topology, spout, rows[:9], rows[9:])
+    assert sorted(captured.tuples) == sorted((k, n) for k in "abcdefgh" for n in (1, 2, 3))
+
+
 def test_an_aggregator_may_emit_any_number_of_tuples_of_a_window(
     engine: Engine, kept: MapStateFactory
 ) -> None:
@@ -206,6 +222,24 @@ def test_open_windows_survive_a_restart(engine: Engine) -> None:
     assert captured.tuples == [([0, 1],), ([1, 2, 3],), ([3, 4, 5],)]
 
 
+@pytest.mark.parametrize("make", [Sum, Listed])
+def test_a_window_that_has_become_longer_than_what_is_kept_does_not_go_on(
+    tmp_path: Path, make: Any
+) -> None:
+    kept, engine = MemoryMapState.Factory(), Engine(None, tmp_path)
+
+    def play(length: int, rows: int) -> None:
+        topology = TridentTopology()
+        spout = FeederBatchSpout("v long")
+        stream = topology.newStream("values", spout)
+        stream.window(SlidingCountWindow.of(length, 2), kept, "v", make(), "made", name="kept")
+        engine.play(topology, spout, [(v,) for v in range(rows)])
+
+    play(4, 5 * CHUNK)
+    with pytest.raises(CorruptStateError, match="declared otherwise"):
+        play(4 * CHUNK, 9)
+
+
 def test_what_no_window_needs_any_more_is_removed(engine: Engine, kept: MapStateFactory) -> None:
     topology = TridentTopology()
     spout = FeederBatchSpout("v long")
@@ -214,7 +248,7 @@ def test_what_no_window_needs_any_more_is_removed(engine: Engine, kept: MapState
     engine.play(topology, spout, *([(v,) for v in range(n)] for n in (3, 50, 1, 2, 7)))
     # 63 tuples: the next windows end at 64 and 66, and reach back to 60.
     state = kept.makeState()
-    found = [pane for pane in range(40) if state.multiGet([("pane", pane)]) != [None]]
+    found = [pane for pane in range(40) if state.multiGet([("pane of 2", pane)]) != [None]]
     assert (found, state.multiGet([("at",)])) == ([30, 31], [63])
     state.close()
 
@@ -260,6 +294,8 @@ def test_open_windows_are_kept_in_an_opaque_map_only() -> None:
     weaker = sqlite.transactional("windows.db")
     with pytest.raises(PlanError, match="kept in an opaque map"):
         stream.window(TumblingCountWindow.of(3), weaker, "v", Sum(), "sum")
+    with pytest.raises(PlanError, match="forgets nothing"):
+        stream.window(TumblingCountWindow.of(3), LRUMemoryMapState.Factory(9), "v", Sum(), "sum")
     assert [node.call_text for node in topology.plan().nodes][1:] == []
 
 

@@ -35,6 +35,7 @@ from trident import (
 from trident.backends import sqlite
 from trident.errors import FieldError, OperationTypeError
 from trident.operations.windows import DurationWindow
+from trident.states.errors import CorruptStateError
 from trident.states.maps import MapStateFactory
 from trident.testing import fail_at
 
@@ -187,14 +188,21 @@ def drawn_batches(random: Random) -> list[list[Row]]:
 
 
 def compare(
-    engine: Engine, window: Any, make: Callable[[], Any], batches: list[list[Row]], kept: Any
+    engine: Engine,
+    window: Any,
+    make: Callable[[], Any],
+    batches: list[list[Row]],
+    kept: Any,
+    partitions: int = 1,
 ) -> None:
     """Windows of each key, and late tuples, on an engine and by their definition."""
     topology = TridentTopology()
     spout = FeederBatchSpout("k string, t long, v long")
     stream = topology.newStream("values", spout)
+    if partitions > 1:
+        stream = stream.shuffle().parallelismHint(partitions)
     windows = stream.groupBy("k").window(window, kept, "v", make(), "all")
-    made = engine.capture(windows, "made")
+    made = engine.capture(windows.parallelismHint(partitions), "made")
     late = engine.capture(windows.lateStream(), "late")
     with engine.start(topology) as run:
         feed(run, spout, *batches)
@@ -235,6 +243,15 @@ def test_they_are_the_same_on_both_engines(
 ) -> None:
     window = window.withTimestampField("t").withLag(ms(3)).withLateness(ms(10))
     compare(engine, window, make, drawn_batches(Random(7)), kept)
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_all_partitions_have_one_watermark(
+    engine: Engine, kept: MapStateFactory, window: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trident.spark.group_engine.SMALL", 1)
+    window = window.withTimestampField("t").withLateness(ms(4))
+    compare(engine, window, Combined, drawn_batches(Random(7)), kept, partitions=3)
 
 
 def test_of_a_stream_without_groups_there_is_one_window_at_a_time(
@@ -300,6 +317,22 @@ def test_watermark_and_open_windows_survive_a_restart(engine: Engine) -> None:
     ]
     other = TridentTopology().newStream("s", spout)
     assert captured_in(engine.folder / "late", other).tuples == [("a", 3, 8)]
+
+
+def test_a_window_that_is_declared_otherwise_does_not_go_on(tmp_path: Path) -> None:
+    kept, engine = MemoryMapState.Factory(), Engine(None, tmp_path)
+
+    def play(length: int, lag: int, row: tuple[int]) -> None:
+        topology = TridentTopology()
+        spout = FeederBatchSpout("t long")
+        window = TumblingDurationWindow.of(ms(length)).withTimestampField("t").withLag(ms(lag))
+        topology.newStream("values", spout).window(window, kept, Count(), "n")
+        engine.play(topology, spout, [row])
+
+    play(10, 0, (1,))
+    play(10, 5, (2,))  # another lag will do
+    with pytest.raises(CorruptStateError, match=r"that is tumbling, 10 ms, and now it is tumb"):
+        play(20, 0, (3,))
 
 
 def test_what_no_window_needs_any_more_is_removed(tmp_path: Path) -> None:

@@ -29,6 +29,10 @@ class CountWindowUpdater(WindowUpdater):
     def one_pane(self) -> bool:
         return self.window.length == self.window.slide
 
+    @property
+    def pane_name(self) -> str:
+        return f"pane of {gcd(self.window.length, self.window.slide)}"
+
     def update(self, state: StoredMap, given: WindowTuples, collector: TridentCollector) -> None:
         contents = self.contents
         size = self._size(contents)

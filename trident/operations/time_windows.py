@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from trident.operations.emitted import Row
 from trident.operations.interfaces import QueryFunction, TridentCollector
-from trident.operations.window_contents import Window, append, chunk_keys
+from trident.operations.window_contents import Window, append, chunk_keys, there
 from trident.operations.window_times import milliseconds, time_of
 from trident.operations.window_updater import WindowTuples, WindowUpdater
 from trident.operations.windows import DurationWindow, TimeWindow
+from trident.states.errors import CorruptStateError
 from trident.states.map_state import ReadOnlyMapState
 from trident.states.stored_map import StoredMap
 
@@ -31,11 +32,14 @@ class Clock(NamedTuple):
         How many tuples have come too late for any window.
     agenda : dict of int to int
         How many keys are on each page of the agenda.
+    shape : str
+        Of which windows it is.
     """
 
     watermark: int | None = None
     late: int = 0
     agenda: Mapping[int, int] = {}
+    shape: str = ""
 
     @staticmethod
     def read(state: ReadOnlyMapState) -> Clock:
@@ -43,13 +47,14 @@ class Clock(NamedTuple):
         [stored] = state.multiGet([_CLOCK])
         if stored is None:
             return Clock()
-        return Clock(stored["watermark"], stored["late"], dict(stored["agenda"]))
+        agenda = dict(stored["agenda"])
+        return Clock(stored["watermark"], stored["late"], agenda, stored["shape"])
 
     def write(self, state: StoredMap) -> None:
         """Keep the clock in a state."""
         agenda = [[page, count] for page, count in sorted(self.agenda.items())]
         kept = {"watermark": self.watermark, "late": self.late, "agenda": agenda}
-        state.multiPut([_CLOCK], [kept])
+        state.multiPut([_CLOCK], [{**kept, "shape": self.shape}])
 
 
 class Agenda:
@@ -87,7 +92,7 @@ class Agenda:
         """The keys on a page, in the order in which they came."""
         if not self._grouped:
             return [()]
-        chunks = self._state.multiGet(chunk_keys(("keys", page), self.counts[page]))
+        chunks = there(self._state, chunk_keys(("keys", page), self.counts[page]))
         return [tuple(key) for chunk in chunks for key in chunk]
 
     def remove(self, pages: Iterable[int]) -> None:
@@ -171,6 +176,10 @@ class TimeWindowUpdater(WindowUpdater):
 
     def update(self, state: StoredMap, given: WindowTuples, collector: TridentCollector) -> None:
         clock = Clock.read(state)
+        if clock.shape not in ("", self.window.shape):
+            advice = "Declare it as it was, or begin anew in a state of another name."
+            found = f"it is of a window that is {clock.shape}, and now it is {self.window.shape}"
+            raise CorruptStateError("the state of open windows", found, advice)
         span, times = self._passed(state, given, clock.watermark)
         if span is None:
             return
@@ -184,7 +193,7 @@ class TimeWindowUpdater(WindowUpdater):
         state.late += late
         agenda = Agenda(state, clock.agenda, bool(self.group))
         self.take(state, given, timely, span, agenda, collector)
-        following = Clock(span.now, clock.late + late, agenda.counts)
+        following = Clock(span.now, clock.late + late, agenda.counts, self.window.shape)
         if following != clock:
             following.write(state)
 

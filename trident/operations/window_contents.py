@@ -23,6 +23,7 @@ from trident.operations.interfaces import (
     TridentCollector,
 )
 from trident.operations.sliding_aggregate import SlidingAggregate, own
+from trident.states.errors import CorruptStateError
 from trident.states.keys import decode_key
 from trident.states.stored_map import StoredMap
 from trident.states.updaters import ValueUpdater
@@ -141,21 +142,26 @@ class Aggregates(Contents):
         Only a combiner can put panes together: a reducer's windows have one each.
     inputs : Fields
         What it sees.
+    name : str
+        What the keys of panes begin with: another one where panes are of another size.
     """
 
     aggregator: CombinerAggregator[Any] | ReducerAggregator[Any]
     inputs: Fields
+    name: str = "pane"
 
     def add(self, state: StoredMap, fresh: Fresh) -> list[Pane]:
         updaters = [_Merged(self._merged, brought) for brought in fresh.values()]
-        state.multiUpdate(_kept(fresh), updaters)
+        state.multiUpdate(self._keys(fresh), updaters)
         return [pane for pane, updater in zip(fresh, updaters, strict=True) if updater.began]
 
     def emit(
         self, state: StoredMap, windows: Sequence[Window], passing: Fresh, to: WindowCollector
     ) -> None:
         wanted = _stored(windows, passing)
-        found = dict(zip(wanted, state.multiGet(_kept(wanted)), strict=True))
+        found = dict(zip(wanted, state.multiGet(self._keys(wanted)), strict=True))
+        if windows and isinstance(windows[0].numbers, range) and None in found.values():
+            raise gone(self._keys(pane for pane in wanted if found[pane] is None)[0])
         found.update((pane, self._merged(None, brought)) for pane, brought in passing.items())
         sliding: dict[Row, SlidingAggregate] = {}
         for window in windows:
@@ -176,7 +182,10 @@ class Aggregates(Contents):
             to.emit((total,))
 
     def remove(self, state: StoredMap, panes: Sequence[Pane]) -> None:
-        state.multiRemove(_kept(panes))
+        state.multiRemove(self._keys(panes))
+
+    def _keys(self, panes: Iterable[Pane]) -> list[Row]:
+        return [(self.name, *pane) for pane in panes]
 
     def _merged(self, stored: Any, brought: Any) -> list[Any]:
         """What a pane holds then: its aggregate in a list, as that may be null."""
@@ -258,7 +267,10 @@ class Tuples(Contents):
         self, state: StoredMap, windows: Sequence[Window], passing: Fresh
     ) -> Iterator[tuple[int, Sequence[Any]]]:
         """The tuples of all windows, chunk after chunk, each with its window's place."""
-        counts = self._counts(state, _stored(windows, passing))
+        wanted = _stored(windows, passing)
+        counts = self._counts(state, wanted)
+        if windows and isinstance(windows[0].numbers, range) and len(counts) < len(wanted):
+            raise gone(_kept(pane for pane in wanted if pane not in counts)[0])
         parts = (
             (place, key)
             for place, window in enumerate(windows)
@@ -266,8 +278,7 @@ class Tuples(Contents):
             for key in self._parts((*window.key, number), counts, passing)
         )
         while some := list(islice(parts, _AT_ONCE)):
-            keys = [part for _, part in some if type(part) is tuple]
-            found = iter(state.multiGet(keys))
+            found = iter(there(state, [part for _, part in some if type(part) is tuple]))
             for place, part in some:
                 yield place, next(found) if type(part) is tuple else part
 
@@ -332,6 +343,29 @@ def append(state: StoredMap, lists: Iterable[tuple[Row, int, Sequence[Any]]]) ->
 def chunk_keys(name: Row, length: int) -> list[Row]:
     """The keys of the chunks of a list."""
     return [(*name, place) for place in range(-(-length // CHUNK))]
+
+
+def there(state: StoredMap, keys: Sequence[Row]) -> list[Any]:
+    """The values of keys that have to be there.
+
+    Raises
+    ------
+    CorruptStateError
+        Where one is not.
+    """
+    found = state.multiGet(keys)
+    if None in found:
+        raise gone(keys[found.index(None)])
+    return found
+
+
+def gone(key: Row) -> CorruptStateError:
+    """The error for an entry of open windows that is not there."""
+    advice = (
+        "Was the window declared otherwise, or does the store forget entries? Declare it as it "
+        "was, or begin anew in a state of another name."
+    )
+    return CorruptStateError("an open window", f"there is no entry {key!r}", advice)
 
 
 def _kept(panes: Iterable[Pane]) -> list[Row]:

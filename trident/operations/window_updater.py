@@ -103,13 +103,18 @@ class WindowUpdater(StateUpdater[StoredMap]):
         return None
 
     @property
+    def pane_name(self) -> str:
+        """What the keys of panes with an aggregate begin with."""
+        return "pane"
+
+    @property
     def contents(self) -> Contents:
         """What is kept of open windows."""
         aggregator = self.aggregator
         if isinstance(aggregator, CombinerAggregator):
-            return Aggregates(aggregator, self.inputs)
+            return Aggregates(aggregator, self.inputs, self.pane_name)
         if isinstance(aggregator, ReducerAggregator) and self.one_pane:
-            return Aggregates(aggregator, self.inputs)
+            return Aggregates(aggregator, self.inputs, self.pane_name)
         return Tuples(aggregator, self.inputs)
 
     @property

@@ -6,6 +6,7 @@ by the time of batches, or by a time that the tuples have.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import ClassVar, Self
@@ -149,7 +150,7 @@ class TumblingCountWindow(CountWindow):
 
 
 @dataclass(frozen=True)
-class TimeWindow(BaseWindow):
+class TimeWindow(BaseWindow, ABC):
     """What windows by time share: whose time it is, and what comes late.
 
     Without a field, the time is the moment of the batch: one for all of its tuples, kept in the log
@@ -189,6 +190,14 @@ class TimeWindow(BaseWindow):
         self._check_field("withLateness")
         return replace(self, lateness=_duration("withLateness", lateness))
 
+    @property
+    @abstractmethod
+    def shape(self) -> str:
+        """What of it may not change while windows are open."""
+
+    def __str__(self) -> str:
+        return f"{self.shape}{self._of_time()}"
+
     def _check_field(self, call: str) -> None:
         if self.field is None:
             what = f"{call}: the window is by the time of batches, in which nothing is late"
@@ -224,10 +233,11 @@ class DurationWindow(TimeWindow):
                 raise PlanError(f"window: the {name} of a window is above 0, found", str(given))
         _check_slide(self.slide > self.length, self.length, self.slide)
 
-    def __str__(self) -> str:
+    @property
+    def shape(self) -> str:
         if self.length == self.slide:
-            return f"tumbling, {self.length}{self._of_time()}"
-        return f"sliding, {self.length} every {self.slide}{self._of_time()}"
+            return f"tumbling, {self.length}"
+        return f"sliding, {self.length} every {self.slide}"
 
 
 class SlidingDurationWindow(DurationWindow):
@@ -286,8 +296,9 @@ class SessionWindow(TimeWindow):
         if self.gap <= _NONE:
             raise PlanError("window: the gap of a session is above 0, found", str(self.gap))
 
-    def __str__(self) -> str:
-        return f"session, gap {self.gap}{self._of_time()}"
+    @property
+    def shape(self) -> str:
+        return f"session, gap {self.gap}"
 
 
 def _duration(call: str, given: object) -> Duration:

@@ -97,9 +97,14 @@ def window(
     made = outputs.with_types(aggregator.infer_types(before.select(inputs)))
     declaration = builder.state(CALL, store, name, outputs)
     _check_opaque(declaration)
+    # The watermark is one, so windows by time are in one place, also those of groups.
+    by_key = group is not None and isinstance(config, CountWindow)
     with builder.together():
         moved = builder.add(
-            PartitionNode, parent=parent, how="partitionBy" if group else "global", by=group
+            PartitionNode,
+            parent=parent,
+            how="partitionBy" if by_key else "global",
+            by=group if by_key else None,
         )
         update = builder.add(
             StateUpdateNode,
@@ -173,6 +178,9 @@ def _check_opaque(state: StateDeclaration) -> None:
     that when a batch is replayed."""
     factory = state.factory
     if isinstance(factory, MapStateFactory) and factory.kind is StateType.OPAQUE:
+        if factory.max_keys:
+            what = f"{CALL}: open windows are kept in a map that forgets nothing, found"
+            raise PlanError(what, factory.label, (), "Use MemoryMapState.Factory().")
         return
     kind = factory.kind.value if factory.kind else "no map"
     what = f"{CALL}: open windows are kept in an opaque map, found {factory.label},"
