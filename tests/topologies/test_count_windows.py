@@ -31,7 +31,7 @@ from trident import (
 from trident.backends import sqlite
 from trident.operations.window_contents import CHUNK
 from trident.states.maps import MapStateFactory
-from trident.testing import fail_at
+from trident.testing import Tester, fail_at
 
 
 class Joined(CombinerAggregator[list[int]]):
@@ -279,3 +279,15 @@ def test_the_state_of_a_window_may_be_named_and_is_explained() -> None:
     assert "exactly once: opaque stream, opaque map" in text
     assert isinstance(TumblingCountWindow.of(1), BaseWindow)
     assert OpaqueMap.kept_as.type is memory.kind
+
+
+def test_keys_that_python_calls_equal_have_windows_of_their_own() -> None:
+    topology = TridentTopology()
+    spout = FeederBatchSpout("k, v long")
+    stream = topology.newStream("values", spout).groupBy("k")
+    pairs = stream.window(TumblingCountWindow.of(2), MemoryMapState.Factory(), "v", Sum(), "sum")
+    tester = Tester(topology)
+    tester.feed("values", (1, 1), (True, 10), (1.0, 100), ([1], 1000))
+    tester.feed("values", ([1], 1000), (1.0, 100), (True, 10), (1, 1))
+    found = sorted(tester.emitted(pairs), key=lambda row: row[1])
+    assert repr(found) == "[(1, 2), (True, 20), (1.0, 200), ([1], 2000)]"

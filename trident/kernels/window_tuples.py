@@ -10,8 +10,11 @@ from trident.kernels.block import Block
 from trident.kernels.kernel import made_tuples
 from trident.kernels.keys import group_keys, key_fields
 from trident.kernels.task import StepName, Task
+from trident.operations.emitted import Row
 from trident.operations.interfaces import CombinerAggregator
+from trident.operations.window_contents import named
 from trident.operations.window_updater import WindowTuples, WindowUpdater, folded
+from trident.states.keys import encode_key
 
 
 def window_tuples(updater: WindowUpdater, block: Block, step: StepName, task: Task) -> WindowTuples:
@@ -43,4 +46,8 @@ def window_tuples(updater: WindowUpdater, block: Block, step: StepName, task: Ta
             return folded(aggregator, labels, pending)
 
     times = block.values(field) if field else ()
-    return WindowTuples(block.length, keys, key_fields, times, fold)
+    return WindowTuples(block.length, keys, _name, times, fold)
+
+
+def _name(key: Hashable) -> Row:
+    return named(key if type(key) is bytes else encode_key(key_fields(key)))

@@ -1,6 +1,6 @@
 """What a state keeps of the tuples in open windows: an aggregate a pane, or the tuples in chunks.
 
-A *pane* is a part of a key's tuples, of which a window has several. Its name is the key's fields
+A *pane* is a part of a key's tuples, of which a window has several. Its name is the encoded key
 and a number. What a pane holds is under its name, and survives a replay as any entry of the state.
 """
 
@@ -23,6 +23,7 @@ from trident.operations.interfaces import (
     TridentCollector,
 )
 from trident.operations.sliding_aggregate import SlidingAggregate, own
+from trident.states.keys import decode_key
 from trident.states.stored_map import StoredMap
 from trident.states.updaters import ValueUpdater
 from trident.tuples import tuple_type
@@ -45,7 +46,7 @@ class Window(NamedTuple):
     Parameters
     ----------
     key : tuple
-        The fields of its key, which stand before the values of the aggregator.
+        Its key, as `named` gives it, whose fields stand before the values of the aggregator.
     numbers : range or sequence of int
         The numbers of its panes. A range where windows of the key slide over them and all are
         there; else some may not be there.
@@ -85,7 +86,19 @@ class WindowCollector(TridentCollector):
 
     def emit(self, values: Sequence[Any]) -> None:
         row = checked_row(self._operation, values, self._width)
-        self._collector.emit((*self.window.key, *row, *self.window.tail))
+        self._collector.emit((*_fields(self.window.key), *row, *self.window.tail))
+
+
+def named(encoded: bytes) -> Row:
+    """An encoded key as panes are named by it.
+
+    Its fields would not do: they may be lists, and are equal where Python has ``1 == True``.
+    """
+    return (encoded.decode(),)
+
+
+def _fields(key: Row) -> Row:
+    return decode_key(key[0].encode()) if key else ()
 
 
 class Contents(ABC):

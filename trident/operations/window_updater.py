@@ -28,8 +28,9 @@ from trident.operations.window_contents import (
     Contents,
     Tuples,
     WindowCollector,
+    named,
 )
-from trident.states.keys import decode_key, encode_key
+from trident.states.keys import encode_key
 from trident.states.stored_map import StoredMap
 from trident.tuples import TridentTuple
 from trident.tuples.fields import Fields
@@ -47,7 +48,7 @@ class WindowTuples(NamedTuple):
     keys : sequence
         What tells the key of each tuple from others; empty without a group.
     key_of : callable
-        The fields of a key, from what is in `keys`.
+        The key as panes are named by it, from what is in `keys`.
     times : sequence
         The time of each tuple; empty where the window has no field with one.
     fold : callable
@@ -134,7 +135,7 @@ class WindowUpdater(StateUpdater[StoredMap]):
         def fold(labels: Sequence[Hashable]) -> Mapping[Any, Any]:
             return folded(self.aggregator, labels, rows)
 
-        return WindowTuples(len(tuples), keys, decode_key, times, fold)
+        return WindowTuples(len(tuples), keys, named, times, fold)
 
     def _collector(self, collector: TridentCollector) -> WindowCollector:
         return WindowCollector(operation_name(self.aggregator), self.width, collector)
