@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from trident import backends as backends
     from trident import spark as spark
     from trident import states as states
+    from trident import testing as testing
+    from trident import transactional as transactional
     from trident.assemblies import FirstN
     from trident.backends.urls import state_from_url
     from trident.batch.adoption import Adoption
@@ -179,7 +181,7 @@ _HOMES = {
     "topology": "TridentTopology",
     "tuples": "TridentTuple",
 }
-_PACKAGES = frozenset({"backends", "spark", "states"})
+_PACKAGES = frozenset({"backends", "spark", "states", "testing", "transactional"})
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
