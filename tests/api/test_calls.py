@@ -411,14 +411,6 @@ def test_a_map_is_no_key(kind: str) -> None:
             getattr(stream, call)("items")
 
 
-@pytest.mark.parametrize("kind", ["array<date>", "struct<a:long>"])
-def test_a_key_of_windows_holds_no_other_values(kind: str) -> None:
-    stream = TridentTopology().newStream("bills", Frame(Column("items", kind)))
-    found = re.escape(f"window: no key of windows can be of type {kind}, as is the field 'items'")
-    with pytest.raises(FieldError, match=found):
-        stream.groupBy("items").tumblingWindow(5, MemoryMapState.Factory(), Count(), "n")
-
-
 def test_any_other_type_may_be_a_key() -> None:
     kinds = ["date", "timestamp", "timestamp_ntz", "decimal(9,2)", "binary", "array<date>"]
     frame = Frame(*map(Column, "abcdefg", [*kinds, "struct<a:bigint,b:array<binary>>"]))

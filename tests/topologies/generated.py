@@ -882,7 +882,6 @@ class Chain:
     def window(self) -> None:
         """Windows by count, of which only the number of tuples follows from what is in a batch."""
         by, new, schema = self._key(), self._new(), self.schema
-        by = [place for place in by if "<" not in schema[place][1]]
         length = self._random.randint(1, 4)
         slide = self._random.randint(1, length)
         make = self._random.choice([Count, Tuples, TuplesOf])

@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 
 from trident.errors import FieldError, OperationTypeError, PlanError
 from trident.operations.interfaces import Aggregator, CombinerAggregator, Operation, operation_name
-from trident.tuples.field_types import parts
 from trident.tuples.fields import Fields
 from trident.tuples.value_types import can_be_key, value_sort
 
@@ -32,15 +31,6 @@ def check_keys(call: str, keys: Fields) -> None:
         if kind is not None and not can_be_key(kind):
             what = f"{call}: no key can be of type {kind}, as is the field"
             advice = "Its entries have no order; convert it first, for example to an array."
-            raise FieldError(what, name, (), advice)
-
-
-def check_flat_keys(call: str, keys: Fields) -> None:
-    """Keys of windows hold no other values, as their fields are looked up in memory too."""
-    for name, kind in keys.types.items():
-        if kind is not None and parts(kind).kinds:
-            what = f"{call}: no key of windows can be of type {kind}, as is the field"
-            advice = "Group by what is in it, or by its text, as of each() or map()."
             raise FieldError(what, name, (), advice)
 
 

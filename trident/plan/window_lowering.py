@@ -41,12 +41,7 @@ from trident.plan.nodes import (
     StateQueryNode,
     StateUpdateNode,
 )
-from trident.plan.step_checks import (
-    check_aggregate_shape,
-    check_flat_keys,
-    check_new_fields,
-    check_selection,
-)
+from trident.plan.step_checks import check_aggregate_shape, check_new_fields, check_selection
 from trident.states.maps import MapStateFactory
 from trident.states.values import StateType
 from trident.tuples.fields import Fields
@@ -90,7 +85,6 @@ def window(
     check_selection(CALL, inputs, before)
     check_aggregate_shape(CALL, aggregator, inputs, outputs)
     check_new_fields(CALL, outputs, key)
-    check_flat_keys(CALL, before.select(key))
     times = _times(config, before)
     check_new_fields(CALL, BOUNDS if times else Fields(), key + outputs)
     updater = _updater(config, key, before.select(inputs), aggregator, len(outputs), times)
