@@ -1,4 +1,7 @@
-"""A word count whose batches overlap, into a SQLite file: ``folder point txid``, where it dies."""
+"""A word count whose batches overlap, into a SQLite file; run as ``python -m``.
+
+It is told a folder, the engine, and the point of a batch where it dies.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ import sqlite3
 import sys
 from collections import Counter
 from contextlib import closing, nullcontext
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 from trident import Count, Function, Split, TridentTopology
 from trident.backends import sqlite
+from trident.batch.watchpoints import POINTS
 from trident.operations.interfaces import TridentCollector
 from trident.spouts.interfaces import BatchCoordinator, Emitter, ITridentSpout, SpoutKind
 from trident.states.values import Token
@@ -86,23 +91,42 @@ def counts(folder: Path) -> dict[str, int]:
         return dict(file.execute("SELECT key, curr FROM count WHERE curr IS NOT NULL"))
 
 
-def main(folder: Path, point: str, txid: int) -> None:
-    """Run what is left; die at `point` of `txid`, or while the batch `txid` is computed."""
+class Deadly(Function):
+    """Passes words on, and kills a process at the word "here", from wherever it runs."""
+
+    def __init__(self, process: int) -> None:
+        self.process = process
+
+    def execute(self, tuple: Any, collector: TridentCollector) -> None:
+        if tuple[0] == "here":
+            os.kill(self.process, signal.SIGKILL)
+        collector.emit([tuple[0]])
+
+
+def main(folder: Path, engine: str, point: str, txid: int) -> None:
+    """Run what is left; die at `point` of `txid`, or while a batch is computed."""
     spout = Words("transactional" if folder.name.startswith("transactional") else "opaque")
-
-    class Deadly(Function):
-        def execute(self, tuple: Any, collector: TridentCollector) -> None:
-            if point == "compute" and spout.calls[-1] == ("emit", txid):
-                os.kill(os.getpid(), signal.SIGKILL)
-            collector.emit([tuple[0]])
-
-    with kill_at(point, txid) if point not in ("", "compute") else nullcontext():
-        run = topology(folder, spout, Deadly()).start(
-            None, folder / "checkpoint", trigger="available", max_pending=PENDING
+    split = Deadly(os.getpid()) if point == "compute" else None
+    with kill_at(point, txid) if point in POINTS else nullcontext():
+        run = topology(folder, spout, split).start(
+            None if engine == "local" else _session(engine),
+            folder / "checkpoint",
+            trigger="available",
+            max_pending=PENDING,
+            engine="spark" if engine == "spark" else "auto",
         )
         with run:
-            run.awaitTermination(60)
+            run.awaitTermination(120)
+
+
+def _session(engine: str) -> Any:
+    from trident.spark import local_session, mixed_engine
+
+    if engine == "mixed":
+        turns = cycle([True, False])
+        mixed_engine.Expected.local_is_faster = lambda *_: next(turns)  # type: ignore[method-assign]
+    return local_session(**{"spark.master": "local[2]"})
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]))
