@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from tests.bench.report import HEADING, Figure, line
 from tests.bench.sizes import command as sizes
 
-NAMES = ("sqlite", "local", "batches", "drpc", "spark", "stores", "spark_redis")
+NAMES = ("sqlite", "local", "batches", "drpc", "spark", "operations", "stores", "spark_redis")
 
 
 def main(names: list[str]) -> None:
