@@ -6,6 +6,7 @@ import reprlib
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from decimal import Context, Decimal, Inexact
+from math import nan
 from typing import Any
 from uuid import UUID
 
@@ -82,7 +83,8 @@ def encode_keys(keys: Iterable[Sequence[Any]]) -> list[bytes]:
 def one_of_equals(value: Any) -> Any:
     """Return a key's field as the stream goes on with it: one of all that are equal.
 
-    0.0 for -0.0, and a moment in UTC; nothing else is changed, so that a decimal keeps its zeros.
+    0.0 for -0.0, one NaN, which is itself, and a moment in UTC; nothing else is changed, so that a
+    decimal keeps its zeros.
 
     Examples
     --------
@@ -91,7 +93,7 @@ def one_of_equals(value: Any) -> Any:
     """
     kind = type(value)
     if kind is float:
-        return value + 0.0
+        return value + 0.0 if value == value else nan
     if kind is datetime and value.tzinfo is not None:
         return utc(value)
     if kind is list:

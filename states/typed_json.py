@@ -11,7 +11,7 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from math import isfinite
+from math import inf, isfinite, nan
 from typing import Any
 from uuid import UUID
 
@@ -182,7 +182,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "$decimal": Decimal,
     "$binary": lambda text: a2b_base64(text, strict_mode=True),
     "$uuid": UUID,
-    "$double": float,
+    "$double": {"NaN": nan, "Infinity": inf, "-Infinity": -inf}.__getitem__,
     "$tuple": lambda items: tuple(map(untagged, items)),
     "$map": _read_map,
     "$dict": _read_dict,

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     )
     from trident.operations.joining import JoinOutFieldsMode, JoinType
     from trident.operations.sending import KafkaStateUpdater
+    from trident.operations.vectorised import vectorised
     from trident.operations.windows import (
         BaseWindow,
         Duration,
@@ -148,6 +149,7 @@ _HOMES = {
         "BaseWindow Duration SessionWindow SlidingCountWindow SlidingDurationWindow "
         "TumblingCountWindow TumblingDurationWindow"
     ),
+    "operations.vectorised": "vectorised",
     "run": "Run",
     "spouts.feeder": "FeederBatchSpout",
     "spouts.fixed": "FixedBatchSpout",
@@ -284,6 +286,7 @@ __all__ = [
     "ValueUpdater",
     "native",
     "state_from_url",
+    "vectorised",
 ]
 
 

@@ -11,8 +11,8 @@ _RESOURCES = (
 )
 _LOADS = dict.fromkeys(("setCPULoad", "setMemoryLoad", "addSharedMemory"), _RESOURCES)
 _METRICS = (
-    "Measure with a client of your own, made in prepare(); what batches did is in BatchProgress, "
-    "and what tuples come to is best aggregated in the stream."
+    "Count with registerCounter(name), or measure with a client of your own, made in prepare(); "
+    "what batches did is in BatchProgress."
 )
 _ONE_FAMILY = "A chain has calls of one sort only: end it with chainEnd(), or begin another."
 
@@ -39,7 +39,7 @@ ABSENT: Mapping[str, Mapping[str, str]] = {
         "flush": "Leave it out: what is emitted goes on at once.",
     },
     "TridentOperationContext": {
-        **dict.fromkeys(("registerMetric", "registerTimer", "registerCounter"), _METRICS),
+        **dict.fromkeys(("registerMetric", "registerTimer"), _METRICS),
         **dict.fromkeys(("registerMeter", "registerHistogram"), _METRICS),
         **dict.fromkeys(("registerGauge", "registerMetricSet"), _METRICS),
         "makeProjectionFactory": 'Write tuple.select("a, b").',

@@ -25,6 +25,7 @@ from trident.operations.interfaces import (
     StateUpdater,
 )
 from trident.operations.kept_tuples import Comparator, GreatestTuple, LeastTuple
+from trident.operations.vectorised import Vectorised
 from trident.operations.windows import BaseWindow, DurationLike
 from trident.plan import lowering, window_lowering
 from trident.plan.arguments import as_consumer, as_instance
@@ -390,15 +391,15 @@ class Stream(_Aggregates):
         return Stream(self._builder, node)
 
     def flatMap(
-        self, function: FlatMapFunction | Plain, outputs: FieldsLike | None = None
+        self, function: FlatMapFunction | Vectorised | Plain, outputs: FieldsLike | None = None
     ) -> Stream:
         """Replace each tuple by any number of others; the function sees all fields.
 
         Parameters
         ----------
-        function : FlatMapFunction or callable
+        function : FlatMapFunction, callable or vectorised
             A plain callable returns an iterable of new tuples, or None for nothing; with one
-            output field of their values.
+            output field of their values. What `vectorised` makes replaces whole record batches.
         outputs : fields, optional
             The new fields; without them names and types stay.
 

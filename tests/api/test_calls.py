@@ -37,6 +37,7 @@ from trident.operations.builtin import (
 )
 from trident.operations.callables import native
 from trident.operations.joining import JoinType
+from trident.operations.vectorised import vectorised
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.maps import OpaqueMap
 from trident.states.memory import MemoryMapState
@@ -587,3 +588,16 @@ def test_a_join_says_what_is_wrong(call: Call, text: str) -> None:
 )
 def test_a_reducer_of_streams_says_what_is_wrong(call: Call, text: str) -> None:
     fails(call, PlanError, text)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda t, s: s.flatMap(vectorised(3), "a"), "vectorised: expected a function of a record"),
+        (lambda t, s: s.flatMap(vectorised(Same()), "a"), "vectorised: expected a function"),
+        (lambda t, s: s.map(vectorised(len), "a"), r"into flatMap\(vectorised\(function\), output"),
+        (lambda t, s: s.each("id", vectorised(len), "a"), r"belongs into flatMap\(vectorised"),
+    ],
+)
+def test_a_function_of_record_batches_belongs_into_flat_map(call: Call, text: str) -> None:
+    fails(call, OperationTypeError, text)

@@ -1,10 +1,12 @@
-"""A process that stops itself in the middle of a call and goes on when it is told to; run by
+"""Processes that stop themselves in the middle of a call and go on when they are told to; run by
 test_postgres_faults."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import Generator
 from typing import Any
@@ -18,7 +20,7 @@ from trident.operations.builtin import Sum
 from trident.states import ControlRecord, StaleBatchError, Token
 
 WORDS = [b"%05d" % number + b"w" * 1300 for number in range(5_000)]
-"""More than fits into what is on its way."""
+"""More than is on its way at once."""
 
 MOMENTS = ("before it is sent", "while it is sent", "before the answer is read")
 CALLS = ("begin", "write", "ready")
@@ -30,8 +32,23 @@ def words_of(call: str) -> list[bytes]:
     return WORDS if call == "write" else WORDS[:_SOME]
 
 
-def main(url: str, call: str, moment: str) -> None:
-    """Run attempt 0 of batch 1 and stop in one of its calls; print how it ended."""
+def main(cases: list[list[str]]) -> None:
+    """Write in a process for each case; print their numbers, and how each ended."""
+    processes = []
+    for number, case in enumerate(cases):
+        process = os.fork()
+        if process == 0:
+            # In one piece: others write there too.
+            os.write(sys.stdout.fileno(), f"{number} {outcome(*case)}\n".encode())
+            os._exit(0)
+        processes.append(process)
+    print(json.dumps(processes), flush=True)
+    for process in processes:
+        os.waitpid(process, 0)
+
+
+def outcome(url: str, call: str, moment: str) -> str:
+    """Run attempt 0 of batch 1 and stop in one of its calls; return how it ended."""
     counted = words_of(call)
     state: Any = state_from_url(url).makeState()
     record = ControlRecord("log", Token(1, 0))
@@ -40,13 +57,23 @@ def main(url: str, call: str, moment: str) -> None:
         state.control.begin(record)
         state.beginCommit(record)
         state.multiFold(counted, [1] * len(counted), Sum())
+        narrow(state.backing.inner)
         stop(call == "write", moment, is_large=True)
         state.commit(record)
         stop(call == "ready", moment, is_large=False)
         state.control.ready(record)
-        print("done")
     except (StaleBatchError, StateUnavailableError) as error:
-        print(type(error).__name__)
+        return type(error).__name__
+    return "done"
+
+
+def narrow(backing: Any) -> None:
+    """Let so little be on its way to the server that a large statement has to wait."""
+    with (
+        backing._server.lend() as connection,
+        socket.socket(fileno=os.dup(connection.fileno())) as way,
+    ):
+        way.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
 
 
 def stop(here: bool, moment: str, is_large: bool) -> None:
@@ -76,4 +103,4 @@ def stop(here: bool, moment: str, is_large: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(json.loads(sys.argv[1]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -14,8 +16,10 @@ from uuid import uuid4
 
 import pytest
 
+from tests.packaging.conftest import ROOT
+from tests.servers.process import wait_until
 from tests.servers.promised import Served
-from trident.backends.postgres import wait_committed
+from trident.backends.postgres import statements, wait_committed
 from trident.backends.urls import state_from_url
 from trident.operations.builtin import Count, Sum
 from trident.states import ControlRecord, CorruptStateError, StateError, Token
@@ -24,6 +28,7 @@ from trident.states.errors import (
     NoStateError,
     SerializationError,
     StaleBatchError,
+    StateUnavailableError,
     StateURLError,
 )
 from trident.states.keys import encode_key
@@ -45,7 +50,7 @@ def sql(postgres_server: Served) -> Iterator[SQL]:
 
         def ask(statement: Any, *values: Any) -> list[tuple[Any, ...]]:
             cursor = connection.execute(statement, values or None)
-            return cursor.fetchall() if cursor.description else []
+            return cursor.fetchall() if cursor.description is not None else []
 
         yield ask
 
@@ -322,6 +327,49 @@ def test_many_who_begin_at_once_make_one_state(opened: Open, name: str) -> None:
     assert len(states[0].backing.entries()) == 1
 
 
+def lands_late(opened: Open, sql: SQL, name: str) -> bool:
+    """Hold up a write that has passed the fence; return whether the next attempt begins, and the
+    write is stored nevertheless."""
+    late: Any = opened().backing
+    late.multiPut([b"cat"], [OpaqueValue(1, 0, 1, None)])
+    late.putControl(record(2).encode(), None)
+    sql("BEGIN")
+    sql(f"UPDATE {name} SET txid = txid")
+    stored: list[bool] = []
+
+    def write() -> None:
+        stored.append(
+            late.multiPutFenced([b"cat"], [OpaqueValue(2, 0, 2, 1)], record(2).encode())
+        )
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    wait_until(lambda: sql("SELECT FROM pg_locks WHERE NOT granted"))
+    try:
+        began = opened(timeout="0.5").backing.putControl(
+            record(2, 1).encode(), record(2).encode()
+        )
+    except StateUnavailableError:
+        began = False
+    sql("COMMIT")
+    writing.join()
+    return began and stored == [True]
+
+
+def test_the_next_attempt_begins_when_what_has_passed_the_fence_is_written(
+    opened: Open, sql: SQL, name: str
+) -> None:
+    assert not lands_late(opened, sql, name)
+
+
+def test_without_the_lock_on_the_control_record_a_write_lands_late(
+    opened: Open, sql: SQL, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlocked = statements._FENCED.replace("FOR SHARE", "")
+    monkeypatch.setattr(statements, "_FENCED", unlocked)
+    assert lands_late(opened, sql, name)
+
+
 def test_numbers_that_are_no_longs_are_refused_with_their_type(opened: Open) -> None:
     state = opened(values="bigint")
     for value, found in ((1.5, "a float"), (True, "a bool"), ("1", "a str"), ([], "a list")):
@@ -470,6 +518,17 @@ def test_whoever_waits_is_told_and_need_not_look(
     assert not thread.is_alive()
 
 
+def test_a_reader_behind_a_pooler_which_keeps_notifications_back_looks(pgbouncer: Served) -> None:
+    url = f"{pgbouncer.url}?prefix=t{uuid4().hex}"
+    state: Any = state_from_url(url).makeState()
+    committed(state, record(1), cat=1)
+    thread = threading.Thread(target=wait_committed, args=[state_from_url(url).makeState(), 1])
+    thread.start()
+    committed(state, record(2), cat=1)
+    thread.join(timeout=30)
+    assert not thread.is_alive()
+
+
 def test_json_is_kept_as_the_text_that_it_is(opened: Open, sql: SQL, name: str) -> None:
     state = opened()
     values = [1e300, -0.0, 1.0, "\0", {"b": 1, "a": 2}]
@@ -511,3 +570,50 @@ def test_keys_that_no_index_takes_are_found_and_listed(opened: Open) -> None:
         assert state.multiGet(long) == [0, 1, 2]
         stored = dict(state.entries())
         assert [stored[encode_key(key)] for key in long] == [0, 1, 2]
+
+
+def test_other_values_than_json_are_kept_as_bytes(opened: Open, sql: SQL, name: str) -> None:
+    state = opened(serializer="pickle")
+    for txid, value in ((1, {(1, 2)}), (2, b"bytes")):
+        state.beginCommit(txid)
+        state.multiPut([("cat",)], [value])
+        state.commit(txid)
+        assert state.multiGet([("cat",)]) == [value]
+    [(found,)] = sql(f"SELECT value FROM {name}_committed")
+    assert pickle.loads(found) == b"bytes"
+
+
+def test_a_connection_that_the_server_has_ended_meanwhile_is_not_used(
+    opened: Open, sql: SQL
+) -> None:
+    state = opened()
+    committed(state, record(1), cat=1)
+    backing: Any = state.backing
+    with backing.inner._server.lend() as connection:
+        process = connection.info.backend_pid
+    assert sql("SELECT pg_terminate_backend(%s, 30000)", process) == [(True,)]
+    assert state.multiGet([("cat",)]) == [1]
+
+
+FORKING = """
+import os, sys
+from trident import state_from_url
+state = state_from_url(sys.argv[1]).makeState()
+assert state.multiGet([("cat",)]) == [1]
+child = os.fork()
+for _ in range(50):
+    assert state.multiGet([("cat",)]) == [1]
+if child:
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert state.multiGet([("cat",)]) == [1]
+"""
+
+
+def test_a_forked_child_has_connections_of_its_own(
+    opened: Open, postgres_server: Served, name: str
+) -> None:
+    committed(opened(), record(1), cat=1)
+    url = f"{postgres_server.url}?prefix={name}"
+    command = [sys.executable, "-W", "error", "-c", FORKING, url]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

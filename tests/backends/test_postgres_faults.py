@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,7 +10,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -95,63 +95,44 @@ def committed(state: Any, own: ControlRecord, words: list[bytes]) -> None:
     assert state.control.announce(state.control.ready(own))
 
 
-@dataclass(frozen=True)
-class Held:
-    """A writer that has stopped in one of its calls."""
-
-    url: str
-    call: str
-    moment: str
-    process: subprocess.Popen[str]
-
-    @property
-    def words(self) -> list[bytes]:
-        return words_of(self.call)
-
-
 @pytest.fixture
-def held(postgres_server: Served) -> Iterator[list[Held]]:
-    """Writers that have stopped in all ways, each in a state of its own."""
-    ways = [
-        (call, moment, values)
+def cases(postgres_server: Served) -> list[tuple[str, str, str]]:
+    """Writers that stop in all ways, each in a state of its own: by URL, call and moment."""
+    return [
+        (f"{postgres_server.url}?prefix=t{uuid4().hex}&values={values}&timeout=3", call, moment)
         for call in CALLS
         for moment in MOMENTS
         for values in (("json", "bigint") if call == "write" else ("json",))
     ]
-    with ExitStack() as running:
-        writers = []
-        for call, moment, values in ways:
-            url = f"{postgres_server.url}?prefix=t{uuid4().hex}&values={values}&timeout=3"
-            command = [sys.executable, "-m", "tests.backends.held_postgres_writer"]
-            process = running.enter_context(
-                subprocess.Popen(
-                    [*command, url, call, moment], stdout=subprocess.PIPE, text=True, cwd=ROOT
-                )
-            )
-            running.callback(process.kill)
-            writers.append(Held(url, call, moment, process))
-        for writer in writers:
-            wait_until(partial(stands_still, writer.process.pid), 60)
-            assert writer.process.poll() is None, writer
-        yield writers
 
 
-def test_a_writer_that_stops_anywhere_holds_up_nobody_and_counts_nothing(held: list[Held]) -> None:
-    for writer in held:
-        with closing(state_from_url(writer.url).makeState()) as state:
-            committed(state, ControlRecord("log", Token(1, 1)), writer.words[::10])
-    for writer in held:
-        writer.process.send_signal(signal.SIGCONT)
-    for writer in held:
-        ended = writer.process.communicate(timeout=60)[0].strip()
+def test_a_writer_that_stops_anywhere_holds_up_nobody_and_counts_nothing(
+    cases: list[tuple[str, str, str]],
+) -> None:
+    command = [sys.executable, "-m", "tests.backends.held_postgres_writer", json.dumps(cases)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as writers:
+        assert writers.stdout is not None
+        processes = json.loads(writers.stdout.readline())
+        try:
+            for process in processes:
+                wait_until(partial(stands_still, process), 60)
+            for url, call, _ in cases:
+                with closing(state_from_url(url).makeState()) as state:
+                    committed(state, ControlRecord("log", Token(1, 1)), words_of(call)[::10])
+        finally:
+            for process in processes:
+                os.kill(process, signal.SIGCONT)
+        ended = dict(line.split() for line in writers.communicate(timeout=60)[0].splitlines())
+    for number, (url, call, moment) in enumerate(cases):
         # What was sent before the next attempt began may have been done.
-        assert ended in ("StaleBatchError", "StateUnavailableError") or (
-            ended == "done" and writer.call == "ready" and writer.moment != MOMENTS[0]
-        ), writer
-        with closing(state_from_url(writer.url).makeState()) as state:
-            counted = state.multiGet([(word.decode(),) for word in writer.words])
-        expected = [None if number % 10 else 1 for number in range(len(writer.words))]
-        assert counted == expected, writer
+        assert ended[str(number)] in ("StaleBatchError", "StateUnavailableError") or (
+            ended[str(number)] == "done" and call == "ready" and moment != MOMENTS[0]
+        ), (call, moment)
+        words = words_of(call)
+        with closing(state_from_url(url).makeState()) as state:
+            counted = state.multiGet([(word.decode(),) for word in words])
+        expected = [None if place % 10 else 1 for place in range(len(words))]
+        assert counted == expected, (call, moment)
 
 
 def test_a_postgresql_killed_in_the_middle_of_a_write_and_restarted_counts_every_word_once(
@@ -446,7 +427,7 @@ def test_a_deadlock_is_an_attempt_that_is_retried(
 def test_a_lock_that_somebody_holds_is_told_with_where_to_look(
     server: PostgresServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    words = WordCount(factory(server, timeout=0.5), tmp_path)
+    words = WordCount(factory(server, timeout=2.0), tmp_path)
     with client(server) as other:
         other.execute("BEGIN")
 

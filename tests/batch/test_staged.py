@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.batch import staged_run
+from tests.batch.staged_run import BATCHES, CLOCK_POINTS, EXPECTED, counts, draws
 from trident.batch.computed import Computed
 from trident.batch.errors import BatchFailedError, OutageError
 from trident.batch.failure_policy import FailurePolicy
@@ -19,7 +23,7 @@ from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
 from trident.batch.staged import StagedBatches
-from trident.batch.watchpoints import watching
+from trident.batch.watchpoints import POINTS, STAGING_POINTS, watching
 from trident.batch.work import BatchWork
 from trident.log.errors import LogMismatchError, LogUnavailableError, PlacementError, StagingError
 from trident.log.file_log import FileLog
@@ -326,3 +330,26 @@ def test_batches_that_were_staged_for_another_log_are_refused(tmp_path: Path) ->
             path.unlink()
         with pytest.raises(StagingError, match="batch 1 was staged for the log"):
             Clock(tmp_path).batches.open(0)
+
+
+def killed(folder: Path, point: str, txid: int) -> int:
+    """Run the word count until it is killed at a point of a batch; how it ended."""
+    program = [sys.executable, "-m", staged_run.__name__, str(folder), point, str(txid)]
+    ended = subprocess.run(program, capture_output=True, timeout=120, check=False)
+    assert b"Traceback" not in ended.stderr, ended.stderr
+    return ended.returncode
+
+
+@pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.parametrize("point", [*STAGING_POINTS, *CLOCK_POINTS, *POINTS])
+def test_every_word_counts_once_as_computed_where_the_driver_is_killed(
+    tmp_path: Path, point: str, most: int
+) -> None:
+    assert killed(tmp_path, point, 4) == -9
+    # The next driver dies while it commits what it has found, or what comes then.
+    assert killed(tmp_path, "after write", 6) == -9
+    staged_run.run(tmp_path, most)
+    assert counts(tmp_path) == EXPECTED
+    # What an earlier attempt has written of a batch is what counts: nothing was drawn again.
+    assert draws(tmp_path) == [1] * BATCHES
+    assert list((tmp_path / "staged").iterdir()) == []

@@ -15,7 +15,7 @@ from tests.bench.report import HEADING, Figure, line
 from tests.bench.sizes import command as sizes
 
 NAMES = (
-    *("sqlite", "local", "batches", "drpc", "windows"),
+    *("sqlite", "local", "batches", "pending", "drpc", "windows", "operations"),
     *("spark", "stores", "spark_redis", "spark_postgres"),
 )
 

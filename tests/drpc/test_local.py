@@ -6,6 +6,9 @@ import json
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +42,11 @@ def answered_by(step: Any, fields: str = "made") -> LocalDRPC:
         ([1, [None]], "[1,[null]]"),
         ({"a": 1, 2: "b"}, '{"a":1,"2":"b"}'),
         (2**70, str(2**70)),
+        (b"a\xff", '"Yf8="'),
+        (date(2026, 1, 2), '"2026-01-02"'),
+        (datetime(2026, 1, 2, 3, tzinfo=UTC), '"2026-01-02T03:00:00+00:00"'),
+        (Decimal("1.50"), '"1.50"'),
+        (nan, "null"),
         (1 + 2j, '"(1+2j)"'),
         ("\ud800", '"\\ud800"'),
     ],

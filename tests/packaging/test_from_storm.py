@@ -63,13 +63,19 @@ PUBLISHED = {
         dataTypeDescription expireIntervalSec expiration requestTimeoutMillis connectTimeoutMillis
         requestRetries maxMultiGetBatchSize tableName columnFamily mapMapper""",
     "Queries": "LocalDRPC DRPCClient ReturnResultsReducer",
+    "Transactional topologies": """
+        TransactionalTopologyBuilder IBatchBolt BaseBatchBolt BaseTransactionalBolt IBasicBolt
+        BaseBasicBolt ICommitter setCommitterBolt ITransactionalSpout ICommitterTransactionalSpout
+        IPartitionedTransactionalSpout IOpaquePartitionedTransactionalSpout
+        MemoryTransactionalSpout LinearDRPCTopologyBuilder""",
     "Windows": """
         WindowConfig TumblingCountWindow SlidingCountWindow TumblingDurationWindow
         SlidingDurationWindow Duration WindowsStore WindowsStoreFactory InMemoryWindowsStoreFactory
         HBaseWindowsStoreFactory""",
 }
 PARTS = "topology spout bolt grouping task executor worker tick Nimbus Supervisor ZooKeeper acker"
-OURS = re.compile(r"(?:(?:states|backends|transactional)(?:\.\w+)+|[A-Z]\w+\.\w+)(?:\(\w+=\))?")
+PACKAGES = ("states", "backends", "transactional")
+OURS = re.compile(rf"(?:(?:{'|'.join(PACKAGES)})(?:\.\w+)+|[A-Z]\w+\.\w+)(?:\(\w+=\))?")
 
 
 @dataclass(frozen=True)
@@ -95,8 +101,7 @@ def resolved(name: str) -> Any:
     """What stands under a name that the page uses: of the package, or one of its packages."""
     path, _, option = name.partition("(")
     first, *others = path.split(".")
-    there = import_module(f"trident.{first}") if first in trident._PACKAGES else None
-    there = there or getattr(trident, first)
+    there = import_module(f"trident.{first}") if first in PACKAGES else getattr(trident, first)
     for part in others:
         try:
             there = getattr(there, part)
@@ -125,7 +130,7 @@ def test_each_part_of_storm_is_told_of() -> None:
 @pytest.mark.parametrize("chapter", ["The parts of Storm", *PUBLISHED])
 def test_what_the_page_says_is_there_is_there(chapter: str) -> None:
     for row in rows(chapter):
-        for name in re.findall(r"`((?:states|backends|transactional|[A-Z])[^`]*)`", row.ours):
+        for name in re.findall(rf"`((?:{'|'.join(PACKAGES)}|[A-Z])[^`]*)`", row.ours):
             resolved(name)
 
 

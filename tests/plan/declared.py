@@ -15,6 +15,7 @@ from tests.api.topologies import (
     Same,
     Tally,
     Write,
+    as_they_are,
     by_length,
     sentences,
     word_count,
@@ -34,6 +35,7 @@ from trident.operations.builtin import (
 )
 from trident.operations.callables import native
 from trident.operations.joining import JoinType
+from trident.operations.vectorised import vectorised
 from trident.operations.windows import Duration, SessionWindow
 from trident.states.maps import NonTransactionalMap, TransactionalMap
 from trident.states.memory import LRUMemoryMapState, MemoryMapState
@@ -119,6 +121,7 @@ def later_operations() -> TridentTopology:
     merged = topology.merge("n, text", least, most, first)
     merged.partitionPersist(memory(), "text", Write(), name="texts")
     stream.chainedAgg().aggregate(Count(), "n").aggregate("id", Max(), "most").chainEnd()
+    stream.flatMap(vectorised(as_they_are), "id, text string").peek(print)
     chain = stream.groupBy("id").chainedAgg().aggregate("sentence", Longest(), "longest")
     chain.aggregate("id", Tally(), "tally").chainEnd()
     types = JoinType.mixed(JoinType.INNER, JoinType.OUTER, JoinType.OUTER)

@@ -1,4 +1,7 @@
-"""The driver is killed at every point of a staged batch: every line counts once, as computed."""
+"""The driver is killed between the steps of a staged batch: every line counts once, as computed.
+
+`tests.batch.test_staged` has every point, with a clock that does what Spark's does.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,17 @@ from tests.spark import staged_program
 from tests.spark.lines import Lines
 from tests.spark.staged_program import AFTER_SPARKS_COMMIT
 from trident.backends import sqlite
-from trident.batch.watchpoints import POINTS, STAGING_POINTS
 
 KILLS = [
-    *STAGING_POINTS[:2],
+    "before stage",
+    "after stage",
     AFTER_SPARKS_COMMIT,
-    *POINTS,
-    *STAGING_POINTS[2:],
+    "after begin",
+    "after write",
+    "after ready",
+    "after commit",
+    "before unstage",
+    "after unstage",
 ]
 SHARES = 3
 """How many tests share the points, each with a folder of its own."""

@@ -15,6 +15,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import strategies as st
 
 from tests.spark.files import Files
@@ -46,6 +48,7 @@ from trident import (
     TridentCollector,
     TridentOperationContext,
     TridentTopology,
+    vectorised,
 )
 from trident.operations.interfaces import Filter, MapFunction
 from trident.states.maps import MapStateFactory
@@ -153,6 +156,13 @@ def twice(*values: Any) -> list[tuple[str, int]]:
 def by_look(a: Row, b: Row) -> int:
     one, other = repr(tuple(a)), repr(tuple(b))
     return (one > other) - (one < other)
+
+
+def halves(batch: pa.RecordBatch) -> pa.RecordBatch:
+    [numbers] = batch.columns
+    even = pc.equal(pc.bit_wise_and(numbers, 1), 0)
+    some = batch.filter(pc.fill_null(even, False)).column(0)
+    return pa.record_batch([some, pc.divide(pc.cast(some, pa.float64()), 2.0)], ["n", "half"])
 
 
 def looked_at(*values: Any) -> None:
@@ -617,6 +627,23 @@ class Chain:
             lambda w, rows: [made for row in rows for made in model(*row)],
         )
 
+    def vectorise(self) -> None:
+        """A function of record batches: the numbers that are even, and their halves."""
+        found = self._field("long")
+        if found is None:
+            return
+        (name, at), new = found, (self._new(), self._new())
+        self._add(
+            f"flatMap(vectorised(halves of {name}))",
+            ((new[0], "long"), (new[1], "double")),
+            lambda w, s: s.project(name).flatMap(
+                vectorised(halves), f"{new[0]} long, {new[1]} double"
+            ),
+            lambda w, rows: [
+                (row[at], row[at] / 2) for row in rows if row[at] is not None and row[at] % 2 == 0
+            ],
+        )
+
     def look(self) -> None:
         self._add(
             "peek().name()",
@@ -1007,7 +1034,7 @@ class Chain:
 KINDS = (
     *(Chain.each, Chain.filter, Chain.replace, Chain.look, Chain.project, Chain.move),
     *(Chain.locate, Chain.ask, Chain.merge, Chain.extreme, Chain.chained, Chain.join, Chain.window),
-    *(Chain.reduce, Chain.type, Chain.type),
+    *(Chain.reduce, Chain.vectorise, Chain.type, Chain.type),
     *(Chain.aggregate, Chain.persist) * 3,  # of which there are the most kinds
 )
 

@@ -289,3 +289,20 @@ def test_a_key_that_can_not_be_stored_is_named_with_its_step(tmp_path: Path, hin
     assert "a key can't be stored: found a builtins.set, in ({'a'},)" in str(caught.value)
     assert caught.value.step == "groupBy(k).aggregate(word, Number(), c)"
     assert (caught.value.txid, caught.value.attempt) == (1, 0)
+
+
+@pytest.mark.parametrize("name", ["doubles", "moments", "decimals", "structs", "bytes"])
+def test_equal_keys_are_joined(engine: Engine, name: str) -> None:
+    case = CASES[name]
+    topology = TridentTopology()
+    spout = FeederBatchSpout("n long")
+    numbers = topology.newStream("s", spout)
+    left = numbers.each("n", Pick(case.given), f"k {case.kind}")
+    right = numbers.each("n", Pick(case.given), f"other {case.kind}").project("other")
+    pairs = topology.join(left, "k", right, "other", "k, n")
+    captured = engine.capture(pairs)
+    engine.play(topology, spout, [(n,) for n in range(len(case.given))])
+    looks = [repr(key) for key in case.found if key is not None]
+    joined = [repr(key) for key, _ in captured.tuples if key is not None]
+    found = [look.replace("-0.0", "0.0") for look in joined]  # a joined field keeps its sign
+    assert sorted(found) == sorted(look for look in looks for _ in range(looks.count(look)))

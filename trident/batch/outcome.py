@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from trident.operations.counters import summed
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -24,12 +26,14 @@ class Outcome:
         What took how long, by the engine's own names; added to the runner's steps.
     engine : str
         ``"local"`` or ``"spark"``; empty where nothing was run.
+    counters : mapping of str to int
+        What operations have counted.
 
     Examples
     --------
     >>> Outcome(tuples=3, written=2) + Outcome(written=1)
     Outcome(tuples=3, read=0, written=3, cache_hits=0, late=0, seconds={},
-    engine='')
+    engine='', counters={})
     """
 
     tuples: int = 0
@@ -39,6 +43,7 @@ class Outcome:
     late: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
     engine: str = ""
+    counters: Mapping[str, int] = field(default_factory=dict)
 
     def __add__(self, other: Outcome) -> Outcome:
         """Return what two parts of one attempt did together."""
@@ -53,4 +58,5 @@ class Outcome:
                 for name in {**self.seconds, **other.seconds}
             },
             self.engine or other.engine,
+            summed(self.counters, other.counters),
         )

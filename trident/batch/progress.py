@@ -30,6 +30,8 @@ class BatchProgress:
         How long each step of the committed attempt took.
     engine : str
         Which engine ran it: ``"local"`` or ``"spark"``; empty where nothing had to be run.
+    counters : mapping of str to int
+        What operations have counted by ``registerCounter``, attempts that failed too.
     dead_letter : str or None
         Why the batch was given up, where it was; it updated no state.
 
@@ -50,6 +52,7 @@ class BatchProgress:
     late: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
     engine: str = ""
+    counters: Mapping[str, int] = field(default_factory=dict)
     dead_letter: str | None = None
 
     def as_dict(self) -> dict[str, Any]:

@@ -405,6 +405,7 @@ class BatchRunner:
             late=outcome.late,
             seconds={**watch.seconds, **outcome.seconds},
             engine=outcome.engine,
+            counters=outcome.counters,
             dead_letter=dead_letter,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import count
@@ -190,7 +191,11 @@ def _groups(plan: Plan, query: DRPCQuery) -> dict[StateNode, str]:
 
 def _json(rows: Sequence[Row]) -> str:
     try:
-        return orjson.dumps(rows, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+        return orjson.dumps(rows, default=_text, option=orjson.OPT_NON_STR_KEYS).decode()
     except orjson.JSONEncodeError:
         # Integers of more than 64 bits, and text with lone surrogates.
-        return json.dumps(rows, default=str, separators=(",", ":"))
+        return json.dumps(rows, default=_text, separators=(",", ":"))
+
+
+def _text(value: Any) -> str:
+    return b64encode(value).decode() if isinstance(value, bytes) else str(value)

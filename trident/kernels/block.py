@@ -87,7 +87,7 @@ class Block:
 
     def every(self, step: int, start: int) -> Block:
         """Every `step`-th tuple from `start` on."""
-        columns = {name: self.values(name)[start::step] for name in self._columns}
+        columns = {name: self.values(name)[start::step] for name in self.names}
         return Block(columns, len(range(start, self.length, step)))
 
     @property

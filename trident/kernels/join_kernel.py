@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
+from types import NoneType
 from typing import Any, NamedTuple
 
 from trident.kernels.block import NOTHING, Block
@@ -82,7 +83,7 @@ class JoinKernel:
 def _table(block: Block, key: Sequence[str]) -> _Table:
     of_key: dict[Hashable, list[int]] = {}
     without: list[int] = []
-    if any(None in set(block.values(name)) for name in key):
+    if any(NoneType in set(map(type, block.values(name))) for name in key):
         hollow = [None in values for values in block.tuples(key)]
     else:
         hollow = [False] * block.length

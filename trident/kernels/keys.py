@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from datetime import date
+from collections.abc import Hashable, Sequence, Set
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from operator import attrgetter
+from types import NoneType
 from typing import Any
+from uuid import UUID
 from zlib import crc32
 
 from trident.kernels.block import Block, columns_of
@@ -12,7 +16,10 @@ from trident.operations.emitted import Row
 from trident.states.keys import encode_key, encode_keys, one_of_equals
 
 # Values of these types are equal in Python exactly where their encoded forms are.
-_SAFE = frozenset({str, int, type(None), date})
+_SAFE = frozenset({str, int, NoneType, date})
+# And of these where a column has no other type.
+_ALONE = frozenset({float, bool, bytes, Decimal, UUID})
+_ZONE = attrgetter("tzinfo")
 
 
 class GroupKey(bytes):
@@ -40,13 +47,25 @@ def group_keys(block: Block, group: Sequence[str]) -> Sequence[Hashable]:
     """
     if len(group) == 1:
         values = block.values(group[0])
-        if set(map(type, values)) <= _SAFE:
+        kinds = set(map(type, values))
+        if kinds <= _SAFE:
             return values
+        if _are_told_apart(kinds, values):
+            made = {value: _group_key((value,)) for value in dict.fromkeys(values)}
+            return list(map(made.__getitem__, values))
         return [value if type(value) in _SAFE else _group_key((value,)) for value in values]
     keys = list(block.tuples(group))
     if all(set(map(type, block.values(name))) <= _SAFE for name in group):
         return keys
     return [key if set(map(type, key)) <= _SAFE else _group_key(key) for key in keys]
+
+
+def _are_told_apart(kinds: Set[type], values: Sequence[Any]) -> bool:
+    """Whether what Python takes for equal in a column is one key, so that it is encoded once."""
+    [*some] = kinds - {NoneType}
+    if some == [datetime]:  # in another zone an hour may come twice
+        return {None, UTC}.issuperset(map(_ZONE, filter(None, values)))
+    return len(some) == 1 and some[0] in _ALONE
 
 
 def key_fields(key: Hashable) -> Row:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from trident.kernels.block import NOTHING, Block
 from trident.operation_error import OperationError, operation_error, shown_tuple
+from trident.operations.counters import CounterBook
 from trident.plan.nodes import Node
 from trident.states.control import ControlRecord
 from trident.states.cut import BatchMovedOn
@@ -54,12 +55,15 @@ class Task(NamedTuple):
         The partition, from 0.
     partitions : int
         How many there are.
+    counters : CounterBook or None
+        Where operations count that are prepared for this task only.
     """
 
     batch: object
     record: ControlRecord | None
     partition: int
     partitions: int
+    counters: CounterBook | None = None
 
     def at(
         self,

@@ -9,6 +9,7 @@ from trident.kernels import column_forms
 from trident.kernels.block import Block
 from trident.kernels.kernel import BlockKernel, Kernel
 from trident.kernels.task import Task, step_name
+from trident.operations.vectorised import Vectorised
 from trident.plan.nodes import Node
 from trident.tuples.value_types import LIMITS, conformed, fits, python_type, sure_types
 
@@ -55,7 +56,12 @@ class TypeCheckKernel(BlockKernel):
 
 
 def type_check(node: Node) -> TypeCheckKernel | None:
-    """The kernel that checks what a step makes; None where no field has a type to check."""
+    """The kernel that checks what a step makes; None where no field has a type to check.
+
+    Nor where it makes whole columns of Arrow: its own kernel sees to their types.
+    """
+    if isinstance(node.facts.operation, Vectorised):
+        return None
     made = node.facts.makes
     sure = column_forms.sure_type(node.facts.operation)
     kinds = tuple(

@@ -103,7 +103,7 @@ class LocalGroupEngine:
         seconds = {"compute": computed - started, "write": perf_counter() - computed}
         counts = self._counters.since(before)
         tuples = sum(block.length for block in sources.values())
-        return Outcome(tuples, *counts, seconds, "local")
+        return Outcome(tuples, *counts, seconds, "local", self._program.counted())
 
     def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed:
         """Run all steps of a batch but its updates; see `OverlappingEngine.compute`."""
@@ -118,11 +118,13 @@ class LocalGroupEngine:
         tuples = sum(block.length for block in sources.values())
         counts = self._asked.since(before)
         seconds = {"compute": perf_counter() - started}
-        return Computed(tuple(updates), Outcome(tuples, *counts, seconds, "local"))
+        counted = self._program.counted()
+        return Computed(tuple(updates), Outcome(tuples, *counts, seconds, "local", counted))
 
     def write(self, record: ControlRecord, computed: Computed) -> Outcome:
         """Make the updates of a computed batch; see `OverlappingEngine.write`."""
-        return written(computed, record, self._states, self._updated, self._program.update)
+        outcome = written(computed, record, self._states, self._updated, self._program.update)
+        return outcome + Outcome(counters=self._program.counted())
 
     def _blocks(self, emitted: Mapping[str, Tuples]) -> dict[Node, Block]:
         return {

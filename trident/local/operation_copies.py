@@ -8,6 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 from trident.errors import OperationTypeError
+from trident.operations.counters import CounterBook
 from trident.operations.interfaces import Operation, TridentOperationContext
 from trident.plan.nodes import Node
 
@@ -21,6 +22,7 @@ class OperationCopies:
     """
 
     def __init__(self) -> None:
+        self.counters = CounterBook()
         self._made: list[tuple[Operation, TridentOperationContext]] = []
         self._prepared = ExitStack()
 
@@ -49,7 +51,7 @@ class OperationCopies:
             return [None] * count
         own = [operation] if count == 1 else [_copy(operation, node, count) for _ in range(count)]
         for index, each in enumerate(own):
-            self._made.append((each, TridentOperationContext(index, count)))
+            self._made.append((each, TridentOperationContext(index, count, self.counters)))
         return own
 
     def prepare(self, conf: Mapping[str, Any]) -> None:

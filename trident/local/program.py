@@ -35,6 +35,7 @@ from trident.local.operation_copies import OperationCopies
 from trident.local.parallelism import partition_counts
 from trident.local.program_input import ProgramInput, Rows
 from trident.operations.interfaces import CombinerAggregator
+from trident.operations.vectorised import Vectorised
 from trident.plan.needed_fields import fields_needed
 from trident.plan.nodes import (
     AggregateNode,
@@ -153,6 +154,10 @@ class Program:
     def update(self, deferred: DeferredUpdate, state: State, task: Task) -> None:
         """Make an update that :meth:`run` has deferred; in any thread."""
         self._updates[deferred.node, deferred.partition].apply(state, deferred.block, task)
+
+    def counted(self) -> dict[str, int]:
+        """What operations have counted since this was asked last."""
+        return self._operations.counters.taken()
 
     def prepare(self) -> None:
         """Prepare all operations, once; before the first run."""
@@ -273,6 +278,8 @@ class Program:
         match node:
             case ProjectNode() | HintNode() | NameNode() | NewValuesNode() | PartitionNode():
                 return [[] for _ in operations]  # columns have names, and nothing moves
+            case FlatMapNode(function=Vectorised()):
+                return [[_run(kernel)] for kernel in _arrow_kernels(node, operations)]
             case EachNode() | FilterNode() | MapNode() | FlatMapNode() | PeekNode():
                 runs = [_run(tuple_kernel(node, own, needed)) for own in operations]
             case PartitionAggregateNode() | AggregateNode():
@@ -293,6 +300,17 @@ class Program:
                 advice = "Tell it how, in trident/local/program.py."
                 raise PlanError(what, type(node).__name__, (), advice)
         return [[run, *_checks(node)] for run in runs]
+
+
+def _arrow_kernels(node: FlatMapNode, operations: Iterable[Any]) -> list[Kernel]:
+    """The kernels of a function of record batches, which need the driver of Arrow."""
+    try:
+        from trident.spark.arrow_kernel import arrow_kernel
+    except ImportError as error:
+        what = f"{node.origin.call} at {node.origin}: pyarrow is needed for ({error}):"
+        advice = 'Install it: pip install "trident-spark[spark]".'
+        raise PlanError(what, node.call_text, (), advice) from error
+    return [arrow_kernel(node, own) for own in operations]
 
 
 def _run(kernel: Kernel) -> PartitionRun:

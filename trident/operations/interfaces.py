@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 from trident.absent_calls import Published
+from trident.operations.counters import Counter, CounterBook
 from trident.tuples import TridentTuple
 from trident.tuples.field_types import ddl_type
 from trident.tuples.fields import Fields
@@ -36,10 +37,13 @@ class TridentOperationContext(Published):
         The partition, from 0.
     num_partitions : int
         How many there are.
+    counters : CounterBook
+        What operations count there.
     """
 
     partition_index: int
     num_partitions: int
+    counters: CounterBook = field(default_factory=CounterBook, compare=False, repr=False)
 
     def getPartitionIndex(self) -> int:
         """The partition, from 0."""
@@ -48,6 +52,14 @@ class TridentOperationContext(Published):
     def numPartitions(self) -> int:
         """How many partitions there are."""
         return self.num_partitions
+
+    def registerCounter(self, name: str) -> Counter:
+        """A counter for ``prepare`` to keep; the batch's ``BatchProgress.counters`` has its total.
+
+        Counters of one name count together, whatever operations have them. An attempt that failed
+        has counted too, and so has a task that Spark ran again: a state is exact, a counter is not.
+        """
+        return self.counters.counter(name)
 
 
 class TridentCollector(Published, ABC):

@@ -33,6 +33,7 @@ from trident.operations.interfaces import (
     StateUpdater,
     operation_name,
 )
+from trident.operations.vectorised import Vectorised
 from trident.tuples.fields import Fields
 
 _PLACES: tuple[tuple[type[Operation], str], ...] = (
@@ -40,6 +41,7 @@ _PLACES: tuple[tuple[type[Operation], str], ...] = (
     (Filter, "each(inputs, filter) or filter(filter)"),
     (MapFunction, "map(function)"),
     (FlatMapFunction, "flatMap(function)"),
+    (Vectorised, "flatMap(vectorised(function), outputs)"),
     (Consumer, "peek(consumer)"),
     (CombinerAggregator, "aggregate or persistentAggregate"),
     (ReducerAggregator, "aggregate or persistentAggregate"),
@@ -112,8 +114,12 @@ def as_map(call: str, given: object, inputs: Fields, width: int) -> MapFunction:
     return function
 
 
-def as_flat_map(call: str, given: object, inputs: Fields, width: int) -> FlatMapFunction:
+def as_flat_map(
+    call: str, given: object, inputs: Fields, width: int
+) -> FlatMapFunction | Vectorised:
     """What ``flatMap`` takes."""
+    if isinstance(given, Vectorised):
+        return given
     function: FlatMapFunction = _adapted(
         call, given, FlatMapFunction, "a function", lambda plain: CallableFlatMap(plain, width)
     )

@@ -30,6 +30,7 @@ from trident.operations.interfaces import (
     StateUpdater,
     operation_name,
 )
+from trident.operations.vectorised import Vectorised
 from trident.operations.window_updater import WindowUpdater
 from trident.plan.call_site import CallSite
 from trident.plan.step_checks import (
@@ -312,7 +313,7 @@ class ReplacingNode(StepNode):
     Without ``outputs`` names and types stay, and so does their number.
     """
 
-    function: MapFunction | FlatMapFunction
+    function: MapFunction | FlatMapFunction | Vectorised
     outputs: Fields | None = None
 
     @cached_property
@@ -345,9 +346,9 @@ class MapNode(ReplacingNode):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FlatMapNode(ReplacingNode):
-    """Replaces each tuple by any number."""
+    """Replaces each tuple by any number, or a record batch by another."""
 
-    function: FlatMapFunction
+    function: FlatMapFunction | Vectorised
 
     @property
     def call_text(self) -> str:

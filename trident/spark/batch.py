@@ -104,6 +104,7 @@ class SparkBatch:
         for state, step in self._begun:
             with self._task.at(step):
                 state.commit(self._record)
+        self._context.counted(self._task)
         return self._outcome
 
     def compute(self) -> tuple[DeferredUpdate, ...]:
@@ -113,6 +114,7 @@ class SparkBatch:
         """
         updates = [DeferredUpdate(node, self._given(node)) for node in self._group.group.updates]
         self._run_ends()
+        self._context.counted(self._task)
         return tuple([each for each in updates if _acts_on(each.node, each.block)])
 
     def release(self) -> None:

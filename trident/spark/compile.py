@@ -20,6 +20,7 @@ from trident.kernels.build import (
 from trident.kernels.grouping_kernel import PARTITION
 from trident.kernels.kernel import Kernel
 from trident.operations.interfaces import CustomStreamGrouping
+from trident.operations.vectorised import Vectorised
 from trident.plan.nodes import (
     AggregateNode,
     EachNode,
@@ -42,6 +43,7 @@ from trident.plan.nodes import (
     StateUpdateNode,
     StaticStateNode,
 )
+from trident.spark.arrow_kernel import arrow_kernel
 from trident.spark.flow import Flow, InputFrame
 from trident.spark.group import GroupPlan
 from trident.spark.joins import native_join, partitions_of
@@ -186,7 +188,10 @@ class Compiler:
 
     @_flow.register(EachNode | FilterNode | MapNode | FlatMapNode | PeekNode)
     def _(self, node: TupleNode) -> Flow:
-        kernel = tuple_kernel(node, node.facts.operation, self.group.needed[node])
+        operation = node.facts.operation
+        if isinstance(node, FlatMapNode) and isinstance(operation, Vectorised):
+            return _then_on(self.flow(node.parent), node, arrow_kernel(node, operation))
+        kernel = tuple_kernel(node, operation, self.group.needed[node])
         return _then_on(self.flow(node.parent), node, kernel)
 
     @_flow.register

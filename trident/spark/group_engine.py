@@ -21,6 +21,7 @@ from trident.kernels.type_check import type_check
 from trident.open_states import Counters, close_states, counted_apart
 from trident.plan.nodes import Node, SourceNode, StateNode
 from trident.spark.batch import SparkBatch
+from trident.spark.counts import Counts
 from trident.spark.error_transfer import of_spark
 from trident.spark.flow import InputFrame
 from trident.spark.group import GroupPlan
@@ -65,6 +66,7 @@ class SparkGroupEngine:
         self._updated, self._asked = counted_apart(states)
         self._schemas = Schemas(session)
         self._session = session
+        self._counts = Counts(session.sparkContext)
         self._quiet = Quiet(session, *TASKS)
         self._kept: dict[tuple[str, int], KeptTuples] = {}
 
@@ -130,7 +132,7 @@ class SparkGroupEngine:
             in_tasks = batch.run()
         counts = self._counters.since(before)
         seconds = {"spark": perf_counter() - started}
-        return in_tasks + Outcome(0, *counts, seconds, "spark")
+        return in_tasks + Outcome(0, *counts, seconds, "spark", self._counts.taken())
 
     def compute_frames(
         self, record: ControlRecord, inputs: Mapping[Node, InputFrame], *, small: bool
@@ -152,7 +154,8 @@ class SparkGroupEngine:
             updates = batch.compute()
         counts = self._asked.since(before)
         seconds = {"spark": perf_counter() - started}
-        return Computed(updates, Outcome(0, *counts, seconds, "spark"))
+        outcome = Outcome(0, *counts, seconds, "spark", self._counts.taken())
+        return Computed(updates, outcome)
 
     def write(self, record: ControlRecord, computed: Computed) -> Outcome:
         """Make the updates of a computed batch; see `OverlappingEngine.write`."""
@@ -194,7 +197,7 @@ class SparkGroupEngine:
     def _batch(
         self, record: ControlRecord, inputs: Mapping[Node, InputFrame], *, small: bool
     ) -> Iterator[SparkBatch]:
-        context = StageContext(record)
+        context = StageContext(record, counts=self._counts.accumulator)
         batch = SparkBatch(self._group, context, inputs, self._schemas, self._states, small=small)
         with self._shown(context.seal):
             try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-_LIMITED = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
+from trident.tuples.field_types import parts
+
+_OTHERWISE = {"char": "string", "varchar": "string", "timestamp": "timestamp_ltz"}
 
 ROW = "__trident_row"
 """The only column of a stage that hands on nothing but the number of its rows."""
@@ -56,14 +57,24 @@ class Schemas:
 
 
 def _as_text(kind: str) -> str:
-    """The type with strings for char and varchar, which Arrow and Spark's plans don't have.
+    """The type as Spark is told it, whatever its session says.
+
+    There are strings for char and varchar, which Arrow and Spark's plans don't have, and what
+    ``timestamp`` means can be set.
 
     Examples
     --------
-    >>> _as_text("map<char(2),varchar(9)>")
-    'map<string,string>'
+    >>> _as_text("map<char(2),varchar(9)>"), _as_text("struct<timestamp:timestamp>")
+    ('map<string,string>', 'struct<`timestamp`:timestamp_ltz>')
     """
-    return _LIMITED.sub("string", kind)
+    head, kinds, names = parts(kind)
+    texts = list(map(_as_text, kinds))
+    if head == "struct":
+        members = zip(map(quoted, names), texts, strict=True)
+        return f"struct<{','.join(map(':'.join, members))}>"
+    if texts:
+        return f"{head}<{','.join(texts)}>"
+    return _OTHERWISE.get(head, kind)
 
 
 def frame_of(session: SparkSession, data: Any, schema: StructType | str) -> DataFrame:

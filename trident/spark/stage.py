@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
+from pyspark import Accumulator, TaskContext
 
 from trident.kernels.block import Block
 from trident.kernels.kernel import Kernel
 from trident.kernels.task import StepName, Task
+from trident.operations.counters import CounterBook
 from trident.operations.interfaces import Operation, TridentOperationContext
 from trident.spark.arrow_block import arrow_column, blocks
 from trident.spark.error_transfer import raised_in_stage
@@ -43,14 +44,24 @@ class StageContext:
         What every state of the group has begun.
     seal : Seal
         Seals what the tasks tell the driver.
+    counts : Accumulator or None
+        Takes what operations count.
     """
 
     record: ControlRecord
     seal: Seal = field(default_factory=Seal)
+    counts: Accumulator[dict[str, int]] | None = None
+
+    def counted(self, task: Task) -> None:
+        """Tell the driver what the operations of a task have counted."""
+        found = task.counters.taken() if task.counters is not None else {}
+        if found and self.counts is not None:
+            self.counts.add(found)
 
     def task(self, partition: int = 0, partitions: int = 1) -> Task:
         """One partition of a stage; by default the only one, as on the driver."""
-        return Task(self.record.token.txid, self.record, partition, partitions)
+        txid = self.record.token.txid
+        return Task(txid, self.record, partition, partitions, CounterBook())
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,7 @@ class PythonStage:
         try:
             for block in run_kernels(self.kernels, blocks(batches), task):
                 yield from record_batches(block, self.schema, dict(self.makers), task)
+            self.context.counted(task)
         except Exception as error:
             raise raised_in_stage(error, self.context.seal) from None
 
@@ -110,7 +122,8 @@ def prepared(step: StepName, operation: Operation | None, task: Task) -> Iterato
         yield
         return
     with task.at(step):
-        operation.prepare({}, TridentOperationContext(task.partition, task.partitions))
+        counters = task.counters or CounterBook()
+        operation.prepare({}, TridentOperationContext(task.partition, task.partitions, counters))
     try:
         yield
     finally:

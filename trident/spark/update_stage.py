@@ -70,6 +70,7 @@ class UpdateStage:
             rows = made.added({STATUS: [None] * made.length})
             makers = dict.fromkeys(self.schema.names, self.update.step)
             yield from record_batches(rows, self.schema, makers, task)
+            self.context.counted(task)
         except Exception as error:
             status = error_to_json(error)
         columns = [pa.nulls(1, field.type) for field in self.schema][:-1]

@@ -1,0 +1,37 @@
+"""Columns are of the types that were declared, whatever the session is set to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from trident.spark.schemas import Schemas
+from trident.tuples.fields import Fields
+
+KIND = "spark.sql.timestampType"
+
+
+@pytest.fixture
+def without_zones(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session in which ``timestamp`` means one without a zone."""
+    before = spark.conf.get(KIND)
+    spark.conf.set(KIND, "TIMESTAMP_NTZ")
+    yield spark
+    spark.conf.set(KIND, before or "TIMESTAMP_LTZ")
+
+
+def test_a_timestamp_has_a_zone_also_where_the_session_says_otherwise(
+    without_zones: SparkSession,
+) -> None:
+    declared = "timestamp timestamp, t struct<`a timestamp`:array<timestamp>,timestamp:long>"
+    fields = Fields.of(f"{declared}, n timestamp_ntz")
+    types = {name: kind or "" for name, kind in fields.types.items()}
+    found = Schemas(without_zones).of(types).arrow
+    assert found.field("timestamp").type.tz is not None
+    struct = found.field("t").type
+    assert struct.field("a timestamp").type.value_type.tz is not None
+    assert struct.field("timestamp").type == pa.int64()
+    assert found.field("n").type.tz is None

@@ -1,0 +1,45 @@
+"""What operations count in tasks, on its way to the driver: an accumulator of Spark's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark import SparkContext
+from pyspark.accumulators import AccumulatorParam
+
+from trident.operations.counters import summed
+
+if TYPE_CHECKING:
+    from pyspark.accumulators import Accumulator
+
+
+class _Summed(AccumulatorParam[dict[str, int]]):
+    """Adds counts up by their names."""
+
+    def zero(self, value: Any) -> dict[str, int]:
+        return {}
+
+    def addInPlace(self, value1: dict[str, int], value2: dict[str, int]) -> dict[str, int]:
+        return summed(value1, value2)
+
+
+class Counts:
+    """The counts of a group's tasks; lives on the driver.
+
+    Parameters
+    ----------
+    context : SparkContext
+        Where the tasks run.
+    """
+
+    def __init__(self, context: SparkContext) -> None:
+        self.accumulator: Accumulator[dict[str, int]] = context.accumulator({}, _Summed())
+        self._taken: Mapping[str, int] = {}
+
+    def taken(self) -> dict[str, int]:
+        """What was counted since this was asked last."""
+        now = dict(self.accumulator.value)
+        since = {name: count - self._taken.get(name, 0) for name, count in now.items()}
+        self._taken = now
+        return {name: count for name, count in since.items() if count}
