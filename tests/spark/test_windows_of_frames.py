@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from trident.testing import fail_at
 def test_windows_of_files_go_on_after_a_restart_and_a_failure(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    times = iter([1, 2, 50, 51])  # one a batch: an attempt that is repeated has its batch's
+    # One a batch: an attempt that is repeated has its batch's.
+    times = chain([1, 2, 50], count(51))
     monkeypatch.setattr("trident.batch.runner.time_ns", lambda: next(times) * 1_000_000)
     lines = Lines(spark, tmp_path)
 
