@@ -376,6 +376,11 @@ def _taken(made: TridentTopology) -> None:
     state.newValuesStream().peek(print)
 
 
+def _hinted(made: TridentTopology) -> None:
+    words = made.newStream("lines", Words()).groupBy("line")
+    words.persistentAggregate(MemoryMapState.Factory(), Count(), "count").parallelismHint(2)
+
+
 def _elsewhere(made: TridentTopology) -> None:
     words = made.newStream("lines", Words()).groupBy("line")
     words.persistentAggregate(redis.opaque(), Count(), "count", name="n")
@@ -390,6 +395,7 @@ def _acked(made: TridentTopology) -> None:
     ("declare", "told"),
     [
         (_plain, "batches overlap where max_pending is given\n"),
+        (_hinted, "batches overlap where max_pending is given\n"),
         (_elsewhere, 'is given; with a session one runs at a time: executors update state "n"\n'),
         (_queried, r"one at a time: step \d+ reads a state that they update"),
         (_taken, r"one at a time: step \d+ takes new values of a state"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trident.plan.nodes import StateQueryNode, StateUpdateNode
+from trident.plan.nodes import NewValuesNode, StateQueryNode, StateUpdateNode
 from trident.plan.plan import BatchGroup
 from trident.spouts.classic import ICommitterTransactionalSpout
 from trident.spouts.interfaces import ICommitterTridentSpout
@@ -30,9 +30,8 @@ def one_at_a_time(group: BatchGroup) -> str | None:
     for node in group.nodes:
         if isinstance(node, StateQueryNode) and isinstance(node.state, StateUpdateNode):
             return f"step {node.id} reads a state that they update"
-        for parent in node.parents:
-            if isinstance(parent, StateUpdateNode):
-                return f"step {node.id} takes new values of a state"
+        if isinstance(node, NewValuesNode):
+            return f"step {node.id} takes new values of a state"
     return None
 
 
