@@ -10,6 +10,7 @@ import pytest
 from trident import (
     CombinerAggregator,
     Count,
+    Duration,
     FixedBatchSpout,
     MapGet,
     MemoryMapState,
@@ -222,6 +223,20 @@ def test_a_state_that_is_no_map_is_returned_itself() -> None:
     tester = Tester(topology)
     tester.feed("moves", ("ann", "here"))
     assert tester.state("places").places == {"ann": "here"}
+
+
+def test_windows_by_the_time_of_batches_end_when_the_test_says_so(session: Any) -> None:
+    topology = TridentTopology()
+    store = MemoryMapState.Factory()
+    ended = words(topology).tumblingWindow(Duration.seconds(10), store, Count(), "n")
+    with Tester(topology, session) as tester:
+        tester.feed("lines", "a b")
+        tester.clock.advance(9)
+        tester.feed("lines", "c")
+        assert tester.emitted(ended) == []
+        tester.clock.advance(1)
+        tester.feed("lines")
+        assert tester.emitted(ended) == [(3,)]
 
 
 def test_what_was_done_is_told() -> None:

@@ -67,6 +67,31 @@ class Fed(IBatchSpout):
         return self._fields
 
 
+class TestClock:
+    """The time of the batches of a test, for windows by it; stands still until it is advanced.
+
+    Examples
+    --------
+    >>> clock = TestClock()
+    >>> clock.advance(1.5)
+    >>> clock.seconds
+    1.5
+    """
+
+    __test__ = False  # for pytest, which would collect it by its name
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        """Since 1970."""
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.seconds += seconds
+
+    def __call__(self) -> int:
+        return round(self.seconds * 1e9)
+
+
 class TestedGroup:
     """A batch group, and the driver that runs it at present.
 
@@ -78,13 +103,22 @@ class TestedGroup:
         What runs it.
     declared : mapping of str to object
         The sources that the topology has, by stream id.
+    clock : TestClock
+        Tells the time of batches.
     """
 
-    def __init__(self, group: BatchGroup, engine: Engine[Any], declared: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        group: BatchGroup,
+        engine: Engine[Any],
+        declared: Mapping[str, Any],
+        clock: TestClock,
+    ) -> None:
         self.id = group.id
         self.fed: Mapping[str, Fed] = {each.stream_id: each.source for each in group.sources}
         self._group = group
         self._engine = engine
+        self._clock = clock
         self._declared = {name: declared[name] for name in self.fed}
         self._spouts: Mapping[str, Any] | None = None
         self._log: Log = MemoryLog(group.id)
@@ -151,7 +185,8 @@ class TestedGroup:
 
     def _running(self) -> _Driver:
         if self._driver is None:
-            self._driver = _Driver(self._group, self._engine, self._log, self._spouts or self.fed)
+            spouts = self._spouts or self.fed
+            self._driver = _Driver(self._group, self._engine, self._log, spouts, self._clock)
         return self._driver
 
 
@@ -159,7 +194,12 @@ class _Driver:
     """What runs the batches of a group until it crashes."""
 
     def __init__(
-        self, group: BatchGroup, engine: Engine[Any], log: Log, spouts: Mapping[str, Any]
+        self,
+        group: BatchGroup,
+        engine: Engine[Any],
+        log: Log,
+        spouts: Mapping[str, Any],
+        clock: TestClock,
     ) -> None:
         with ExitStack() as undo:
             states = make_states(state_nodes(group.nodes))
@@ -167,7 +207,12 @@ class _Driver:
             undo.callback(opened.close)
             policy = FailurePolicy(backoff=0.0)
             self.runner = BatchRunner(
-                log, batch_states(states), group=group.id, policy=policy, timed=group.timed
+                log,
+                batch_states(states),
+                group=group.id,
+                policy=policy,
+                timed=group.timed,
+                now=clock,
             )
             schemas = {each.stream_id: str(each.fields) for each in group.sources}
             self.runner.open(streams=schemas)

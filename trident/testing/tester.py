@@ -29,7 +29,7 @@ from trident.states.values import Token
 from trident.stream import Stream
 from trident.testing.points import check_point
 from trident.testing.substitution import Recorded, ends, recorded_plan, substituted
-from trident.testing.tested_group import Fed, TestedGroup
+from trident.testing.tested_group import Fed, TestClock, TestedGroup
 from trident.testing.troubled_map import Trouble, TroubledStore
 from trident.topology import TridentTopology
 
@@ -91,6 +91,8 @@ class Tester:
             raise PlanError("Tester: stores is", repr(stores), ("memory", "declared"), advice)
         self.progress: list[BatchProgress] = []
         """What was told of each batch, but of one whose driver crashed after its commit."""
+        self.clock = TestClock()
+        """The time of batches, which passes by ``tester.clock.advance(seconds)`` alone."""
         self._trouble = Trouble()
         self._next = _Next()
         self._story = ["before the first batch"]
@@ -105,7 +107,9 @@ class Tester:
         self._plan = recorded_plan(copies, watched, self._recorded)
         engine = _engine(self._plan, spark)
         sources = {each.stream_id: each.source for g in before.groups for each in g.sources}
-        self._groups = [TestedGroup(group, engine, sources) for group in self._plan.groups]
+        self._groups = [
+            TestedGroup(group, engine, sources, self.clock) for group in self._plan.groups
+        ]
 
     def feed(self, stream: str | Mapping[str, Iterable[Any]], *tuples: Any) -> BatchProgress | None:
         """Run one batch, and return when it is committed.
