@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, cast, get_args
 
 from trident.states.backing_map import Ability, IBackingMap, abilities, abilities_of
 from trident.states.kinds.opaque import OPAQUE
@@ -23,6 +23,7 @@ from trident.states.table.split import MicroBatchMap
 from trident.states.values import StateType
 
 WrittenBy = Literal["trident", "storm"]
+Hosted = Literal["driver", "executor"]
 
 
 class _MadeMap(StoredMap):
@@ -136,9 +137,9 @@ class MapStateFactory(StateFactory):
     serializer : Serializer
         Makes bytes of values, for stores that exchange bytes.
     cache_size : int
-        How many entries to keep in memory, where one process updates the state
-        (``store.hosted == "driver"``) and the store refuses late writes. Elsewhere there is no
-        cache (see `cache_left_out`): its entries could be old.
+        How many entries to keep in memory, where one process updates the state (``hosted`` is
+        ``"driver"``) and the store refuses late writes. Elsewhere there is no cache (see
+        `cache_left_out`): its entries could be old.
     max_get, max_put : int
         How many keys to read and write at once; 0 leaves it to the store.
     snapshot_key : sequence or None
@@ -147,6 +148,15 @@ class MapStateFactory(StateFactory):
     written_by : str
         ``"trident"``, or ``"storm"`` to read what Storm wrote and no topology has taken over:
         then every entry counts, and the state can't be updated.
+    hosted : str or None
+        Which process of Spark's updates the state; None leaves it to the store. A store that
+        executors reach may be written by the driver too: one writer may keep a cache, and its
+        writes overlap Spark's jobs (``max_pending``).
+
+    Raises
+    ------
+    ValueError
+        For ``hosted="executor"`` over a store that only the driver reaches.
 
     Examples
     --------
@@ -164,8 +174,18 @@ class MapStateFactory(StateFactory):
     max_put: int = 0
     snapshot_key: Key | None = None
     written_by: WrittenBy = "trident"
+    hosted: Hosted = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
+        hosted = cast("str | None", self.hosted) or self.store.hosted
+        if hosted not in get_args(Hosted):
+            raise ValueError(f"hosted={hosted!r}; allowed are: {', '.join(get_args(Hosted))}")
+        object.__setattr__(self, "hosted", hosted)
+        if hosted == "executor" and self.store.hosted == "driver":
+            raise ValueError(
+                f"{type(self.store).__name__}: hosted='executor', but only the driver's process "
+                "reaches it; leave hosted= out"
+            )
         if self.written_by not in get_args(WrittenBy):
             raise ValueError(
                 f"written_by={self.written_by!r}; allowed are: {', '.join(get_args(WrittenBy))}"
@@ -200,11 +220,6 @@ class MapStateFactory(StateFactory):
             name: value for name, value in options.items() if name not in names or name in both
         }
         return cls(store(**own), kind, **others)
-
-    @property
-    def hosted(self) -> Literal["driver", "executor"]:  # type: ignore[override]
-        """Where updates run."""
-        return self.store.hosted
 
     @property
     def identity(self) -> tuple[str, str, str]:  # type: ignore[override]

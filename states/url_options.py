@@ -16,7 +16,8 @@ _MODES = {kind.value.replace("-", ""): kind for kind in StateType}
 _SERIALIZERS = {"json": JSONSerializer, "pickle": PickleSerializer}
 _COUNTS = {"cache": "cache_size", "max_get": "max_get", "max_put": "max_put"}
 _WRITERS = {"trident": "trident", "storm": "storm"}
-_COMMON = ("mode", "prefix", "serializer", "snapshot_key", "written_by", *_COUNTS)
+_HOSTS = {"driver": "driver", "executor": "executor"}
+_COMMON = ("mode", "prefix", "serializer", "snapshot_key", "written_by", "hosted", *_COUNTS)
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 _SECRET = re.compile("passw|passphrase|pwd|secret|token|auth|credential|api[-_]?key", re.IGNORECASE)
 
@@ -33,7 +34,7 @@ class URLOptions:
         None where it wasn't given, and the state's name is to be taken; empty for bare keys.
     state : dict
         Parameters of :class:`~trident.states.maps.MapStateFactory` that were given:
-        `cache_size`, `max_get`, `max_put`, `serializer`, `snapshot_key`, `written_by`.
+        `cache_size`, `max_get`, `max_put`, `serializer`, `snapshot_key`, `written_by`, `hosted`.
     own : dict
         The scheme's own options that were given.
     """
@@ -82,6 +83,8 @@ def read_options(scheme: str, given: Mapping[str, str], own: Mapping[str, type])
         state["snapshot_key"] = (_str(scheme, "snapshot_key", given["snapshot_key"]),)
     if "written_by" in given:
         state["written_by"] = _choice(scheme, "written_by", given, _WRITERS)
+    if "hosted" in given:
+        state["hosted"] = _choice(scheme, "hosted", given, _HOSTS)
     return URLOptions(
         _choice(scheme, "mode", given, _MODES) if "mode" in given else StateType.OPAQUE,
         given.get("prefix"),

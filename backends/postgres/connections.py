@@ -52,7 +52,7 @@ class Server:
 
     def connect(self) -> Any:
         """Return a new connection; the caller closes it."""
-        kind = _patient()  # a missing driver is told before a missing server
+        kind = _patient(driver())  # a missing driver is told before a missing server
         with explained(self):
             connection = kind.connect(
                 autocommit=True,
@@ -120,17 +120,16 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 @cache
-def _patient() -> Any:
-    """Return the driver's class of connections, with a limit to the time that a call may take."""
-    psycopg = driver()
+def _patient(psycopg: Any) -> Any:
+    """Return a class of the driver's connections, with a limit to the time that a call may take."""
 
-    class ArrayDumper(psycopg.adapt.Dumper):  # type: ignore[misc, name-defined]
+    class ArrayDumper(psycopg.adapt.Dumper):  # type: ignore[misc]
         format = psycopg.pq.Format.BINARY
 
         def dump(self, obj: Array) -> Array:
             return obj
 
-    class Patient(psycopg.Connection):  # type: ignore[misc, name-defined]
+    class Patient(psycopg.Connection):  # type: ignore[misc]
         timeout = float(_CONNECT_SECONDS)
 
         def __init__(self, *arguments: Any, **options: Any) -> None:

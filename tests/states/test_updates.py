@@ -658,3 +658,11 @@ def test_a_batch_without_a_log_is_flushed_after_its_commit() -> None:
 def test_a_map_that_still_flushes_by_its_former_name_is_refused() -> None:
     with pytest.raises(TypeError, match=r"OldMap\.persist\(\) is called flush\(\) now"):
         type("OldMap", (PlainMap,), {"persist": lambda self: None})
+
+
+def test_a_store_that_executors_reach_may_be_written_by_the_driver() -> None:
+    factory = MapStateFactory(OpenedStore(FencedMap, "executor"), cache_size=9, hosted="driver")
+    assert (factory.hosted, factory.named("n").hosted) == ("driver", "driver")
+    assert CachedMap in map(type, layers(factory.makeMap().backing)[0])
+    with pytest.raises(ValueError, match="only the driver's process reaches it"):
+        MapStateFactory(OpenedStore(FencedMap, "driver"), hosted="executor")

@@ -29,6 +29,7 @@ from trident.states.memory import MemoryStore
 
 SECRET = "s3cr3t"
 COMMON = {
+    "hosted",
     "mode",
     "prefix",
     "cache",
