@@ -12,6 +12,7 @@ from trident.states.kinds.opaque import OPAQUE
 from trident.states.kinds.plain import PLAIN
 from trident.states.kinds.transactional import TRANSACTIONAL
 from trident.states.map_state import Key, SnapshottableMap
+from trident.states.named_keys import KeyFactory, NamedKeysMap
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.state import StateFactory
 from trident.states.store import OpenedStore, Store, completed
@@ -152,11 +153,16 @@ class MapStateFactory(StateFactory):
         Which process of Spark's updates the state; None leaves it to the store. A store that
         executors reach may be written by the driver too: one writer may keep a cache, and its
         writes overlap Spark's jobs (``max_pending``).
+    key_factory : callable or None
+        Gives the name under which a key is kept, from its fields: ``lambda key: "/".join(key)``.
+        For what Storm wrote with a KeyFactory; see
+        :class:`~trident.states.named_keys.NamedKeysMap`. None keeps keys as they are encoded.
 
     Raises
     ------
     ValueError
-        For ``hosted="executor"`` over a store that only the driver reaches.
+        For ``hosted="executor"`` over a store that only the driver reaches, and a `key_factory`
+        over one that is divided into shards by its keys.
 
     Examples
     --------
@@ -175,6 +181,7 @@ class MapStateFactory(StateFactory):
     snapshot_key: Key | None = None
     written_by: WrittenBy = "trident"
     hosted: Hosted = None  # type: ignore[assignment]
+    key_factory: KeyFactory | None = None
 
     def __post_init__(self) -> None:
         hosted = cast("str | None", self.hosted) or self.store.hosted
@@ -189,6 +196,11 @@ class MapStateFactory(StateFactory):
         if self.written_by not in get_args(WrittenBy):
             raise ValueError(
                 f"written_by={self.written_by!r}; allowed are: {', '.join(get_args(WrittenBy))}"
+            )
+        if self.key_factory is not None and self.shards is not None:
+            raise ValueError(
+                f"{type(self.store).__name__}: key_factory= can't be used with a store of several "
+                "shards, as a key's encoded form tells its shard; use a single server"
             )
         prefix = self.identity[2]
         if re.search("[\ud800-\udfff]", prefix):
@@ -301,6 +313,8 @@ class MapStateFactory(StateFactory):
     def open(self) -> IBackingMap:
         """Open the store and return its map, in the layers that were asked for."""
         backing = self.store.open()
+        if self.key_factory is not None:
+            backing = NamedKeysMap(backing, self.key_factory)
         if self.max_get or self.max_put:
             backing = MicroBatchMap(backing, self.max_get, self.max_put)
         fenced = Ability.FENCED in abilities(backing)
