@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from tests.servers.promised import Served
-from trident import Count, FixedBatchSpout, MapGet, TridentTopology
+from trident import Count, FeederBatchSpout, MapGet, TridentTopology
 from trident.backends import redis
 from trident.states import MemoryMap, OpaqueMap
 from trident.states.errors import StateError
@@ -72,15 +72,16 @@ def test_what_storm_wrote_with_a_key_factory_is_gone_on_from(
         host, int(port), prefix, layout=layout, key_factory=slashed
     )
     topology = TridentTopology()
-    pets = FixedBatchSpout("kind string, colour string", 9, ("dog", "brown"), ("cat", "grey"))
+    pets = FeederBatchSpout("kind string, colour string")
     counts = (
         topology.newStream("pets", pets)
         .groupBy("kind, colour")
         .persistentAggregate(factory, Count(), "count")
     )
-    asked = topology.newDRPCStream("ask").each("args", lambda args: [args.split()], ["kind", "colour"])
+    asked = topology.newDRPCStream("ask")
+    asked = asked.each("args", lambda args: [args.split()], ["kind", "colour"])
     asked.stateQuery(counts, "kind, colour", MapGet(), "count").project("count")
-    with topology.start(checkpoint=tmp_path, trigger="available", adopt={"base": 7}) as run:
-        run.awaitTermination(30)
+    with topology.start(checkpoint=tmp_path, adopt={"base": 7}) as run:
+        pets.feed([("dog", "brown"), ("cat", "grey")], 30)
         assert run.drpc.execute("ask", "dog brown") == "[[3]]"
         assert run.drpc.execute("ask", "cat grey") == "[[1]]"
