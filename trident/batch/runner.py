@@ -66,8 +66,8 @@ class BatchRunner:
         Set by who stops the run: ends every wait.
     timed : bool
         Whether a step asks for the time of batches: it is then in the log before they run.
-    now : callable
-        Tells that time, in nanoseconds since 1970.
+    now : callable or None
+        Tells that time, in nanoseconds since 1970; by default `time.time_ns`.
 
     Raises
     ------
@@ -101,7 +101,7 @@ class BatchRunner:
         policy: FailurePolicy = DEFAULT_POLICY,
         stopping: threading.Event | None = None,
         timed: bool = False,
-        now: Callable[[], int] = time_ns,
+        now: Callable[[], int] | None = None,
     ) -> None:
         self.group = group
         self.stopping = stopping or threading.Event()
@@ -427,7 +427,7 @@ class BatchRunner:
             if planned is None:
                 planned = work.plan(token.txid, entry.metadata)
             if self._timed:
-                planned = {**(planned or {}), MOMENT: self._now() // 1_000_000}
+                planned = {**(planned or {}), MOMENT: (self._now or time_ns)() // 1_000_000}
             if planned is not None:
                 entry = self._append(planned=planned)
             watch.done("plan")
