@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,13 @@ from trident.testing import kill_at
 def topology(program: str, folder: str, redis: str) -> Any:
     """The topology of an example, on a database of its own."""
     sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+    example: Any = import_module(EXAMPLES[program])
     if program == "count":
-        import transactional_global_count
-
-        return transactional_global_count.counting(f"{folder}/total.db")
-    import transactional_words
-
-    return transactional_words.counting(redis, f"{Path(folder).name}:", TEXT)
+        return example.counting(f"{folder}/total.db")
+    return example.counting(redis, f"{Path(folder).name}:", TEXT)
 
 
+EXAMPLES = {"count": "transactional_global_count", "words": "transactional_words"}
 TEXT = "the man walked to the dog and the dog walked to the man and the cat sat on the mat " * 3
 
 

@@ -15,7 +15,7 @@ import pytest
 from redis import Redis
 
 from tests.servers.promised import Served
-from tests.transactional.killed_program import TEXT, topology
+from tests.transactional.killed_program import EXAMPLES, TEXT, topology
 from trident.testing import POINTS, fail_at
 
 
@@ -82,9 +82,14 @@ def test_an_attempt_that_failed_after_it_wrote_is_not_added_again(
 def test_on_spark_they_come_to_the_same(
     tmp_path: Path, redis_server: Served, spark: Any
 ) -> None:
+    from pyspark.cloudpickle import register_pickle_by_value
+
     for program in ("count", "words"):
         options = {"checkpoint": tmp_path / program, "trigger": "available", "engine": "spark"}
-        with topology(program, str(tmp_path), redis_server.url).start(spark, **options) as started:
+        declared = topology(program, str(tmp_path), redis_server.url)
+        # Workers know no folder of examples.
+        register_pickle_by_value(sys.modules[EXAMPLES[program]])
+        with declared.start(spark, **options) as started:
             started.awaitTermination(240)
     assert counted(tmp_path) == 19
     found = Words(redis_server.url, tmp_path)
