@@ -241,6 +241,9 @@ class Compiler:
             frame, partitions = frame.coalesce(1), 1  # which it is, where Spark knows that it can
         else:
             partitions = partitions_of(frame)
+        if not partitions:  # Spark doesn't say, as of full joins that compare each with each
+            partitions = max(flow.partitions for flow in flows)
+            frame = frame.repartition(partitions)
         if hinted is not None and hinted != partitions:
             frame, partitions = frame.repartition(hinted), hinted
         return Flow(frame, kinds, partitions)

@@ -83,6 +83,6 @@ def _output(
 
 
 def partitions_of(frame: DataFrame) -> int:
-    """How many partitions Spark's plan of a frame has, which a join leaves to Spark."""
+    """How many partitions the plan of a frame has, which a join leaves to Spark; 0 if unknown."""
     plan: Any = frame._jdf.queryExecution().executedPlan()
     return int(plan.outputPartitioning().numPartitions())
