@@ -20,12 +20,14 @@ def killed(folder: Path, point: str, txid: int) -> int:
     return subprocess.run(command, cwd=ROOT, check=False, timeout=60).returncode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", POINTS)
 def test_counts_are_exact_after_a_kill(tmp_path: Path, point: str) -> None:
     assert killed(tmp_path, point, txid=3) == -signal.SIGKILL
     assert run(tmp_path) == EXPECTED
 
 
+@pytest.mark.slow
 def test_counts_are_exact_after_a_kill_at_every_batch(tmp_path: Path) -> None:
     for txid, point in enumerate(POINTS[2:8], 1):
         assert killed(tmp_path, point, txid) == -signal.SIGKILL

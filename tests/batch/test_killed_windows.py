@@ -20,6 +20,7 @@ def killed(folder: Path, point: str, txid: int) -> int:
     return subprocess.run(command, cwd=ROOT, check=False, timeout=60).returncode
 
 
+@pytest.mark.slow
 def test_windows_are_exact_after_a_kill_at_any_point(tmp_path: Path) -> None:
     whole, torn = tmp_path / "whole", tmp_path / "torn"
     whole.mkdir()
@@ -32,6 +33,7 @@ def test_windows_are_exact_after_a_kill_at_any_point(tmp_path: Path) -> None:
     assert run(torn) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["after write", "before commit", "after commit"])
 def test_windows_are_exact_where_every_batch_is_killed(tmp_path: Path, point: str) -> None:
     whole, torn = tmp_path / "whole", tmp_path / "torn"

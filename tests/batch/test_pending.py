@@ -298,6 +298,7 @@ def test_what_a_transactional_batch_holds_is_logged_before_it_begins(engine: Eng
         engine.run_all(Words("transactional"))
 
 
+@pytest.mark.slow
 @KINDS
 @pytest.mark.parametrize("point", [*POINTS, "compute"])
 def test_everything_counts_once_where_the_driver_is_killed(
@@ -317,6 +318,7 @@ def run_program(folder: Path, engine: str, point: str = "", txid: int = 0) -> in
     return subprocess.run(program, timeout=280, check=False).returncode
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.spark
 @pytest.mark.parametrize(

@@ -340,6 +340,7 @@ def killed(folder: Path, point: str, txid: int) -> int:
     return ended.returncode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 3])
 @pytest.mark.parametrize("point", [*STAGING_POINTS, *CLOCK_POINTS, *POINTS])
 def test_every_word_counts_once_as_computed_where_the_driver_is_killed(

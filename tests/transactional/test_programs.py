@@ -33,6 +33,7 @@ def counted(folder: Path) -> int:
     return int(count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", POINTS)
 def test_the_global_count_is_exact_after_a_kill(tmp_path: Path, point: str) -> None:
     assert run("count", tmp_path, "", point, 2) == -signal.SIGKILL
@@ -56,6 +57,7 @@ WORDS = Counter(TEXT.split())
 BUCKETS = Counter(count // 10 for count in WORDS.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["before write", "after write", "after ready", "after commit"])
 def test_the_bucketed_word_count_is_exact_after_kills(
     tmp_path: Path, redis_server: Served, point: str
