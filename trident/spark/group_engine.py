@@ -163,7 +163,7 @@ class SparkGroupEngine:
 
     def packed(self, computed: Computed) -> Mapping[str, bytes | memoryview]:
         """Return what is needed to make the updates; see `StagingEngine.packed`."""
-        return packed(computed, self._schemas)
+        return packed(self._group.group, computed, self._schemas)
 
     def unpacked(self, parts: Mapping[str, bytes | memoryview]) -> Computed:
         """Return what :meth:`packed` was given; see `StagingEngine.unpacked`."""

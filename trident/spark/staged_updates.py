@@ -17,17 +17,22 @@ from trident.spark.arrow_block import ArrowBlock, block_of_table
 from trident.spark.schemas import Schemas
 
 
-def packed(computed: Computed, schemas: Schemas) -> dict[str, memoryview]:
+def packed(
+    group: BatchGroup, computed: Computed, schemas: Schemas
+) -> dict[str, bytes | memoryview]:
     """The tuples of each update as a stream of Arrow, by the name of the state.
 
     Parameters
     ----------
+    group : BatchGroup
+        The group; a state that the batch does not update has an empty part.
     computed : Computed
         What was computed, in one partition for each state.
     schemas : Schemas
         Looks up the types of what Python steps made.
     """
-    return {update.node.state.name: _stream(update, schemas) for update in computed.updates}
+    streams = {update.node.state.name: _stream(update, schemas) for update in computed.updates}
+    return {node.state.name: streams.get(node.state.name, b"") for node in group.updates}
 
 
 def unpacked(group: BatchGroup, parts: Mapping[str, bytes | memoryview]) -> Computed:
@@ -41,7 +46,8 @@ def unpacked(group: BatchGroup, parts: Mapping[str, bytes | memoryview]) -> Comp
     nodes = {node.state.name: node for node in group.updates}
     if nodes.keys() != parts.keys():
         raise _other(f"updates of {_named(parts)}, but this topology updates {_named(nodes)}")
-    updates = tuple(DeferredUpdate(node, _block(node, parts[name])) for name, node in nodes.items())
+    given = [(node, parts[name]) for name, node in nodes.items() if len(parts[name])]
+    updates = tuple(DeferredUpdate(node, _block(node, part)) for node, part in given)
     return Computed(updates, Outcome(engine="spark"))
 
 

@@ -1,0 +1,39 @@
+"""What a staged batch holds of each state, also of those that it does not update."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from trident import Count, FixedBatchSpout, MemoryMapState, TridentTopology
+from trident.batch.computed import Computed, DeferredUpdate
+from trident.batch.outcome import Outcome
+from trident.plan.plan import BatchGroup
+from trident.spark.arrow_block import ArrowBlock
+from trident.spark.staged_updates import packed, unpacked
+
+
+def group(*states: str) -> BatchGroup:
+    topology = TridentTopology()
+    words = topology.newStream("words", FixedBatchSpout("word string", 1)).groupBy("word")
+    for name in states:
+        words.persistentAggregate(MemoryMapState.Factory(), Count(), "count", name=name)
+    [only] = topology.plan().groups
+    return only
+
+
+@pytest.mark.parametrize("updated", [[], ["a"], ["b"], ["a", "b"]])
+def test_a_batch_without_tuples_for_a_state_is_read_again(updated: list[str]) -> None:
+    both = group("a", "b")
+    columns = {"word": pa.array(["dog"]), "count": pa.array([2])}
+    updates = tuple(
+        DeferredUpdate(node, ArrowBlock(columns, 1))
+        for node in both.updates
+        if node.state.name in updated
+    )
+    schemas: Any = None  # asked only for what Python steps made
+    found = unpacked(both, packed(both, Computed(updates, Outcome()), schemas))
+    assert [update.node.state.name for update in found.updates] == updated
+    assert all(list(each.block.tuples(["word", "count"])) == [("dog", 2)] for each in found.updates)
