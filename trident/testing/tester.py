@@ -379,6 +379,7 @@ def _tested(declared: StateDeclaration, trouble: Trouble, in_memory: bool) -> St
         factory.kind,
         factory.serializer,
         snapshot_key=factory.snapshot_key,
+        key_factory=factory.key_factory,
     )
     return replace(declared, factory=tested)
 

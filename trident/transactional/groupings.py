@@ -49,7 +49,7 @@ class Direct(Grouping):
 
     def choose(self, tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:
         named = carried[1]
-        return [] if named is None else [tasks[named]]
+        return [] if named is None else [named]  # one that isn't there is an error of the step
 
 
 @dataclass(frozen=True)
