@@ -10,6 +10,7 @@ from typing import Any
 from trident.errors import PlanError
 from trident.operations.interfaces import (
     Aggregator,
+    Operation,
     StateUpdater,
     TridentCollector,
     TridentOperationContext,
@@ -126,16 +127,14 @@ class _Collector(BatchOutputCollector):
         self.into.emit((source_of(component.id, stream), task, carried))
 
 
-class BoltAggregator(Aggregator[RunningBolt]):
-    """Runs a bolt over the batch in a partition, which is one of its tasks.
+class _InTask(Operation):
+    """Runs a bolt in a partition, which is one of its tasks.
 
     Parameters
     ----------
     component : Component
         The bolt.
     """
-
-    attempts = True
 
     def __init__(self, component: Component) -> None:
         self._component = component
@@ -144,6 +143,12 @@ class BoltAggregator(Aggregator[RunningBolt]):
 
     def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
         self._task = context.getPartitionIndex()
+
+
+class BoltAggregator(_InTask, Aggregator[RunningBolt]):
+    """Runs a bolt over the batch in each of its tasks."""
+
+    attempts = True
 
     def init(self, batchId: object, collector: TridentCollector) -> RunningBolt:
         id = TransactionAttempt(*batchId) if isinstance(batchId, Token) else batchId
@@ -190,24 +195,10 @@ class CommitPhaseFactory(StateFactory):
         return CommitPhase()
 
 
-class BoltUpdater(StateUpdater[CommitPhase]):
-    """Runs a committer bolt over the batch.
-
-    Parameters
-    ----------
-    component : Component
-        The bolt.
-    """
+class BoltUpdater(_InTask, StateUpdater[CommitPhase]):
+    """Runs a committer bolt over the batch."""
 
     acts_on_nothing = True
-
-    def __init__(self, component: Component) -> None:
-        self._component = component
-        self.label = component.id
-        self._task = 0
-
-    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
-        self._task = context.getPartitionIndex()
 
     def updateState(
         self, state: CommitPhase, tuples: Sequence[Any], collector: TridentCollector
