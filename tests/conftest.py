@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,7 +17,7 @@ from tests.servers.hbase import HBaseServer
 from tests.servers.kafka import KafkaServer
 from tests.servers.memcached import MemcachedServers
 from tests.servers.postgres import PgBouncer, PostgresServer
-from tests.servers.process import MissingServer
+from tests.servers.process import QUICK, MissingServer
 from tests.servers.promised import PromisedServer, Served, do_without, served
 from tests.servers.redis import RedisCluster, RedisServer
 
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 # A slow machine makes no test fail.
 settings.register_profile("tests", deadline=None)
-settings.load_profile("tests")
+settings.register_profile("quick", deadline=None, max_examples=20)
+settings.load_profile("quick" if QUICK in os.environ else "tests")
 
 
 @pytest.fixture(scope="session", autouse=True)
