@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from tests.servers.process import QUICK
 from trident.backends.urls import state_from_url
 from trident.states import Ability, IBackingMap
 from trident.states.maps import MapStateFactory
 from trident.states.values import StateType
+from trident.testing.servers.process import QUICK
 
 
 @dataclass(frozen=True)

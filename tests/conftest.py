@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests.servers import spark_kafka
-from tests.servers.hbase import HBaseServer
-from tests.servers.kafka import KafkaServer
-from tests.servers.memcached import MemcachedServers
-from tests.servers.postgres import PgBouncer, PostgresServer
-from tests.servers.process import MissingServer
-from tests.servers.promised import PromisedServer, Served, do_without, served
-from tests.servers.redis import RedisCluster, RedisServer
+from trident.testing.servers import spark_kafka
+from trident.testing.servers.hbase import HBaseServer
+from trident.testing.servers.kafka import KafkaServer
+from trident.testing.servers.memcached import MemcachedServers
+from trident.testing.servers.postgres import PgBouncer, PostgresServer
+from trident.testing.servers.process import MissingServer
+from trident.testing.servers.promised import PromisedServer, Served, do_without, served
+from trident.testing.servers.redis import RedisCluster, RedisServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

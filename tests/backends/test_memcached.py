@@ -17,8 +17,6 @@ from uuid import uuid4
 import pytest
 from pymemcache.client.base import Client
 
-from tests.servers.memcached import MemcachedServer
-from tests.servers.promised import Served, served
 from trident import Count
 from trident.backends.memcached import (
     MemcachedStore,
@@ -36,6 +34,8 @@ from trident.states.keys import CONTROL_KEY
 from trident.states.sharding import Sharding
 from trident.states.urls import StateURL
 from trident.states.values import StateType, Token
+from trident.testing.servers.memcached import MemcachedServer
+from trident.testing.servers.promised import Served, served
 
 MONTH = 30 * 24 * 3600
 

@@ -13,10 +13,6 @@ from pathlib import Path
 import pytest
 from pymemcache.client.base import Client
 
-from tests.servers.memcached import MemcachedServer, MemcachedServers
-from tests.servers.ports import free_port
-from tests.servers.process import wait_until
-from tests.servers.promised import served
 from trident.backends.memcached import MemcachedStore
 from trident.backends.memcached.backing_map import MemcachedMap
 from trident.backends.memcached.keys import StoredKeys
@@ -32,6 +28,10 @@ from trident.states.keys import CONTROL_KEY
 from trident.states.maps import OpaqueMap
 from trident.states.testing.checks import following
 from trident.states.values import Token
+from trident.testing.servers.memcached import MemcachedServer, MemcachedServers
+from trident.testing.servers.ports import free_port
+from trident.testing.servers.process import wait_until
+from trident.testing.servers.promised import served
 
 KEYS = [b"word%d" % number for number in range(20)]
 ONES = [b"1"] * len(KEYS)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.memcached import MemcachedServer, MemcachedServers
-from tests.servers.promised import served
 from trident import Consumer, Count, FixedBatchSpout, Split, TridentTopology, TridentTuple
 from trident.backends import memcached
 from trident.states.errors import CorruptStateError, LostStateError, StateUnavailableError
 from trident.states.maps import MapStateFactory
+from trident.testing.servers.memcached import MemcachedServer, MemcachedServers
+from trident.testing.servers.promised import served
 
 BATCHES = (("the cat sat",), ("the man walked",), ("the dog ran the whole way",))
 COUNTS = {"the": 4, "cat": 1, "sat": 1, "man": 1, "walked": 1, "dog": 1, "ran": 1, "way": 1}

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.servers.promised import Served
+from trident.testing.servers.promised import Served
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "kafka_word_count.py"
 

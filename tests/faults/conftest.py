@@ -11,13 +11,13 @@ import pytest
 from tests.faults.proxy import Proxy
 from tests.faults.servers import own
 from tests.faults.word_count import WordCount
-from tests.servers.hbase import HBaseServer
-from tests.servers.memcached import MemcachedServer
-from tests.servers.postgres import PostgresServer
-from tests.servers.process import ServerProcess
-from tests.servers.redis import RedisServer
 from trident.backends import hbase, memcached, postgres, redis
 from trident.states.maps import MapStateFactory
+from trident.testing.servers.hbase import HBaseServer
+from trident.testing.servers.memcached import MemcachedServer
+from trident.testing.servers.postgres import PostgresServer
+from trident.testing.servers.process import ServerProcess
+from trident.testing.servers.redis import RedisServer
 
 
 @dataclass(frozen=True)

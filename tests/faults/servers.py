@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
-from tests.servers.promised import served
-from tests.servers.redis import RedisServer
+from trident.testing.servers.promised import served
+from trident.testing.servers.redis import RedisServer
 
 Server = TypeVar("Server", bound=AbstractContextManager[Any])
 

@@ -10,10 +10,10 @@ import pytest
 from tests.faults.proxy import Proxy
 from tests.faults.servers import own
 from tests.faults.word_count import WordCount, assert_told, at, when_waiting
-from tests.servers.hbase import HBaseServer
-from tests.servers.process import ServerProcess, wait_until
-from tests.servers.redis import RedisServer
 from trident.backends import hbase, redis
+from trident.testing.servers.hbase import HBaseServer
+from trident.testing.servers.process import ServerProcess, wait_until
+from trident.testing.servers.redis import RedisServer
 
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 

@@ -13,9 +13,9 @@ import pytest
 
 from tests.faults.servers import own
 from tests.faults.word_count import WordCount, assert_told, at, when_waiting
-from tests.servers.redis import RedisServer
 from trident.backends import redis
 from trident.batch.errors import OutageError
+from trident.testing.servers.redis import RedisServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.kafka.broker import Broker
-from tests.servers.kafka import KafkaServer
-from tests.servers.promised import Served, served
+from trident.testing.servers.kafka import KafkaServer
+from trident.testing.servers.promised import Served, served
 
 
 @pytest.fixture

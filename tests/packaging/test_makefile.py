@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.packaging.conftest import ROOT, Machine
-from tests.servers.process import QUICK
+from trident.testing.servers.process import QUICK
 
 MAKE = shutil.which("make")
 

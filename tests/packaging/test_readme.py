@@ -14,10 +14,10 @@ from uuid import uuid4
 import pytest
 
 from tests.packaging.conftest import ROOT
-from tests.servers.promised import Served
 from trident.plan.guarantee import _TABLE
 from trident.plan.nodes import Kind
 from trident.states.values import StateType
+from trident.testing.servers.promised import Served
 
 README = (ROOT / "README.md").read_text()
 

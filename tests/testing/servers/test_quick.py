@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.hbase import HBaseServer
-from tests.servers.kafka import KafkaServer
-from tests.servers.memcached import MemcachedServer, MemcachedServers
-from tests.servers.postgres import PostgresServer
-from tests.servers.process import QUICK
-from tests.servers.promised import served
-from tests.servers.redis import RedisCluster, RedisServer
+from trident.testing.servers.hbase import HBaseServer
+from trident.testing.servers.kafka import KafkaServer
+from trident.testing.servers.memcached import MemcachedServer, MemcachedServers
+from trident.testing.servers.postgres import PostgresServer
+from trident.testing.servers.process import QUICK
+from trident.testing.servers.promised import served
+from trident.testing.servers.redis import RedisCluster, RedisServer
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 
 import pytest
 
-from tests.servers.ports import accepts, free_port
+from trident.testing.servers.ports import accepts, free_port
 
 QUICK = "TRIDENT_TEST_QUICK"
 """The variable of a run that needs no server: what asks for one is skipped there."""

@@ -11,8 +11,8 @@ from typing import NoReturn, Protocol
 
 import pytest
 
-from tests.servers.ports import accepts
-from tests.servers.process import MissingServer, skip_where_quick
+from trident.testing.servers.ports import accepts
+from trident.testing.servers.process import MissingServer, skip_where_quick
 
 
 class Served(Protocol):

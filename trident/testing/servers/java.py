@@ -7,7 +7,7 @@ import re
 import shutil
 from pathlib import Path
 
-from tests.servers.process import MissingServer
+from trident.testing.servers.process import MissingServer
 
 _HERE = Path(__file__).parent
 

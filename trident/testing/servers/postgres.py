@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.servers.process import (
+from trident.testing.servers.process import (
     MissingServer,
     ServerProcess,
     installed,

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.ports import accepts
-from tests.servers.process import wait_until
-from tests.servers.promised import served
-from tests.servers.redis import RedisServer
+from trident.testing.servers.ports import accepts
+from trident.testing.servers.process import wait_until
+from trident.testing.servers.promised import served
+from trident.testing.servers.redis import RedisServer
 
 ROOT = Path(__file__).parents[2]
 STARTED_AND_LEFT = """
 import pathlib, sys
-from tests.servers.redis import RedisServer
+from trident.testing.servers.redis import RedisServer
 
 server = RedisServer(pathlib.Path(sys.argv[1]))
 server.start()

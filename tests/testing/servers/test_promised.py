@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers import spark_kafka
-from tests.servers.hbase import HBaseServer
-from tests.servers.kafka import KafkaServer
-from tests.servers.memcached import MemcachedServers
-from tests.servers.ports import free_port
-from tests.servers.postgres import PostgresServer
-from tests.servers.process import QUICK, MissingServer
-from tests.servers.promised import Served, served
-from tests.servers.redis import RedisCluster, RedisServer
+from trident.testing.servers import spark_kafka
+from trident.testing.servers.hbase import HBaseServer
+from trident.testing.servers.kafka import KafkaServer
+from trident.testing.servers.memcached import MemcachedServers
+from trident.testing.servers.ports import free_port
+from trident.testing.servers.postgres import PostgresServer
+from trident.testing.servers.process import QUICK, MissingServer
+from trident.testing.servers.promised import Served, served
+from trident.testing.servers.redis import RedisCluster, RedisServer
 
 
 @pytest.fixture(autouse=True)
