@@ -15,7 +15,7 @@ from trident.testing.servers.process import wait_until
 from trident.testing.servers.promised import served
 from trident.testing.servers.redis import RedisServer
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 STARTED_AND_LEFT = """
 import pathlib, sys
 from trident.testing.servers.redis import RedisServer
