@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.api.topologies import sentences, word_count
-from tests.servers.promised import Served
 from trident.backends.urls import state_from_url
 from trident.errors import DuplicateNameError, GuaranteeWarning, PlanError, TridentError
 from trident.operations.builtin import Count
 from trident.plan.start_checks import warn_inexact
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states import MapStateFactory, StateSpec, StateUnavailableError, StateURL
+from trident.testing.servers.promised import Served
 from trident.topology import TridentTopology
 
 SECRET = "s3cr3t"

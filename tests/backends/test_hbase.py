@@ -12,8 +12,6 @@ from uuid import uuid4
 
 import pytest
 
-from tests.servers.process import wait_until
-from tests.servers.promised import Served
 from trident.backends import hbase
 from trident.backends.hbase import HBaseStore, backing_map, connections
 from trident.backends.hbase.backing_map import HBaseMap
@@ -31,6 +29,8 @@ from trident.states.keys import CONTROL_KEY
 from trident.states.maps import OpaqueMap
 from trident.states.urls import StateURL
 from trident.states.values import Token
+from trident.testing.servers.process import wait_until
+from trident.testing.servers.promised import Served
 
 COLUMN = b"state:words"
 NOWHERE = HBaseStore("127.0.0.1", 1, prefix="words")

@@ -20,11 +20,11 @@ from uuid import uuid4
 import pytest
 
 from tests.backends.hbase_proxy import Proxy
-from tests.servers.ports import free_port
-from tests.servers.process import wait_until
-from tests.servers.promised import Served
 from trident.backends.hbase import HBaseStore, connections
 from trident.states.errors import StateUnavailableError
+from trident.testing.servers.ports import free_port
+from trident.testing.servers.process import wait_until
+from trident.testing.servers.promised import Served
 
 _VERSION = 2**62
 _VALUES = (b"%d" % number for number in count())

@@ -17,8 +17,6 @@ from uuid import uuid4
 import pytest
 
 from tests.packaging.conftest import ROOT
-from tests.servers.process import wait_until
-from tests.servers.promised import Served
 from trident.backends.postgres import statements, wait_committed
 from trident.backends.urls import state_from_url
 from trident.operations.builtin import Count, Sum
@@ -36,6 +34,8 @@ from trident.states.memory import MemoryMapState
 from trident.states.stored_map import StoredMap
 from trident.states.testing.checks import ODD_KEYS
 from trident.states.values import OpaqueValue
+from trident.testing.servers.process import wait_until
+from trident.testing.servers.promised import Served
 
 Open = Callable[..., StoredMap]
 SQL = Callable[..., list[tuple[Any, ...]]]

@@ -12,14 +12,14 @@ import pytest
 from redis import Redis
 
 from tests.backends.redis_batches import add, committed, found, new_prefix, plain, record, written
-from tests.servers.process import wait_until
-from tests.servers.promised import Served
-from tests.servers.redis import RedisCluster
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory
 from trident.states.control import Control
 from trident.states.errors import CorruptStateError, StaleBatchError, StateUnavailableError
 from trident.states.keys import CONTROL_KEY, encode_key
+from trident.testing.servers.process import wait_until
+from trident.testing.servers.promised import Served
+from trident.testing.servers.redis import RedisCluster
 
 WORDS = {f"word {number}": number + 1 for number in range(300)}
 

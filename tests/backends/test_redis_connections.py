@@ -14,17 +14,17 @@ import pytest
 
 from tests.backends.redis_batches import committed, found, new_prefix, plain, record, written
 from tests.backends.redis_replies import Replies
-from tests.servers.certificates import Certificates, make_certificates
-from tests.servers.ports import free_port
-from tests.servers.process import wait_until
-from tests.servers.promised import Served
-from tests.servers.redis import RedisReplica, RedisServer
 from trident.backends.redis import connections
 from trident.backends.redis.connection_options import ConnectionOptions
 from trident.backends.redis.connections import connected
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory
 from trident.states.errors import NoStateError, StateUnavailableError
+from trident.testing.servers.certificates import Certificates, make_certificates
+from trident.testing.servers.ports import free_port
+from trident.testing.servers.process import wait_until
+from trident.testing.servers.promised import Served
+from trident.testing.servers.redis import RedisReplica, RedisServer
 
 
 def opened(url: str, options: str = "") -> MapStateFactory:

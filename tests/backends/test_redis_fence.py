@@ -10,13 +10,13 @@ import pytest
 from redis import Redis
 
 from tests.backends.redis_batches import add, committed, found, new_prefix, plain, record, written
-from tests.servers.promised import Served
 from trident.backends.redis import sharded_map
 from trident.backends.redis.backing_map import RedisMap
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory
 from trident.states.errors import StaleBatchError, StateUnavailableError
 from trident.states.keys import CONTROL_KEY
+from trident.testing.servers.promised import Served
 
 KEYS = [b"key %d" % number for number in range(20_000)]
 

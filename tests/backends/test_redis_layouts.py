@@ -10,9 +10,6 @@ import pytest
 from redis import Redis
 
 from tests.backends.redis_batches import committed, found, new_prefix, plain, record, written
-from tests.servers.process import wait_until
-from tests.servers.promised import Served
-from tests.servers.redis import RedisServer
 from trident.backends.redis.backing_map import RedisMap
 from trident.backends.redis.connections import Command
 from trident.backends.redis.layouts import StringLayout
@@ -23,6 +20,9 @@ from trident.states.errors import CorruptStateError, LostStateError
 from trident.states.keys import CONTROL_KEY
 from trident.states.testing.checks import following
 from trident.states.values import Token
+from trident.testing.servers.process import wait_until
+from trident.testing.servers.promised import Served
+from trident.testing.servers.redis import RedisServer
 
 LAYOUTS = pytest.mark.parametrize("layout", ["string", "hash"])
 

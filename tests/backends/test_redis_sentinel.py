@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.backends.redis_batches import add, committed, found, record, written
-from tests.faults.servers import offset
-from tests.servers.process import wait_until
-from tests.servers.redis import RedisReplica, RedisSentinel, RedisServer
+from tests.faults.replication import offset
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory
 from trident.states.errors import LostWritesError, StateUnavailableError
+from trident.testing.servers.process import wait_until
+from trident.testing.servers.redis import RedisReplica, RedisSentinel, RedisServer
 
 
 def opened(url: str) -> MapStateFactory:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.backends_table import BACKENDS, Backend
-from tests.servers.promised import Served
 from trident.operations.builtin import Max
 from trident.states import ControlRecord, CountedMap, Counts, OpaqueMap, Token
+from trident.testing.servers.promised import Served
 
 
 def asked(state: OpaqueMap, counted: CountedMap, txid: int, words: int) -> Counts:

@@ -12,8 +12,6 @@ import pytest
 from redis import Redis
 
 from tests.backends.redis_batches import committed, plain, record, written
-from tests.servers.promised import Served
-from tests.servers.redis import RedisServer
 from trident import Count, FeederBatchSpout, MapGet, TridentTopology
 from trident.backends.urls import state_from_url
 from trident.log.errors import AdoptionError
@@ -34,6 +32,8 @@ from trident.states import (
 from trident.states.keys import CONTROL_KEY
 from trident.states.testing.checks import following
 from trident.states.testing.stores import PlainMap
+from trident.testing.servers.promised import Served
+from trident.testing.servers.redis import RedisServer
 
 STORMS: dict[str, dict[str, Any]] = {
     "opaque": {"dog": "[1,1,null]", "cat": "[9,5,4]"},

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from tests.bench.report import Figure, throughput
 from tests.bench.topologies import word_count
 from tests.bench.words import KEYS, zipf_words
-from tests.servers.redis import RedisServer
 from trident import Fields, IBatchSpout, MemoryMapState
 from trident.backends import redis, sqlite
 from trident.spark import local_session
 from trident.states.map_state import MapState
 from trident.states.maps import MapStateFactory
+from trident.testing.servers.redis import RedisServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,10 +12,10 @@ from tests.bench.by_hand import CountsInPostgres
 from tests.bench.report import Figure, alternated, throughput
 from tests.bench.topologies import word_count
 from tests.bench.words import WORDS, write_text
-from tests.servers.postgres import PostgresServer
 from trident import native
 from trident.backends.urls import state_from_url
 from trident.spark import local_session
+from trident.testing.servers.postgres import PostgresServer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

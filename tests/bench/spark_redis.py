@@ -12,10 +12,10 @@ from tests.bench.by_hand import CountsInRedis
 from tests.bench.report import Figure, alternated, throughput
 from tests.bench.topologies import word_count
 from tests.bench.words import WORDS, write_text
-from tests.servers.redis import RedisServer
 from trident import native
 from trident.backends import redis
 from trident.spark import local_session
+from trident.testing.servers.redis import RedisServer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,21 +11,22 @@ from typing import Any
 from tests.backends_table import BACKENDS, Backend
 from tests.bench.raw import RAW, RawClient
 from tests.bench.report import Figure, alternated, rate, throughput
-from tests.servers.hbase import HBaseServer
-from tests.servers.memcached import MemcachedServers
-from tests.servers.postgres import PostgresServer
-from tests.servers.redis import RedisCluster, RedisServer
 from trident.operations.builtin import Count
 from trident.states import CachedMap, ControlRecord, StateFactory, Token
 from trident.states.kinds import PLAIN
 from trident.states.table.build import layered
 from trident.states.testing.stores import FencedMap
+from trident.testing.servers.hbase import HBaseServer
+from trident.testing.servers.memcached import MemcachedServer, MemcachedServers
+from trident.testing.servers.postgres import PostgresServer
+from trident.testing.servers.redis import RedisCluster, RedisServer
 
 _KEYS = 100_000
 _ROUNDS = 5
 _SERVERS: dict[str, Callable[[Path], Any]] = {
     "redis_server": RedisServer,
     "redis_cluster": RedisCluster,
+    "memcached_server": MemcachedServer,
     "memcached_servers": MemcachedServers,
     "hbase_server": HBaseServer,
     "postgres_server": PostgresServer,

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.servers.promised import Served
+from trident.testing.servers.promised import Served
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "kafka_word_count.py"
 
@@ -43,8 +43,8 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, kafka_server: Served) -> Shell:
-    return Shell(tmp_path, kafka_server.url)
+def shell(tmp_path: Path, kafka_broker: Served) -> Shell:
+    return Shell(tmp_path, kafka_broker.url)
 
 
 def test_what_is_written_is_counted_once_however_often_it_is_run(shell: Shell) -> None:

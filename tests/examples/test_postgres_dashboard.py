@@ -16,8 +16,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.servers.ports import free_port
-from tests.servers.promised import Served
+from trident.testing.servers.ports import free_port
+from trident.testing.servers.promised import Served
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "postgres_dashboard.py"
 TEXTS = list(pydoc_data.topics.topics.values())

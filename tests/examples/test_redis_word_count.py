@@ -17,8 +17,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.servers.ports import free_port
-from tests.servers.promised import Served
+from trident.testing.servers.ports import free_port
+from trident.testing.servers.promised import Served
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "redis_word_count.py"
 ASKED = ("the", "of", "python")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
 
-from tests.servers.process import wait_until
+from trident.testing.servers.process import wait_until
 
 _AT_ONCE = 2**16
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.faults.conftest import Store
 from tests.faults.word_count import assert_told, at, when_waiting
-from tests.servers.process import wait_until
 from trident.batch.errors import OutageError
+from trident.testing.servers.process import wait_until
 
 
 def test_what_a_paused_server_executes_when_it_is_resumed_does_not_count_twice(

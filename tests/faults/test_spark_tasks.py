@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.redis import RedisServer
+from trident.testing.servers.redis import RedisServer
 
 
 @pytest.mark.spark

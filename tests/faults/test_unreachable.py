@@ -10,10 +10,10 @@ from time import monotonic
 import pytest
 
 from tests.faults.word_count import WordCount
-from tests.servers.ports import free_port
 from trident.backends import hbase, memcached, postgres, redis
 from trident.errors import StateUnavailableError
 from trident.states.maps import MapStateFactory
+from trident.testing.servers.ports import free_port
 
 STORES: dict[str, tuple[Callable[[str, int], MapStateFactory], str, str]] = {
     "redis": (redis.opaque, "redis at", "apt-get install redis-server"),

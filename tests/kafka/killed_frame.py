@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.kafka.counting import Counting
-from tests.servers import spark_kafka
 from trident import KafkaSpout
 from trident.spark import local_session
 from trident.testing import kill_at
+from trident.testing.servers import spark_kafka
 
 KILLS = [
     ("after begin", 1),

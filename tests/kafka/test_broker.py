@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.kafka.broker import Broker
-from tests.servers.kafka import KafkaServer
+from trident.testing.servers.kafka import KafkaServer
 
 
 def test_what_a_killed_broker_had_acknowledged_is_there_when_it_runs_again(

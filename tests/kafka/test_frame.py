@@ -17,14 +17,14 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.kafka import killed_frame, without_source
 from tests.kafka.broker import Broker
 from tests.kafka.counting import Counting
-from tests.servers.kafka import KafkaServer
-from tests.servers.process import wait_until
 from trident import DeadLetterTopic, FailedException, KafkaRecord, KafkaSpout
 from trident.batch.errors import BatchFailedError, OutageError
 from trident.errors import TridentError
 from trident.spark.errors import SparkFailure
 from trident.states.errors import UsageError
 from trident.testing import fail_at, hold_at
+from trident.testing.servers.kafka import KafkaServer
+from trident.testing.servers.process import wait_until
 
 
 class Framed:

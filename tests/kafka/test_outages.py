@@ -11,12 +11,12 @@ import pytest
 
 from tests.kafka.broker import Broker
 from tests.kafka.counting import Counting
-from tests.servers.kafka import KafkaServer
-from tests.servers.process import wait_until
 from trident import FixedBatchSpout, KafkaSpout, KafkaStateUpdater, TridentTopology
 from trident.backends import kafka
 from trident.spouts.kafka.coordinator import KafkaCoordinator
 from trident.testing import fail_at, hold_at
+from trident.testing.servers.kafka import KafkaServer
+from trident.testing.servers.process import wait_until
 
 BOTH = pytest.mark.parametrize("made", [KafkaSpout.opaque, KafkaSpout.transactional])
 

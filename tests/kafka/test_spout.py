@@ -586,6 +586,6 @@ def test_a_wrong_argument_is_an_error(arguments: dict[str, Any], problem: str) -
 
 
 def _until(condition: Any, patience: float = 30.0) -> None:
-    from tests.servers.process import wait_until
+    from trident.testing.servers.process import wait_until
 
     wait_until(condition, patience)

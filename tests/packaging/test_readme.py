@@ -14,10 +14,10 @@ from uuid import uuid4
 import pytest
 
 from tests.packaging.conftest import ROOT
-from tests.servers.promised import Served
 from trident.plan.guarantee import _TABLE
 from trident.plan.nodes import Kind
 from trident.states.values import StateType
+from trident.testing.servers.promised import Served
 
 README = (ROOT / "README.md").read_text()
 
@@ -91,8 +91,8 @@ def test_redis_counts_and_another_process_finds_it(redis_server: Served, tmp_pat
         client.delete(*client.scan_iter(match=f"{ours}*"))
 
 
-def test_what_is_in_kafka_is_counted_once(kafka_server: Served, tmp_path: Path) -> None:
-    place, ours = kafka_server.url.removeprefix("kafka://"), f"readme-{uuid4().hex}"
+def test_what_is_in_kafka_is_counted_once(kafka_broker: Served, tmp_path: Path) -> None:
+    place, ours = kafka_broker.url.removeprefix("kafka://"), f"readme-{uuid4().hex}"
     counting, _ = blocks("python")[3:]
     counting = counting.replace("localhost:9092", place).replace('"lines"', f'"{ours}"')
     [writing] = [line for line in "".join(blocks("sh")).splitlines() if line.endswith("lines")]

@@ -23,7 +23,7 @@ from tests.protocol.model import (
     search,
     shrink,
 )
-from tests.servers.process import QUICK
+from trident.testing.servers.process import QUICK
 
 RUNS = 15 if QUICK in os.environ else 60
 """Random runs of each setting; the search for a fault of one rule may take BUDGET."""

@@ -12,9 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tests.servers.process import wait_until
 from trident import Count, FixedBatchSpout, TridentTopology
 from trident.backends import sqlite
+from trident.testing.servers.process import wait_until
 
 
 def inverse(text: str) -> list[str]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tests.servers.process import wait_until
 from tests.spouts.decades import (
     OpaqueNumbers,
     OpaqueShelf,
@@ -38,6 +37,7 @@ from trident.errors import (
 )
 from trident.log.errors import MetadataError
 from trident.testing import fail_at
+from trident.testing.servers.process import wait_until
 
 BOTH = pytest.mark.parametrize("spout", [OpaqueShelf, TransactionalShelf])
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests.servers.process import wait_until
 from tests.spouts.counting import count
 from trident import (
     GeneratorSpout,
@@ -25,6 +24,7 @@ from trident.batch.errors import BatchFailedError, OutageError
 from trident.errors import OperationError, SourceUnavailableError
 from trident.spouts.socket_lines import SocketLinesError
 from trident.testing import fail_at
+from trident.testing.servers.process import wait_until
 
 
 def test_a_generator_makes_a_tuple_of_each_number(tmp_path: Path) -> None:

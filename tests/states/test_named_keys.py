@@ -7,13 +7,13 @@ from uuid import uuid4
 
 import pytest
 
-from tests.servers.promised import Served
 from trident import Count, FeederBatchSpout, MapGet, TridentTopology
 from trident.backends import redis
 from trident.states import MemoryMap, OpaqueMap
 from trident.states.errors import StateError
 from trident.states.maps import MapStateFactory
 from trident.states.named_keys import KeyFactory, NamedKeysMap
+from trident.testing.servers.promised import Served
 
 
 def slashed(key: tuple[str, ...]) -> str:

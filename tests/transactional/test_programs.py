@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from tests.servers.promised import Served
 from tests.transactional.killed_program import EXAMPLES, TEXT, topology
 from trident.testing import POINTS, fail_at
+from trident.testing.servers.promised import Served
 
 
 def run(program: str, folder: Path, redis: str, point: str = "", txid: int = 0) -> int:

@@ -17,7 +17,7 @@ from tests.bench.sizes.contenders import CONTENDERS
 from tests.bench.sizes.pages import PLOT, Report, plotted, with_report
 from tests.bench.sizes.setting import Setting
 from tests.bench.sizes.steady import costs, held
-from tests.servers.process import MissingServer
+from trident.testing.servers.process import MissingServer
 
 _DOCS = Path(__file__).parents[3] / "docs"
 _PAGE = "performance.md"

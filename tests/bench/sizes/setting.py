@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tests.bench.by_hand import total_of
 from tests.bench.sizes.cases import Case, Effort
 from tests.bench.words import zipf_words
-from tests.servers.redis import RedisServer
+from trident.testing.servers.redis import RedisServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

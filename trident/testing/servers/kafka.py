@@ -9,9 +9,9 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.servers.java import jars, jdk
-from tests.servers.ports import free_port
-from tests.servers.process import ServerProcess
+from trident.testing.servers.java import jars, jdk
+from trident.testing.servers.ports import free_port
+from trident.testing.servers.process import ServerProcess
 
 _LOGGING = """\
 Configuration:

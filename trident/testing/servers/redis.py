@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from tests.servers.certificates import Certificates
-from tests.servers.process import ServerProcess, installed, wait_until
+from trident.testing.servers.certificates import Certificates
+from trident.testing.servers.process import ServerProcess, installed, wait_until
 
 
 class RedisServer(ServerProcess):

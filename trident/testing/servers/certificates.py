@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.servers.process import installed
+from trident.testing.servers.process import installed
 
 _ADDRESSES = "subjectAltName=IP:127.0.0.1,DNS:localhost"
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from tests.servers.process import ServerProcess, installed, is_root
+from trident.testing.servers.process import ServerProcess, installed, is_root
 
 
 class MemcachedServer(ServerProcess):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.servers import java
-from tests.servers.process import MissingServer
+from trident.testing.servers import java
+from trident.testing.servers.process import MissingServer
 
 
 def jars() -> list[Path]:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from tests.servers.java import jars, jdk
-from tests.servers.ports import free_port
-from tests.servers.process import ServerProcess
+from trident.testing.servers.java import jars, jdk
+from trident.testing.servers.ports import free_port
+from trident.testing.servers.process import ServerProcess
 
 _HERE = Path(__file__).parent
 _MODULES = (
