@@ -44,6 +44,15 @@ def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     assert not left, f"{len(left)} temporary files or folders that a test has left: {left[:5]}"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def quick_java() -> Iterator[None]:
+    """Have each JVM of Spark compile once and quickly: a test ends before the rest would pay."""
+    with pytest.MonkeyPatch.context() as patch:
+        options = "--driver-java-options -XX:TieredStopAtLevel=1 pyspark-shell"
+        patch.setenv("PYSPARK_SUBMIT_ARGS", options)
+        yield
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One Spark session for the whole run: a second JVM would cost every test seconds."""
