@@ -19,6 +19,7 @@ from trident.testing.servers.postgres import PgBouncer, PostgresServer
 from trident.testing.servers.process import MissingServer
 from trident.testing.servers.promised import PromisedServer, Served, do_without, served
 from trident.testing.servers.redis import RedisCluster, RedisServer
+from trident.testing.servers.zookeeper import ZooKeeperServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,6 +120,13 @@ def pgbouncer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def kafka_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A Kafka broker that all tests share: each has topics of its own, and never hurts it."""
     with served("KAFKA", lambda: KafkaServer(tmp_path_factory.mktemp("kafka"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A ZooKeeper server that all tests share: each keeps below a path of its own."""
+    with served("ZOOKEEPER", lambda: ZooKeeperServer(tmp_path_factory.mktemp("zk"))) as server:
         yield server
 
 

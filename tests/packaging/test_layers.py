@@ -19,6 +19,7 @@ DRIVERS = {
     "memcached": {"pymemcache"},
     "hbase": {"happybase", "thriftpy2", "Hbase_thrift"},
     "postgres": {"psycopg"},
+    "zookeeper": {"kazoo"},
 }
 
 
