@@ -66,5 +66,6 @@ def _jars() -> Path:
     """The folder of PySpark's jars, found without importing it."""
     found = find_spec("pyspark")
     if found is None or found.origin is None:
-        raise MissingServer("ZooKeeper's jars are PySpark's: pip install 'trident-spark[spark]'")
+        advice = 'They are PySpark\'s: pip install "trident-spark[spark]"'
+        raise MissingServer("the jars of ZooKeeper are not installed", advice)
     return Path(found.origin).with_name("jars")
