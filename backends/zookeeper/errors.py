@@ -57,3 +57,15 @@ def explained(error: Exception, where: str) -> StateUnavailableError:
         return StateUnavailableError(where, f"it answered: {said}", "Look at the servers' logs.")
     problem, advice = found
     return StateUnavailableError(where, problem, advice)
+
+
+def unreachable(error: Exception, where: str, seconds: float) -> StateUnavailableError:
+    """Return what it means that no session began within some seconds."""
+    if type(error).__name__ != "KazooTimeoutError":
+        return explained(error, where)
+    return StateUnavailableError(
+        where,
+        f"none of its servers has taken a session within {seconds:g} s",
+        "Check hosts and ports, and that most of its servers are up. Start one: zkServer.sh start "
+        "(Debian: apt-get install zookeeperd), or docker run -p 2181:2181 zookeeper.",
+    )

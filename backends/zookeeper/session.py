@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from trident.backends.zookeeper.errors import explained
+from trident.backends.zookeeper.errors import explained, unreachable
 
 _driver_log = logging.getLogger("trident.kazoo")
 # What it warns of at each try to connect again, our errors say once.
@@ -67,7 +67,7 @@ class Session:
             self._client.start(timeout)
         except Exception as error:
             self.close()
-            raise explained(error, where) from None
+            raise unreachable(error, where, timeout) from None
 
     @property
     def id(self) -> int | None:
