@@ -45,7 +45,7 @@ def _chapters() -> Iterator[tuple[str, Mapping[str, Any]]]:
     for owner in OWNERS:
         yield owner.__name__, {call: getattr(owner, call) for call in _calls(owner)}
     yield "trident.errors", {name: getattr(trident.errors, name) for name in _errors()}
-    for name in ("states", "testing", "spark", "transactional"):
+    for name in ("states", "testing", "pytest_plugin", "spark", "transactional"):
         module = import_module(f"trident.{name}")
         yield module.__name__, {each: getattr(module, each) for each in public(module)}
     for name in trident.backends.__all__:
