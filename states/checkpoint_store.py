@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 from abc import ABC, abstractmethod
 
+_life = secrets.token_hex(4)
+
 
 def this_process() -> str:
-    """Return how a process names itself to others as the holder of a checkpoint."""
-    return f"{os.getpid()} on {socket.gethostname()}"
+    """Return how a process names itself to others as the holder of a checkpoint.
+
+    A container that starts again has the same name and number, so there is a part made by chance.
+    """
+    return f"{os.getpid()} on {socket.gethostname()} ({_life})"
 
 
 class CheckpointStore(ABC):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from time import monotonic
 from urllib.parse import quote, unquote
@@ -12,6 +13,9 @@ from trident.backends.zookeeper.session import Session, addresses
 from trident.states.checkpoint_store import CheckpointStore, this_process
 
 _logger = logging.getLogger("trident")
+
+_held: weakref.WeakSet[ZooKeeperCheckpoint] = weakref.WeakSet()
+"""What runs of this process hold."""
 
 _LOGS = "logs"
 _LOCK = "lock"
@@ -80,17 +84,21 @@ class ZooKeeperCheckpoint(CheckpointStore):
         """
         deadline = monotonic() + 1.5 * self._session_timeout
         gone = threading.Event()
-        holder = self._lock(gone.set)
-        if holder not in (None, this_process()):
+        while (found := self._lock(gone.set)) is not None:
+            holder, session = found
+            if session in [each._holds for each in list(_held)]:
+                return holder
             _logger.info("%s is held by %s: waiting for its end", self.where, holder)
-        while holder not in (None, this_process()) and gone.wait(deadline - monotonic()):
+            if not gone.wait(deadline - monotonic()):
+                return holder
             gone.clear()
-            holder = self._lock(gone.set)
-        return holder
+        _held.add(self)
+        return None
 
     def release(self) -> None:
         session, self._open = self._open, None
         self._holds = None
+        _held.discard(self)
         if session is not None:
             session.close()
 
@@ -128,15 +136,15 @@ class ZooKeeperCheckpoint(CheckpointStore):
             self._open = Session(*self._arguments)
         return self._open
 
-    def _lock(self, on_end: Callable[[], object] | None = None) -> str | None:
-        """Make the lock, unless it is there; return whose it is where that is another session."""
+    def _lock(self, on_end: Callable[[], object] | None = None) -> tuple[str, int] | None:
+        """Make the lock; return the process and session that have it where those are others."""
         session = self._session
         while not session.create(f"{self._path}/{_LOCK}", this_process().encode(), ephemeral=True):
             found = session.get(f"{self._path}/{_LOCK}", on_end)
             if found is not None and found[1].ephemeralOwner == session.id:
                 break  # made by a call whose answer was lost
             if found is not None:
-                return found[0].decode(errors="replace")
+                return found[0].decode(errors="replace"), found[1].ephemeralOwner
         self._holds = session.id
         return None
 

@@ -72,8 +72,7 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stored]:
     if request.param == "redis":
         server, place = "own_durable_redis", f"?prefix={tmp_path.name}&timeout=0.5"
     else:
-        # Longer than a test: no ping and no expiry comes in between.
-        server, place = "own_zookeeper", f"/{tmp_path.name}?timeout=0.5&session_timeout=60"
+        server, place = "own_zookeeper", f"/{tmp_path.name}?timeout=0.5"
     own: ServerProcess = request.getfixturevalue(server)
     with ExitStack() as opened, Proxy(own.host, own.port) as proxy:
         yield Stored(own, proxy, place, opened)
@@ -245,3 +244,12 @@ def test_a_run_whose_session_has_expired_stops_where_another_has_taken_over(
     LogWriter(log).begin(replace(newest, number=2, begun=Token(1, 1)))
     with pytest.raises(LogConflictError):
         commit_patiently(zombie)
+
+
+def test_a_lock_that_could_not_be_given_back_is_waited_for(zookeeper: Stored) -> None:
+    store = zookeeper.store(zookeeper.server)
+    assert store.hold() is None
+    zookeeper.server.kill()
+    store.release()
+    zookeeper.server.start()
+    assert zookeeper.store(zookeeper.server).hold() is None

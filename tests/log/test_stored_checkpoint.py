@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -120,8 +121,8 @@ def test_a_log_of_a_group_that_is_missing_is_an_error_not_left_behind(url: str, 
 
 def test_a_second_run_of_this_process_is_told_that_it_runs_already(path: str, hold: Hold) -> None:
     held = hold(path)
-    found = rf"{held.where} is in use by a run of this process, {this_process()}"
-    with pytest.raises(CheckpointInUseError, match=found) as raised:
+    found = f"{held.where} is in use by a run of this process, {this_process()}"
+    with pytest.raises(CheckpointInUseError, match=re.escape(found)) as raised:
         held_checkpoint(path)
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
     held.release()

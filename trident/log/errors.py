@@ -29,7 +29,7 @@ class CheckpointInUseError(TridentError):
     checkpoint: str
     """The folder or URL."""
     pid: str
-    """The holder's process id, as far as it is known; in a store also its machine."""
+    """The holder's process id, as far as it is known; in a store also its machine and its life."""
     here: bool = False
     """Whether that is the process which asked."""
 
