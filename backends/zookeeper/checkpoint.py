@@ -108,7 +108,13 @@ class ZooKeeperCheckpoint(CheckpointStore):
 
     def read(self, name: str) -> bytes | None:
         self._session.sync(self._path)
-        return self._read(name)
+        found = self._session.get(self._node(name))
+        if found is None:
+            self._known.pop(name, None)
+            return None
+        data, stat = found
+        self._known[name] = data, stat.version
+        return data
 
     def replace(self, name: str, new: bytes, expected: bytes | None) -> bool:
         session = self._session
@@ -116,14 +122,14 @@ class ZooKeeperCheckpoint(CheckpointStore):
             self._lock()  # the lock has gone with the session before
         known = self._known.get(name)
         if known is None or known[0] != expected:
-            if self._read(name) not in (expected, new):
+            if self.read(name) not in (expected, new):
                 return False
             known = self._known.get(name)
         if known is None:
-            return session.create(self._node(name), new) or self._read(name) == new
+            return session.create(self._node(name), new) or self.read(name) == new
         version = session.set(self._node(name), new, known[1])
         if version is None:
-            return self._read(name) == new
+            return self.read(name) == new
         self._known[name] = new, version
         return True
 
@@ -147,15 +153,6 @@ class ZooKeeperCheckpoint(CheckpointStore):
                 return found[0].decode(errors="replace"), found[1].ephemeralOwner
         self._holds = session.id
         return None
-
-    def _read(self, name: str) -> bytes | None:
-        found = self._session.get(self._node(name))
-        if found is None:
-            self._known.pop(name, None)
-            return None
-        data, stat = found
-        self._known[name] = data, stat.version
-        return data
 
     def _node(self, name: str) -> str:
         return f"{self._path}/{_LOGS}/{_quoted(name)}"
