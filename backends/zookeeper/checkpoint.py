@@ -33,10 +33,11 @@ class ZooKeeperCheckpoint(CheckpointStore):
     user, password : str or None
         By ZooKeeper's digest: the nodes that are made then belong to that user alone.
     timeout : float
-        Seconds to wait for a connection, and for each answer.
+        Seconds to wait for each answer.
     session_timeout : float
         Seconds without a sign of life after which the servers take this process for dead, and let
-        another run have the checkpoint. They may bound it: by default to 4 to 40 seconds.
+        another run have the checkpoint. They may bound it: by default to 4 to 40 seconds. So long
+        one also waits for a connection.
 
     Notes
     -----

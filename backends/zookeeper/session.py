@@ -28,7 +28,7 @@ class Session:
     where : str
         How errors name what is kept there.
     timeout : float
-        Seconds to wait for a connection, and for each answer.
+        Seconds to wait for each answer, and at least for a connection.
     session_timeout : float
         Seconds without a sign of life from this process after which the session expires.
     login : str or None
@@ -63,11 +63,12 @@ class Session:
             connection_retry=_RECONNECT,
             logger=_driver_log,
         )
+        patience = max(timeout, session_timeout)  # several servers are tried, one after the other
         try:
-            self._client.start(timeout)
+            self._client.start(patience)
         except Exception as error:
             self.close()
-            raise unreachable(error, where, timeout) from None
+            raise unreachable(error, where, patience) from None
 
     @property
     def id(self) -> int | None:

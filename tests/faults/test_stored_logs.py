@@ -213,7 +213,7 @@ def expire(store: CheckpointStore) -> None:
 @pytest.fixture
 def zookeeper(own_zookeeper: ZooKeeperServer, tmp_path: Path) -> Iterator[Stored]:
     with ExitStack() as opened, Proxy(own_zookeeper.host, own_zookeeper.port) as proxy:
-        place = f"/{tmp_path.name}?session_timeout=0.5"
+        place = f"/{tmp_path.name}?session_timeout=2"
         yield Stored(own_zookeeper, proxy, place, opened)
         opened.close()
 

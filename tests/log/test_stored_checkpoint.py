@@ -84,7 +84,7 @@ def hold() -> Iterator[Hold]:
 @pytest.fixture
 def path(zookeeper_server: Served) -> str:
     """The URL of a new checkpoint in ZooKeeper."""
-    return f"{zookeeper_server.url}/tests/{uuid4().hex}?session_timeout=0.5"
+    return f"{zookeeper_server.url}/tests/{uuid4().hex}?session_timeout=1"
 
 
 def test_each_group_has_a_log_of_its_own_whatever_its_name(url: str, hold: Hold) -> None:
@@ -215,7 +215,7 @@ def test_what_one_user_has_made_another_does_not_read(zookeeper_server: Served, 
         "redis://me:s3cr3t@127.0.0.1:{}/0?prefix=words",
         "redis+cluster://:s3cr3t@127.0.0.1:{}?prefix=words",
         "redis+sentinel://:s3cr3t@127.0.0.1:{}/main?prefix=words&sentinel_password=s3cr3t",
-        "zookeeper://me:s3cr3t@127.0.0.1:{}/words?timeout=0.3",
+        "zookeeper://me:s3cr3t@127.0.0.1:{}/words?timeout=0.3&session_timeout=0.3",
     ],
 )
 def test_a_server_that_is_not_there_is_told_without_the_password(
