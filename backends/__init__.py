@@ -1,7 +1,7 @@
 """Backing maps, one module a store; each imports its driver when it is first used.
 
-``hbase``, ``kafka``, ``memcached``, ``postgres``, ``redis`` and ``sqlite`` are loaded when they are
-first named.
+``hbase``, ``kafka``, ``memcached``, ``postgres``, ``redis``, ``sqlite`` and ``zookeeper``, which
+keeps checkpoints only, are loaded when they are first named.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ if __name__ != "trident.backends":  # the same class must not exist twice
     raise ImportError("import trident.backends, not backends: the folder is only its source")
 
 if TYPE_CHECKING:
-    from trident.backends import hbase, kafka, memcached, postgres, redis, sqlite
+    from trident.backends import hbase, kafka, memcached, postgres, redis, sqlite, zookeeper
 
-__all__ = ["hbase", "kafka", "memcached", "postgres", "redis", "sqlite"]
+__all__ = ["hbase", "kafka", "memcached", "postgres", "redis", "sqlite", "zookeeper"]
 
 if not TYPE_CHECKING:  # to which any name, also one that is mistyped, would be there then
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Mapping
 from typing import cast
 
+from trident.backends.schemes import BuiltIn, Schemes
 from trident.states.errors import StateURLError
 from trident.states.maps import MapStateFactory
 from trident.states.state import StateFactory
@@ -14,27 +13,6 @@ from trident.states.urls import StateURL
 
 GROUP = "trident.states"
 """The group of entry points under which other packages register schemes."""
-
-
-@dataclass(frozen=True)
-class BuiltIn:
-    """A scheme of our own.
-
-    Parameters
-    ----------
-    home : str
-        Module and function that make the factory; imported when a URL asks for it.
-    extra : str or None
-        The extra that brings the driver.
-    """
-
-    home: str
-    extra: str | None = None
-
-    def entry(self, scheme: str) -> EntryPoint:
-        """What other packages declare in their metadata; ours works without an installation."""
-        return EntryPoint(scheme, self.home, GROUP)
-
 
 _REDIS = BuiltIn("trident.backends.redis:from_url", "redis")
 BUILT_IN: Mapping[str, BuiltIn] = {
@@ -50,6 +28,7 @@ BUILT_IN: Mapping[str, BuiltIn] = {
     "sqlite": BuiltIn("trident.backends.sqlite:from_url"),
     "memory": BuiltIn("trident.states.memory:from_url"),
 }
+_SCHEMES = Schemes("state", GROUP, BUILT_IN)
 
 
 def state_from_url(url: str | StateURL) -> MapStateFactory:
@@ -101,54 +80,4 @@ def state_from_url(url: str | StateURL) -> MapStateFactory:
     if not isinstance(url, str | StateURL):
         raise StateURLError("the URL of a state is a string, found", type(url).__name__)
     parsed = StateURL.parse(url) if isinstance(url, str) else url
-    built_in = BUILT_IN.get(parsed.scheme)
-    entry = built_in.entry(parsed.scheme) if built_in else _registered(parsed.scheme)
-    make = _loaded(entry)
-    try:
-        factory = make(parsed)
-    except StateURLError:
-        raise
-    except ValueError as error:
-        raise StateURLError(f"{parsed}: {error}") from error
-    if not isinstance(factory, StateFactory):
-        what = f"{parsed.scheme}: {_named(entry)} returned no StateFactory but"
-        raise StateURLError(what, type(factory).__name__)
-    return cast(MapStateFactory, factory)
-
-
-def _registered(scheme: str) -> EntryPoint:
-    """What other packages registered; the installed ones are looked through at each call."""
-    registered = entry_points(group=GROUP)
-    found = [entry for entry in registered if entry.name == scheme]
-    if not found:
-        raise _unknown(scheme, {entry.name for entry in registered})
-    if len(found) > 1:
-        names = " and ".join(sorted(map(_named, found)))
-        advice = "Uninstall all of them but one."
-        raise StateURLError(f"{scheme}: several packages register it: {names}", "", (), advice)
-    return found[0]
-
-
-def _unknown(scheme: str, registered: set[str]) -> StateURLError:
-    what, known = "no scheme of a state's URL is", sorted({*BUILT_IN, *registered})
-    nearest = BUILT_IN.get(StateURLError(what, scheme, known).nearest or "")
-    extra = (nearest and nearest.extra) or "redis"
-    advice = (
-        f'The driver of a store comes with its extra, as in pip install "trident-spark[{extra}]", '
-        "any other scheme with the package that registers it."
-    )
-    return StateURLError(what, scheme, known, advice)
-
-
-def _loaded(entry: EntryPoint) -> Callable[[StateURL], object]:
-    try:
-        make: Callable[[StateURL], object] = entry.load()
-    except Exception as error:
-        what = f"{entry.name}: {_named(entry)} can't be loaded: {type(error).__name__}: {error}"
-        raise StateURLError(what, "", (), "Repair or uninstall that package.") from error
-    return make
-
-
-def _named(entry: EntryPoint) -> str:
-    package = f" of the package {entry.dist.name}" if entry.dist else ""
-    return f"{entry.value}{package}"
+    return cast(MapStateFactory, _SCHEMES.make(parsed, StateFactory))  # type: ignore[type-abstract]

@@ -4,6 +4,7 @@ if __name__ != "trident.states":  # the same class must not exist twice
     raise ImportError("import trident.states, not states: the folder is only its source")
 
 from trident.states.backing_map import Ability, Codec, IBackingMap, WrappedMap, abilities
+from trident.states.checkpoint_store import CheckpointStore
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import (
     CopiedLogError,
@@ -67,6 +68,7 @@ __all__ = [
     "Ability",
     "Batch",
     "CachedMap",
+    "CheckpointStore",
     "Codec",
     "CombinerValueUpdater",
     "Control",

@@ -89,8 +89,19 @@ def read_options(scheme: str, given: Mapping[str, str], own: Mapping[str, type])
         _choice(scheme, "mode", given, _MODES) if "mode" in given else StateType.OPAQUE,
         given.get("prefix"),
         state,
-        {key: _READERS[kind](scheme, key, given[key]) for key, kind in own.items() if key in given},
+        _converted(scheme, given, own),
     )
+
+
+def read_own_options(
+    scheme: str, given: Mapping[str, str], own: Mapping[str, type]
+) -> dict[str, Any]:
+    """Convert the options of a URL that is no state's: the scheme's own, and no others.
+
+    The parameters and errors are those of :func:`read_options`.
+    """
+    _check_names(scheme, given, sorted(own))
+    return _converted(scheme, given, own)
 
 
 def _check_names(scheme: str, given: Mapping[str, str], known: list[str]) -> None:
@@ -103,6 +114,13 @@ def _check_names(scheme: str, given: Mapping[str, str], known: list[str]) -> Non
         if name not in known:
             raise StateURLError(f"{scheme}: unknown option", name, known)
         before = name
+
+
+def _converted(
+    scheme: str, given: Mapping[str, str], own: Mapping[str, type]
+) -> dict[str, Any]:
+    kinds = {key: kind for key, kind in own.items() if key in given}
+    return {key: _READERS[kind](scheme, key, given[key]) for key, kind in kinds.items()}
 
 
 def _choice(scheme: str, name: str, given: Mapping[str, str], choices: Mapping[str, Any]) -> Any:

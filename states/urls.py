@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 from trident.states.errors import StateURLError
-from trident.states.url_options import URLOptions, is_secret, read_options
+from trident.states.url_options import URLOptions, is_secret, read_options, read_own_options
 
 Host = tuple[str, int | None]
 
@@ -108,6 +109,18 @@ class StateURL:
             its option's type.
         """
         return read_options(self.scheme, self.options, own)
+
+    def read_own(self, /, **own: type) -> dict[str, Any]:
+        """Convert the options of a URL that is no state's: the scheme's `own`, and no others.
+
+        Parameters and errors are those of :meth:`read`.
+
+        Examples
+        --------
+        >>> StateURL.parse("zookeeper://one/words?timeout=2.5").read_own(timeout=float)
+        {'timeout': 2.5}
+        """
+        return read_own_options(self.scheme, self.options, own)
 
     def local_path(self) -> str:
         """Return the path, for a store that is a file or in memory and so has no hosts.

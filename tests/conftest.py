@@ -105,7 +105,15 @@ def memory() -> Served:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what asks for the session, so that `-m "not spark"` needs no Java."""
+    """Mark what asks for the session, so that `-m "not spark"` needs no Java.
+
+    A server of ZooKeeper is started from Spark's jars.
+    """
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()) or item.name.endswith(".local_session"):
+        asked = {*getattr(item, "fixturenames", ())}
+        if callspec := getattr(item, "callspec", None):
+            asked |= {"zookeeper", "zookeeper_server"} & {*map(str, callspec.params.values())}
+        if asked & {"spark", "zookeeper", "zookeeper_server"} or item.name.endswith(
+            ".local_session"
+        ):
             item.add_marker("spark")

@@ -115,6 +115,17 @@ def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A ZooKeeper server, which all tests share, each below a path of its own."""
+    from trident.testing.servers.promised import served
+    from trident.testing.servers.zookeeper import ZooKeeperServer
+
+    folder = tmp_path_factory.mktemp("zookeeper")
+    with served("ZOOKEEPER", lambda: ZooKeeperServer(folder)) as server:
+        yield server
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
     """Skip a test whose server can't be had, or fail it where one is promised."""

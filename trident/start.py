@@ -14,7 +14,8 @@ from trident.batch.loop import SpoutLoop
 from trident.batch.runner import BatchRunner
 from trident.batch.work import GroupEngine
 from trident.drpc.service import LocalDRPC
-from trident.log.checkpoint import Checkpoint, TemporaryCheckpoint, open_checkpoint
+from trident.log.checkpoint import open_checkpoint
+from trident.log.held import HeldCheckpoint
 from trident.open_states import batch_states, close_states, make_states, state_nodes
 from trident.plan.nodes import SourceNode, StateNode
 from trident.plan.plan import BatchGroup, Plan
@@ -77,8 +78,8 @@ class Engine(ABC, Generic[E]):
         runner : BatchRunner
             The group's, opened.
         folder : Path or None
-            Where Structured Streaming keeps a log of its own in the checkpoint, not made yet; None
-            for a group of spouts.
+            Where Structured Streaming keeps a log of its own, not made yet; None for a group of
+            spouts.
         trigger : float, "available" or None
             When batches begin.
         max_pending : int
@@ -105,11 +106,16 @@ def start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
     with ExitStack() as undo:
         drpc = LocalDRPC(plan)
         undo.callback(drpc.close)
-        checkpoint = open_checkpoint(options.checkpoint, [group.id for group in plan.groups])
+        groups = [group.id for group in plan.groups]
+        checkpoint = open_checkpoint(options.checkpoint, groups, options.spark_checkpoint)
         undo.callback(checkpoint.release)
+        folders = {group: _folder(group, checkpoint) for group in plan.groups}
         if options.checkpoint is None and plan.groups:
             _logger.info("no checkpoint was given: this run's log is in memory, gone with it")
-        clocks = [_clock(group, engine, checkpoint, options, undo) for group in plan.groups]
+        clocks = [
+            _clock(group, engine, checkpoint, folder, options, undo)
+            for group, folder in folders.items()
+        ]
         for clock in clocks:
             clock.start()
             undo.callback(clock.stop)
@@ -120,7 +126,8 @@ def start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
 def _clock(
     group: BatchGroup,
     engine: Engine[E],
-    checkpoint: Checkpoint | TemporaryCheckpoint,
+    checkpoint: HeldCheckpoint,
+    folder: Path | None,
     options: StartOptions,
     undo: ExitStack,
 ) -> GroupRun:
@@ -129,7 +136,6 @@ def _clock(
     undo.callback(close_states, states.values())
     opened = engine.open(group, states)
     undo.callback(opened.close)
-    folder = checkpoint.folder(group.id) / "spark" if group.clock == "dataframe" else None
     runner = BatchRunner(
         checkpoint.log(group.id),
         batch_states(states),
@@ -147,6 +153,11 @@ def _clock(
     )
     most = engine.pending(group, options.max_pending)
     return engine.clock(group, opened, runner, folder, options.trigger, most)
+
+
+def _folder(group: BatchGroup, checkpoint: HeldCheckpoint) -> Path | None:
+    """Where Structured Streaming keeps a log of its own."""
+    return checkpoint.folder(group.id) / "spark" if group.clock == "dataframe" else None
 
 
 def _schema(source: SourceNode) -> str:

@@ -40,18 +40,19 @@ class StartOptions:
     Did you mean 'available'? Or give seconds (0 or more), or None for as fast as possible.
     """
 
-    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint: str | os.PathLike[str] | None = field(default=None, repr=False)  # with its password
     trigger: Trigger = None
     retries: int = 3
     on_failure: OnFailure = "stop"
     patience: float = 600.0
-    adopt: Adopt | None = None
+    adopt: Adopt | None = field(default=None, repr=False)
     accept_loss: Mapping[str, int] = field(default_factory=dict)
     engine: EngineChoice = "auto"
     max_pending: int = 1
+    spark_checkpoint: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
-        _check_checkpoint(self.checkpoint, self.adopt)
+        _check_checkpoint(self.checkpoint, self.spark_checkpoint, self.adopt)
         _check_trigger(self.trigger)
         if type(self.retries) is not int or self.retries < 0:
             what = "start: retries are a whole number from 0, found"
@@ -69,9 +70,14 @@ class StartOptions:
             raise PlanError("start: unknown engine", str(self.engine), get_args(EngineChoice))
 
 
-def _check_checkpoint(checkpoint: Any, adopt: Any) -> None:
-    if checkpoint is not None and not (isinstance(checkpoint, str | os.PathLike) and checkpoint):
-        raise PlanError("start: the checkpoint is the path of a folder, found", repr(checkpoint))
+def _check_checkpoint(checkpoint: Any, spark_checkpoint: Any, adopt: Any) -> None:
+    for name, given in {"checkpoint": checkpoint, "spark_checkpoint": spark_checkpoint}.items():
+        if given is not None and not (isinstance(given, str | os.PathLike) and given):
+            place = "path of a folder" + (" or a URL" if given is checkpoint else "")
+            raise PlanError(f"start: the {name} is the {place}, found", repr(given))
+    if spark_checkpoint is not None and checkpoint is None:
+        advice = "Give checkpoint= as well: a folder, and no other is needed, or a URL."
+        raise PlanError("start: a spark_checkpoint without a checkpoint", "", (), advice)
     if adopt is not None and checkpoint is None:
         advice = "Give checkpoint=, or the state would belong to a log that is gone with this run."
         raise PlanError("start: without a checkpoint nothing can be adopted", "", (), advice)

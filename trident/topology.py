@@ -340,6 +340,7 @@ class TridentTopology(Published):
         accept_loss: Mapping[str, int] = MappingProxyType({}),
         engine: EngineChoice = "auto",
         max_pending: int = 1,
+        spark_checkpoint: str | os.PathLike[str] | None = None,
     ) -> Run:
         """Run the topology.
 
@@ -348,7 +349,8 @@ class TridentTopology(Published):
         spark : SparkSession, optional
             Where to run; without it this process, without a JVM.
         checkpoint : str or path, optional
-            The folder of the log; without it a temporary one, and nothing can be resumed.
+            The folder of the log, or a URL of Redis or ZooKeeper, where a driver on any machine
+            finds it; without it a temporary one, and nothing can be resumed.
         trigger : float or "available", optional
             Seconds from the begin of a batch to that of the next, or ``"available"``: all there is
             now, then end. By default, and with 0, the next batch begins when one is done.
@@ -365,7 +367,9 @@ class TridentTopology(Published):
             more than a batch takes. A store that is away when the topology starts is not waited
             for.
         adopt : path, mapping, Adoption or StormState, optional
-            An old checkpoint whose state this one takes over, once; where that is gone, the
+            An old checkpoint, a folder or a URL, whose state this one takes over, once (of a URL
+            with a stream of a DataFrame a mapping, with ``checkpoint`` and ``spark_checkpoint``);
+            where that is gone, the
             ``log_id`` of the state, and whether the batch ``in_flight`` is ``"committed"`` or to
             ``"burn"``. For state that Storm wrote, ``{"base": its last txid}``.
         accept_loss : mapping of str to int, optional
@@ -388,6 +392,10 @@ class TridentTopology(Published):
             ``success`` for the one before; where that one fails, it is called once more for the
             same attempt. Batches of DataFrames are staged in the checkpoint until they are
             committed: the next start, with whatever `max_pending`, commits them first.
+        spark_checkpoint : str or path, optional
+            Beside a checkpoint by URL, where a stream is a DataFrame: the folder of Spark's own
+            checkpoint and of staged batches. On a file system that is mounted, at this path, on
+            each machine where the driver may run.
 
         Returns
         -------
@@ -421,6 +429,7 @@ class TridentTopology(Published):
             accept_loss=accept_loss,
             engine=engine,
             max_pending=max_pending,
+            spark_checkpoint=spark_checkpoint,
         )
         plan = self.plan()
         check_start(plan, options)

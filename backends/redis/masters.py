@@ -156,6 +156,32 @@ class ClusterMasters:
         )
 
 
+@dataclass(frozen=True)
+class SlotMaster:
+    """The master of one hash tag of a cluster.
+
+    Parameters
+    ----------
+    masters : ClusterMasters
+        Those of the cluster.
+    tag : bytes
+        The hash tag.
+    """
+
+    masters: ClusterMasters
+    tag: bytes
+
+    @property
+    def where(self) -> str:
+        """How errors name the cluster."""
+        return self.masters.where
+
+    def find(self) -> Address:
+        """Ask the cluster."""
+        [found] = self.masters.find([self.tag])
+        return found
+
+
 def shown(addresses: Sequence[Address]) -> str:
     """Return addresses as one text.
 

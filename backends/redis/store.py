@@ -17,6 +17,7 @@ from trident.backends.redis.masters import (
     FixedMaster,
     Master,
     SentinelMaster,
+    SlotMaster,
     shown,
 )
 from trident.backends.redis.sharded_map import ShardedMap
@@ -206,7 +207,7 @@ class RedisStore(Store):
         kind = _LAYOUTS[self.layout]
         name = self._name.encode()
         waiting = Waiting(self.wait_replicas, self.wait_timeout)
-        options = self._options(len(self.cluster) or 1)
+        options = self.connection_options
         if self.cluster:
             names = [name + b":{p%d}" % shard for shard in range(self.partitions)]
             masters = ClusterMasters(tuple(self.cluster), options)
@@ -214,6 +215,17 @@ class RedisStore(Store):
                 masters, options, [kind(each, self.ttl) for each in names], waiting
             )
         return self._alone(self._master(), options, kind(name, self.ttl), waiting)
+
+    @property
+    def connection_options(self) -> ConnectionOptions:
+        """How to connect to the servers that have the entries."""
+        return self._options(len(self.cluster) or 1)
+
+    def master_of(self, tag: bytes) -> Master:
+        """Return what finds the server of the keys with a hash tag."""
+        if self.cluster:
+            return SlotMaster(ClusterMasters(tuple(self.cluster), self.connection_options), tag)
+        return self._master()
 
     @property
     def _alone(self) -> type[RedisMap]:

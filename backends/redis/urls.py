@@ -12,9 +12,7 @@ from trident.states.maps import MapStateFactory
 from trident.states.urls import StateURL
 
 _SENTINEL_PORT = 26379
-_OPTIONS: Mapping[str, type] = {
-    "layout": str,
-    "ttl": int,
+CONNECTION: Mapping[str, type] = {
     "tls": bool,
     "tls_ca": str,
     "tls_cert": str,
@@ -23,6 +21,9 @@ _OPTIONS: Mapping[str, type] = {
     "wait_replicas": int,
     "wait_timeout": float,
 }
+"""The options that say how to connect, and how durable what is written has to be."""
+_ENTRIES: Mapping[str, type] = {"layout": str, "ttl": int}
+_SENTINEL_LOGIN: Mapping[str, type] = {"sentinel_user": str, "sentinel_password": str}
 
 
 def from_url(url: StateURL) -> MapStateFactory:
@@ -48,18 +49,31 @@ def from_url(url: StateURL) -> MapStateFactory:
     >>> counts.named("words").store.identity
     ('redis', 'service main of one:26379,two:26380/3', 'words')
     """
+    place, further = place_of(url)
+    found = url.read(**CONNECTION, **_ENTRIES, **further)
+    store = RedisStore(prefix=found.prefix, **{**place, **checked(url, found.own)})
+    return MapStateFactory(store, found.kind, **found.state)
+
+
+def place_of(url: StateURL) -> tuple[dict[str, Any], Mapping[str, type]]:
+    """Return what hosts, path and login say, and which options that kind of place has by itself.
+
+    Raises
+    ------
+    StateURLError
+        For hosts or a path that the scheme doesn't take.
+    """
     protocol, _, deployment = url.scheme.partition("+")
-    place: dict[str, Any] = {}
+    login = {"user": url.user, "password": url.password, "tls": protocol == "rediss"}
     match deployment:
         case "cluster":
             _matched(url, "/?", "without a path")
-            place["cluster"] = _hosts(url, PORT)
-            found = url.read(**_OPTIONS, partitions=int)
+            return {**login, "cluster": _hosts(url, PORT)}, {"partitions": int}
         case "sentinel":
             path = _matched(url, "/([^/]+)(?:/([0-9]{1,9})?)?", "as /service or /service/db")
-            place.update(service=path[1], db=int(path[2] or 0))
-            place["sentinels"] = _hosts(url, _SENTINEL_PORT)
-            found = url.read(**_OPTIONS, sentinel_user=str, sentinel_password=str)
+            service = {"service": path[1], "db": int(path[2] or 0)}
+            sentinels = {"sentinels": _hosts(url, _SENTINEL_PORT)}
+            return {**login, **service, **sentinels}, _SENTINEL_LOGIN
         case _:
             path = _matched(url, "(?:/([0-9]{1,9})?)?", "with the number of a database, as in /0")
             [(host, port), *others] = _hosts(url, PORT)
@@ -67,15 +81,16 @@ def from_url(url: StateURL) -> MapStateFactory:
                 what = f"{url.scheme}: it takes one host, and the URL names {len(others) + 1}"
                 advice = f"Several are for {protocol}+cluster and {protocol}+sentinel."
                 raise StateURLError(what, "", (), advice)
-            place.update(host=host, port=port, db=int(path[1] or 0))
-            found = url.read(**_OPTIONS)
-    if protocol == "rediss" and not found.own.get("tls", True):
+            return {**login, "host": host, "port": port, "db": int(path[1] or 0)}, {}
+
+
+def checked(url: StateURL, options: dict[str, Any]) -> dict[str, Any]:
+    """Return `options`; raise StateURLError where they contradict the scheme."""
+    if url.scheme.startswith("rediss") and not options.get("tls", True):
         what = f"{url.scheme}: it speaks TLS, and the URL says tls=false"
         advice = "Leave tls= out; without TLS the scheme is redis instead of rediss."
         raise StateURLError(what, "", (), advice)
-    login = {"user": url.user, "password": url.password, "tls": protocol == "rediss"}
-    store = RedisStore(prefix=found.prefix, **{**login, **place, **found.own})
-    return MapStateFactory(store, found.kind, **found.state)
+    return options
 
 
 def _hosts(url: StateURL, port: int) -> tuple[tuple[str, int], ...]:

@@ -43,7 +43,7 @@ class Unannotated(StateFactory):
     [
         ({"spark": "checkpoint"}, "expected a SparkSession, found"),
         ({"checkpoint": ""}, "the checkpoint is the path of a folder"),
-        ({"checkpoint": 7}, "the checkpoint is the path of a folder, found '7'"),
+        ({"checkpoint": 7}, "the checkpoint is the path of a folder or a URL, found '7'"),
         ({"trigger": -1.5}, "seconds \\(0 or more\\)"),
         ({"trigger": True}, "seconds \\(0 or more\\)"),
         ({"trigger": float("nan")}, "seconds \\(0 or more\\)"),

@@ -10,8 +10,13 @@ import pytest
 
 from tests.backends.redis_batches import add, committed, found, record, written
 from tests.faults.replication import offset
+from trident.backends.checkpoints import checkpoint_from_url
 from trident.backends.urls import state_from_url
-from trident.states import MapStateFactory
+from trident.log.entry import LogEntry
+from trident.log.errors import CorruptLogError, LogUnavailableError
+from trident.log.stored_log import StoredLog
+from trident.log.writer import LogWriter
+from trident.states import MapStateFactory, StateURL, Token
 from trident.states.errors import LostWritesError, StateUnavailableError
 from trident.testing.servers.process import wait_until
 from trident.testing.servers.redis import RedisReplica, RedisSentinel, RedisServer
@@ -207,3 +212,35 @@ class TestReplicas:
         service.replica.resume()
         committed(patient, record(2, 1), dog=10)
         assert found(patient, "dog") == [11]
+
+
+class TestCheckpoint:
+    """The log of a checkpoint, at whichever server is the master."""
+
+    @pytest.fixture
+    def writer(self, service: Service) -> LogWriter:
+        url = StateURL.parse(f"{service.sentinel.url}?prefix=words&timeout=1")
+        writer = LogWriter(StoredLog(checkpoint_from_url(url), "words"))
+        writer.begin(LogEntry(1, "", "a1", begun=Token(1, 0), committed=0))
+        return writer
+
+    def test_it_goes_on_after_a_fail_over(self, service: Service, writer: LogWriter) -> None:
+        wait_until(lambda: offset(service.replica) == offset(service.master))
+        service.fail_over()
+        with pytest.raises(LogUnavailableError) as raised:
+            writer.append(committed=1)
+        assert "hunter2" not in str(raised.value)
+        writer.append(committed=1)
+        kept = service.replica.cli("hget", "trident.checkpoint:{words}", "words")
+        assert '"committed":1,' in kept
+
+    def test_a_fail_over_that_loses_an_entry_is_noticed(
+        self, service: Service, writer: LogWriter
+    ) -> None:
+        service.cut_off_the_replica()
+        writer.append(committed=1)
+        service.lose_the_master()
+        with pytest.raises(LogUnavailableError):
+            writer.append(committed=2)
+        with pytest.raises(CorruptLogError, match="number is 1, and entry 2 was acknowledged"):
+            writer.append(committed=2)

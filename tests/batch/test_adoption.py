@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -10,19 +13,24 @@ from uuid import uuid4
 import pytest
 
 from tests.batch.counting import (
+    STREAMS,
     CountingEngine,
     Words,
     counts,
+    make_runner,
     memory_state,
     open_runner,
     seen_elsewhere,
 )
 from trident.batch.adoption import Adoption, StormState
 from trident.batch.errors import BatchFailedError
+from trident.batch.runner import BatchRunner
 from trident.batch.states import GroupStates
-from trident.log.checkpoint import Checkpoint
+from trident.log.checkpoint import Checkpoint, groups_at, held_checkpoint
 from trident.log.errors import AdoptionError, CheckpointInUseError, TakenOverError
+from trident.log.held import HeldCheckpoint
 from trident.log.log import Log, MemoryLog
+from trident.log.staging import StagedFile, StagingArea
 from trident.states import OpaqueValue, Token, TransactionalValue
 from trident.states.control import ControlRecord
 from trident.states.errors import (
@@ -36,6 +44,7 @@ from trident.states.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
 from trident.states.memory import MemoryMap
 from trident.states.stored_map import StoredMap
 from trident.testing import fail_at
+from trident.testing.servers.promised import Served
 
 
 @pytest.fixture
@@ -56,6 +65,15 @@ def newest(log: Log) -> Any:
     entry = log.newest()
     assert entry is not None
     return entry
+
+
+@contextmanager
+def closing_checkpoint(place: str) -> Iterator[HeldCheckpoint]:
+    held = held_checkpoint(place)
+    try:
+        yield held
+    finally:
+        held.release()
 
 
 def log_id(state: OpaqueMap) -> str:
@@ -509,3 +527,63 @@ def test_what_the_log_lists_and_another_checkpoint_waits_in_belongs_to_neither(
 def test_storms_last_txid_is_a_number_from_1(base: Any) -> None:
     with pytest.raises(AdoptionError, match="the last txid that Storm committed"):
         open_runner(MemoryLog("new"), memory_state(), adopt={"base": base})
+
+
+@pytest.fixture(params=["redis_server", "zookeeper_server"])
+def url(request: pytest.FixtureRequest) -> str:
+    """The URL of a checkpoint that isn't there yet."""
+    server: Served = request.getfixturevalue(request.param)
+    named = "?prefix=" if server.url.startswith("redis") else "/tests/"
+    return f"{server.url}{named}{uuid4().hex}"
+
+
+@pytest.mark.parametrize("leaves_it", [True, False], ids=["from a URL", "to a URL"])
+def test_a_state_moves_between_a_folder_and_a_url(
+    url: str, leaves_it: bool, tmp_path: Path, state: OpaqueMap, engine: CountingEngine
+) -> None:
+    folder = str(tmp_path / "folder")
+    old, new = (url, folder) if leaves_it else (folder, url)
+    with closing_checkpoint(old) as held:
+        open_runner(held.log("words"), state).run(Words(engine, "a"))
+        place = held.log("words").place
+    with closing_checkpoint(new) as held:
+        runner = open_runner(held.log("words"), state, adopt=old)
+        runner.run(Words(engine, "a b"))
+        successor = held.log("words").place
+    assert counts(state, "a b") == [2, 1]
+    with closing_checkpoint(old) as held:
+        told = f"{place}: its state was taken over by {successor}"
+        with pytest.raises(AdoptionError, match=re.escape(told)):
+            open_runner(held.log("words"), state)
+
+
+def test_a_checkpoint_by_url_that_is_not_there_is_not_made(url: str, state: OpaqueMap) -> None:
+    with pytest.raises(AdoptionError, match="adopt=.*no log of the group words"):
+        open_runner(MemoryLog("new"), state, adopt=url)
+    assert groups_at(url) == []
+
+
+def test_what_is_staged_beside_a_url_is_asked_for(
+    redis_server: Served, tmp_path: Path, state: OpaqueMap, engine: CountingEngine
+) -> None:
+    url = f"{redis_server.url}?prefix={uuid4().hex}"
+
+    def open_of_frame(log: Log, adopt: Any = None) -> BatchRunner:
+        runner = make_runner(log, state)
+        runner.open(streams=STREAMS, clock="dataframe", adopt=adopt)
+        return runner
+
+    with closing_checkpoint(url) as held:
+        log = held.log("words")
+        runner = open_of_frame(log)
+        runner.run(Words(engine, "a"), digest="d", query_id="q")
+        log_id = newest(log).log_id
+    with pytest.raises(AdoptionError, match="whether batches of it are staged.*Give both: adopt="):
+        open_of_frame(MemoryLog("new"), url)
+    staged = StagingArea(tmp_path / "words" / "staged")
+    staged.stage(StagedFile(log_id, "q", 2, "5f3a"))
+    adopt = {"checkpoint": url, "spark_checkpoint": tmp_path}
+    with pytest.raises(AdoptionError, match="batches 2 to 2 are staged there"):
+        open_of_frame(MemoryLog("new"), adopt)
+    staged.remove(staged.staged()[0])
+    assert open_of_frame(MemoryLog("new"), adopt).next_txid == 2

@@ -13,12 +13,12 @@ import pytest
 from trident.log.checkpoint import (
     Checkpoint,
     TemporaryCheckpoint,
-    group_folder,
     local_path,
     open_checkpoint,
 )
 from trident.log.entry import LogEntry
 from trident.log.errors import CheckpointError, CheckpointInUseError
+from trident.log.folders import group_folder
 from trident.log.log import MemoryLog
 from trident.states.values import Token
 
@@ -123,7 +123,7 @@ def test_every_new_folder_is_synced_into_its_parent(
 
 @pytest.mark.parametrize("url", ["hdfs://nn:8020/c", "s3a://bucket/c", "S3://bucket/c", "dbfs:/c"])
 def test_other_file_systems_are_named(url: str) -> None:
-    with pytest.raises(CheckpointError, match="is not a local file system"):
+    with pytest.raises(CheckpointError, match="no scheme of a checkpoint's URL is"):
         open_checkpoint(url, [])
 
 

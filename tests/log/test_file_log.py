@@ -6,7 +6,6 @@ import errno
 import os
 import pickle
 import stat
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,6 @@ from trident.log.entry import LogEntry
 from trident.log.errors import CorruptLogError, LogConflictError, LogUnavailableError
 from trident.log.file_log import FileLog
 from trident.log.folders import sync_folder
-from trident.log.log import Log, MemoryLog
 from trident.log.writer import LogWriter
 from trident.states.values import Token
 
@@ -43,30 +41,6 @@ def path_of(folder: Path, number: int) -> Path:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file is large enough with one entry."""
     monkeypatch.setattr(file_log, "_LARGEST", 1)
-
-
-@pytest.fixture(params=["file", "memory"])
-def log(request: pytest.FixtureRequest, tmp_path: Path) -> Log:
-    return FileLog(tmp_path / "log") if request.param == "file" else MemoryLog("log")
-
-
-def test_an_empty_log_has_no_newest(log: Log) -> None:
-    assert log.newest() is None
-
-
-def test_the_newest_is_what_was_appended_last(log: Log) -> None:
-    log.append(entry(1))
-    log.append(entry(2))
-    assert log.newest() == entry(2)
-
-
-@pytest.mark.parametrize("taken", [1, 2])
-def test_a_number_that_is_taken_or_passed_is_a_conflict(log: Log, taken: int) -> None:
-    for number in (1, 2):
-        log.append(entry(number))
-    with pytest.raises(LogConflictError):
-        log.append(entry(taken, "other"))
-    assert log.newest() == entry(2)
 
 
 @pytest.mark.usefixtures("small")
@@ -225,41 +199,6 @@ def test_an_entry_removed_between_listing_and_reading_is_looked_for_again(
 
     monkeypatch.setattr(Path, "read_bytes", removed_meanwhile)
     assert reader.newest() == entry(11)
-
-
-def run_all(*works: Callable[[], None]) -> None:
-    threads = [threading.Thread(target=work) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def test_of_many_writers_of_one_number_at_most_one_succeeds(log: Log) -> None:
-    for number in range(1, 31):
-        barrier = threading.Barrier(4)
-        won: list[str] = []
-
-        def write(
-            writer: str,
-            number: int = number,
-            barrier: threading.Barrier = barrier,
-            won: list[str] = won,
-        ) -> None:
-            mine = FileLog(log.folder) if isinstance(log, FileLog) else log
-            barrier.wait()
-            try:
-                mine.append(entry(number, writer))
-                won.append(writer)
-            except LogConflictError:
-                pass
-
-        run_all(*(lambda writer=str(index): write(writer) for index in range(4)))
-        newest = log.newest()
-        assert newest is not None
-        assert newest.number == number
-        assert won in ([], [newest.writer]) if isinstance(log, FileLog) else [newest.writer]
-
 
 
 def interrupted(

@@ -20,6 +20,7 @@ DRIVERS = {
     "hbase": {"happybase", "thriftpy2", "Hbase_thrift"},
     "postgres": {"psycopg"},
 }
+DRIVERS_OF_CHECKPOINTS = {"zookeeper": {"kazoo"}}
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ def test_states_need_only_the_core_packages(path: Path) -> None:
 
 @pytest.mark.parametrize("path", sources("backends"), ids=identify)
 def test_a_backend_needs_states_and_its_driver_late(path: Path) -> None:
-    drivers = DRIVERS.get(path.relative_to(ROOT / "backends").parts[0], set())
+    known = DRIVERS | DRIVERS_OF_CHECKPOINTS
+    drivers = known.get(path.relative_to(ROOT / "backends").parts[0], set())
     for found in imports_of(path):
         if found.top in drivers and not found.is_standard:
             assert not found.at_import, f"{found}: import the driver where it is first used"

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from trident.batch.states import GroupStates
-from trident.log.checkpoint import group_folder, local_path
+from trident.log.checkpoint import groups_at, held_checkpoint, shown
 from trident.log.entry import LogEntry
-from trident.log.errors import AdoptionError
-from trident.log.file_log import FileLog
-from trident.log.lock import CheckpointLock
+from trident.log.errors import AdoptionError, CheckpointError
+from trident.log.held import HeldCheckpoint
 from trident.log.log import Log
 from trident.log.staging import StagingArea
 from trident.log.writer import LogWriter
@@ -72,6 +70,22 @@ class StormState:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class OlderCheckpoint:
+    """An older checkpoint to continue.
+
+    Parameters
+    ----------
+    checkpoint : str or path
+        Its folder or URL.
+    spark_checkpoint : str or path, optional
+        What it was started with beside a URL.
+    """
+
+    checkpoint: str | os.PathLike[str] = field(repr=False)
+    spark_checkpoint: str | os.PathLike[str] | None = None
+
+
 Adopt = str | os.PathLike[str] | Mapping[str, Any] | Adoption | StormState
 
 
@@ -87,9 +101,9 @@ def adopt_state(log: Log, group: str, states: GroupStates, adopt: Adopt) -> LogE
     states : GroupStates
         Its states; only read.
     adopt : path, mapping, Adoption or StormState
-        The path of the older checkpoint, which then can't be started any more; or, where that is
-        gone, the log id of its states and what to do with the batch that was in flight; or the
-        last txid of Storm's, where Storm wrote the states.
+        The folder or URL of the older checkpoint, which then can't be started any more; or, where
+        that is gone, the log id of its states and what to do with the batch that was in flight; or
+        the last txid of Storm's, where Storm wrote the states.
 
     Raises
     ------
@@ -105,21 +119,32 @@ def adopt_state(log: Log, group: str, states: GroupStates, adopt: Adopt) -> LogE
             return _from_states(states, adoption)
         case StormState(base):
             return _from_storm(states, base)
-        case path:
-            return _from_log(log, group, path)
+        case OlderCheckpoint(place, spark_checkpoint):
+            _check_there(place, group)
+            held = held_checkpoint(place, spark_checkpoint)
+            try:
+                return _from_log(log, group, held)
+            finally:
+                held.release()
 
 
-def _told(adopt: Adopt) -> str | os.PathLike[str] | Adoption | StormState:
-    if not isinstance(adopt, Mapping):
+def _told(adopt: Adopt) -> OlderCheckpoint | Adoption | StormState:
+    if isinstance(adopt, Adoption | StormState):
         return adopt
-    if adopt.keys() == {"log_id", "in_flight"}:
-        return Adoption(**adopt)
-    if adopt.keys() == {"base"}:
-        return StormState(**adopt)
+    if not isinstance(adopt, Mapping):
+        return OlderCheckpoint(adopt)
+    for keys, told in (
+        ({"log_id", "in_flight"}, Adoption),
+        ({"base"}, StormState),
+        ({"checkpoint", "spark_checkpoint"}, OlderCheckpoint),
+    ):
+        if adopt.keys() == keys:
+            return told(**adopt)
     raise AdoptionError(
         "adopt=",
         f"found the keys {', '.join(map(str, adopt)) or 'none'}",
-        "Give 'log_id' and 'in_flight'; or 'base', for state that Storm wrote.",
+        "Give 'log_id' and 'in_flight'; 'base', for state that Storm wrote; or 'checkpoint' and "
+        "'spark_checkpoint', for a checkpoint by URL that had a streaming DataFrame.",
     )
 
 
@@ -131,34 +156,34 @@ def _from_storm(states: GroupStates, base: int) -> LogEntry:
     return LogEntry(1, "", log_id, begun=Token(base + 1, 1), committed=base, base=base)
 
 
-def _from_log(log: Log, group: str, path: str | os.PathLike[str]) -> LogEntry:
-    checkpoint = local_path(path)
-    old = FileLog(group_folder(checkpoint, group) / "log")
-    if not old.folder.is_dir():
+def _check_there(place: str | os.PathLike[str], group: str) -> None:
+    """Refuse a place without a log of the group, before a checkpoint is made there."""
+    if group not in groups_at(place):
         raise AdoptionError(
-            str(checkpoint),
-            f"it has no log of the group {group}",
+            f"adopt={shown(place)}",
+            f"there is no log of the group {group}",
             "Give the checkpoint of a topology with the same streams; or, where it is gone, "
             "adopt={'log_id': …, 'in_flight': 'committed' or 'burn'}.",
         )
-    lock = CheckpointLock(checkpoint)
-    try:
-        last = old.newest()
-        if last is None:
-            raise AdoptionError(str(old.folder), "the log is empty", "There is nothing to adopt.")
-        log_id = secrets.token_hex(8)
-        if last.successor is not None:
-            log_id, successor = last.successor
-            if successor != log.place:
-                raise adopted_already(old, successor)
-        else:
-            _check_nothing_staged(old.folder.with_name("staged"), last.committed)
-            # The old log is closed before the new one begins, so that no second one can adopt it.
-            writer = LogWriter(old)
-            writer.begin(replace(last, number=last.number + 1, successor=(log_id, log.place)))
-            last = writer.entry
-    finally:
-        lock.release()
+
+
+def _from_log(log: Log, group: str, checkpoint: HeldCheckpoint) -> LogEntry:
+    old = checkpoint.log(group)
+    last = old.newest()
+    if last is None:
+        raise AdoptionError(old.place, "the log is empty", "There is nothing to adopt.")
+    log_id = secrets.token_hex(8)
+    if last.successor is not None:
+        log_id, successor = last.successor
+        if successor != log.place:
+            raise adopted_already(old, successor)
+    else:
+        if last.clock == "dataframe":
+            _check_nothing_staged(checkpoint, group, last.committed)
+        # The old log is closed before the new one begins, so that no second one can adopt it.
+        writer = LogWriter(old)
+        writer.begin(replace(last, number=last.number + 1, successor=(log_id, log.place)))
+        last = writer.entry
     return LogEntry(
         1,
         "",
@@ -176,8 +201,17 @@ def _from_log(log: Log, group: str, path: str | os.PathLike[str]) -> LogEntry:
     )
 
 
-def _check_nothing_staged(folder: Path, committed: int) -> None:
+def _check_nothing_staged(checkpoint: HeldCheckpoint, group: str, committed: int) -> None:
     """Refuse a checkpoint with batches that its source is done with, and that nobody committed."""
+    try:
+        folder = checkpoint.folder(group) / "staged"
+    except CheckpointError:
+        raise AdoptionError(
+            checkpoint.where,
+            f"the group {group} reads a streaming DataFrame, and whether batches of it are staged "
+            "in the folder beside that checkpoint can't be seen",
+            "Give both: adopt={'checkpoint': …, 'spark_checkpoint': …}.",
+        ) from None
     found = [each.txid for each in StagingArea(folder).staged() if each.txid > committed]
     if found:
         raise AdoptionError(

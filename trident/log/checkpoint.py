@@ -1,4 +1,4 @@
-"""A checkpoint: the folder that holds the logs of a topology's groups."""
+"""Checkpoints: a folder that holds the logs of a topology's groups, or a store that does."""
 
 from __future__ import annotations
 
@@ -8,17 +8,27 @@ import shutil
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
+from trident.backends.checkpoints import checkpoint_from_url
 from trident.log.errors import CheckpointError
 from trident.log.file_log import FileLog
+from trident.log.folders import group_folder, group_of
+from trident.log.held import HeldCheckpoint
 from trident.log.lock import CheckpointLock
 from trident.log.log import Log, MemoryLog
+from trident.log.stored_checkpoint import StoredCheckpoint, reached
+from trident.states.checkpoint_store import CheckpointStore
+from trident.states.errors import StateURLError
+from trident.states.urls import StateURL
+
+Place = str | os.PathLike[str]
+"""A folder or a URL."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 
 
-class Checkpoint:
+class Checkpoint(HeldCheckpoint):
     """A checkpoint folder, held by one run from construction to :meth:`release`.
 
     Parameters
@@ -29,7 +39,7 @@ class Checkpoint:
     Raises
     ------
     CheckpointError
-        When it isn't local or can't be written.
+        When it can't be written.
     CheckpointInUseError
         When another run holds it.
 
@@ -42,52 +52,40 @@ class Checkpoint:
     'words'
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: Place) -> None:
         self.path = local_path(path)
+        self.where = str(self.path)
         self._lock = CheckpointLock(self.path)
 
-    def folder(self, group: str) -> Path:
-        """Return the folder of `group`; not made yet."""
-        return group_folder(self.path, group)
-
     def log(self, group: str) -> Log:
-        """Return the log of `group`."""
         return FileLog(self.folder(group) / "log")
 
-    def check_groups(self, groups: Iterable[str]) -> None:
-        """Refuse to leave a log behind, as a topology would whose stream has got another id.
+    def groups(self) -> list[str]:
+        return _groups_in(self.path)
 
-        Raises
-        ------
-        CheckpointError
-            When a group that is not among `groups` has a log here which no other checkpoint
-            has taken over.
-        """
-        ours = {self.folder(group): group for group in groups}
-        for folder in sorted(self.path.iterdir()):
-            newest = FileLog(folder / "log").newest() if folder not in ours else None
-            if newest is not None and newest.successor is None:
-                raise CheckpointError(
-                    str(self.path),
-                    f"it has a log of the stream(s) {', '.join(newest.streams)}, up to batch "
-                    f"{newest.committed}, in a group {unquote(folder.name)!r} that this topology "
-                    f"does not have; its groups are: {', '.join(ours.values()) or 'none'} (each "
-                    "is named by the smallest of its stream ids)",
-                    "Give the streams their old ids, or start with a new checkpoint. Where those "
-                    f"streams are gone for good, move {folder} away: what their states hold stays "
-                    "in its store, but nothing goes on from there.",
-                )
+    def folder(self, group: str) -> Path:
+        return group_folder(self.path, group)
 
     def release(self) -> None:
-        """Let another run have it; may be repeated."""
         self._lock.release()
 
+    def _to_leave(self, group: str) -> str:
+        return f"move {self.folder(group)} away"
 
-class TemporaryCheckpoint:
+
+class TemporaryCheckpoint(HeldCheckpoint):
     """In place of a checkpoint where none was given: logs in memory, which end with the run."""
+
+    where = "memory"
 
     def __init__(self) -> None:
         self._path: Path | None = None
+
+    def log(self, group: str) -> Log:
+        return MemoryLog(f"of {group} in memory")
+
+    def groups(self) -> list[str]:
+        return []
 
     def folder(self, group: str) -> Path:
         """Return a folder for `group` that :meth:`release` removes; not made yet."""
@@ -95,30 +93,29 @@ class TemporaryCheckpoint:
             self._path = Path(tempfile.mkdtemp(prefix="trident-"))
         return group_folder(self._path, group)
 
-    def log(self, group: str) -> Log:
-        """Return a new log for `group`."""
-        return MemoryLog(f"of {group} in memory")
-
     def release(self) -> None:
         """Remove the folders; may be repeated."""
         path, self._path = self._path, None
         if path is not None:
             shutil.rmtree(path)
 
+    def _to_leave(self, group: str) -> str:
+        raise AssertionError("a new log is of a group of this run")
+
 
 def open_checkpoint(
-    path: str | os.PathLike[str] | None, groups: Iterable[str]
-) -> Checkpoint | TemporaryCheckpoint:
-    """Return the checkpoint at `path` for `groups`, held by the caller; a temporary one for None.
+    place: Place | None, groups: Iterable[str], spark_checkpoint: Place | None = None
+) -> HeldCheckpoint:
+    """Return the checkpoint at `place` for `groups`, held by the caller; a temporary one for None.
 
     Raises
     ------
-    CheckpointError, CheckpointInUseError
-        See :class:`Checkpoint` and :meth:`Checkpoint.check_groups`.
+    CheckpointError, CheckpointInUseError, LogUnavailableError
+        See :func:`held_checkpoint` and :meth:`HeldCheckpoint.check_groups`.
     """
-    if path is None:
+    if place is None:
         return TemporaryCheckpoint()
-    held = Checkpoint(path)
+    held = held_checkpoint(place, spark_checkpoint)
     try:
         held.check_groups(groups)
     except BaseException:
@@ -127,7 +124,67 @@ def open_checkpoint(
     return held
 
 
-def local_path(path: str | os.PathLike[str]) -> Path:
+def held_checkpoint(place: Place, spark_checkpoint: Place | None = None) -> HeldCheckpoint:
+    """Return the checkpoint at `place`, a folder or a URL, held by the caller.
+
+    Parameters
+    ----------
+    place : str or path
+        A local folder, or the URL of a store.
+    spark_checkpoint : str or path, optional
+        Of a store: the folder of what can only be files.
+
+    Raises
+    ------
+    CheckpointError
+        When it can't be one, or the folder beside it is missing or useless.
+    CheckpointInUseError
+        When another run holds it.
+    LogUnavailableError
+        When its store can't be reached.
+
+    Examples
+    --------
+    >>> held_checkpoint("hdfs://cluster/checkpoint")
+    Traceback (most recent call last):
+    ...
+    trident.log.errors.CheckpointError: checkpoint hdfs://cluster/checkpoint: no scheme of a
+    checkpoint's URL is 'hdfs'; there are: ... Give the folder of a local file system, ...
+    """
+    text = os.fspath(place)
+    if _is_folder(text):
+        if spark_checkpoint is not None:
+            raise CheckpointError(
+                text,
+                "it is a folder, and spark_checkpoint= was given",
+                "Leave that out: Spark's own checkpoint is in the folder.",
+            )
+        return Checkpoint(text)
+    return StoredCheckpoint(
+        _store(text), None if spark_checkpoint is None else local_path(spark_checkpoint)
+    )
+
+
+def groups_at(place: Place) -> list[str]:
+    """Return the groups of the checkpoint at `place`, which nobody need hold; none is made there.
+
+    Raises
+    ------
+    CheckpointError, LogUnavailableError
+        When it can't be one, or can't be reached.
+    """
+    text = os.fspath(place)
+    if _is_folder(text):
+        return _groups_in(local_path(text))
+    store = _store(text)
+    try:
+        with reached(store):
+            return store.names()
+    finally:
+        store.release()
+
+
+def local_path(path: Place) -> Path:
     """Return `path` as a local, absolute one.
 
     Raises
@@ -139,32 +196,52 @@ def local_path(path: str | os.PathLike[str]) -> Path:
     --------
     >>> str(local_path("file:///data/check%20point"))
     '/data/check point'
-    >>> local_path("hdfs://cluster/checkpoint")
-    Traceback (most recent call last):
-    ...
-    trident.log.errors.CheckpointError: checkpoint hdfs://cluster/checkpoint: hdfs: is not a local
-    file system. Give a local folder; the log needs exclusive creation, which only local ones have.
     """
     text = os.fspath(path)
-    scheme = _SCHEME.match(text)
-    if scheme is None:
-        return Path(text).absolute()
-    if scheme[1].lower() != "file":
+    if not _is_folder(text):
         raise CheckpointError(
-            text,
-            f"{scheme[1]}: is not a local file system",
-            "Give a local folder; the log needs exclusive creation, which only local ones have.",
+            shown(text),
+            "it is not a local file system",
+            "Give the path of a folder, where the file system is mounted.",
         )
-    return Path(unquote(urlsplit(text).path)).absolute()
+    found = _SCHEME.match(text)
+    return Path(unquote(urlsplit(text).path) if found else text).absolute()
 
 
-def group_folder(checkpoint: Path, group: str) -> Path:
-    """Return the folder of `group`, whatever characters its id holds.
+def _groups_in(path: Path) -> list[str]:
+    folders = sorted(path.iterdir()) if path.is_dir() else []
+    return [group_of(folder) for folder in folders if folder.is_dir()]
+
+
+def _is_folder(text: str) -> bool:
+    found = _SCHEME.match(text)
+    return found is None or found[1].lower() == "file"
+
+
+def _store(text: str) -> CheckpointStore:
+    try:
+        return checkpoint_from_url(StateURL.parse(text))
+    except StateURLError as error:
+        raise CheckpointError(
+            shown(text),
+            str(error).rstrip("."),
+            "Give the folder of a local file system, where the log can create files exclusively; "
+            "or the URL of Redis or ZooKeeper.",
+        ) from None
+
+
+def shown(place: Place) -> str:
+    """Return a folder or URL as errors may show it, without a password.
 
     Examples
     --------
-    >>> str(group_folder(Path("/data"), "a/b"))
-    '/data/a%2Fb'
+    >>> shown("redis://me:secret@cache/0?prefix=words"), shown("/data/words")
+    ('redis://me:***@cache/0?prefix=words', '/data/words')
     """
-    name = quote(group, safe=" ")
-    return checkpoint / (f"%2E{name[1:]}" if name.startswith(".") else name)
+    text = os.fspath(place)
+    if _is_folder(text):
+        return text
+    try:
+        return str(StateURL.parse(text))
+    except StateURLError:
+        return f"{text.partition(':')[0]}:…"

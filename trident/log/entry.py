@@ -165,6 +165,27 @@ class LogEntry:
             raise CorruptLogError(path, f"not an entry ({error})") from error
 
 
+@dataclass(frozen=True, slots=True)
+class EncodedEntry:
+    """An entry as it is kept: what its metadata came from may be changed meanwhile.
+
+    Parameters
+    ----------
+    number : int
+        That of the entry.
+    data : bytes
+        What it encodes as.
+    """
+
+    number: int
+    data: bytes
+
+    @staticmethod
+    def of(entry: LogEntry) -> EncodedEntry:
+        """Encode an entry."""
+        return EncodedEntry(entry.number, entry.encode())
+
+
 def _checked(data: bytes, path: str) -> bytes:
     line, _, checksum = data.partition(b"\n")
     if checksum != b"%08x\n" % zlib.crc32(line):

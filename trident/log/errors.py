@@ -27,9 +27,9 @@ class CheckpointInUseError(TridentError):
     """Another run, in this or another process, holds the checkpoint."""
 
     checkpoint: str
-    """The folder."""
+    """The folder or URL."""
     pid: str
-    """The holder's process id, as far as it is known."""
+    """The holder's process id, as far as it is known; in a store also its machine and its life."""
     here: bool = False
     """Whether that is the process which asked."""
 
@@ -85,16 +85,18 @@ class LogConflictError(LogError):
 
 @dataclass(eq=False, repr=False)
 class LogUnavailableError(LogError):
-    """The log's disk failed: whether an entry was added, and would stay, is not known."""
+    """The log's disk or store failed: whether an entry was added, and would stay, is not known."""
 
     place: str
     """The log."""
     problem: str
-    """What the system said."""
+    """What the system said, or found."""
+    advice: str = "Make room on its disk, or repair it."
+    """The next step."""
 
     _template = (
-        "the log {place} can't be read or written: {problem}. Make room on its disk, or "
-        "repair it; nothing is built on an entry before the disk has confirmed it."
+        "the log {place} can't be read or written: {problem}. {advice} Nothing is built on an "
+        "entry before it is confirmed to be there."
     )
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from trident.log.entry import LogEntry
+from trident.log.entry import EncodedEntry, LogEntry
 from trident.log.errors import CorruptLogError, LogConflictError, LogUnavailableError
 from trident.log.folders import make_folder, sync_folder
 from trident.log.log import Log
@@ -26,18 +26,6 @@ class _OwnFile:
     number: int
     path: Path
     size: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """An entry as it is in a file: what its metadata came from may be changed meanwhile."""
-
-    number: int
-    data: bytes
-
-    @staticmethod
-    def of(entry: LogEntry) -> _Known:
-        return _Known(entry.number, entry.encode())
 
 
 class FileLog(Log):
@@ -81,17 +69,17 @@ class FileLog(Log):
         super().__init__(os.fspath(folder))
         self.folder = Path(folder)
         self._own: _OwnFile | None = None
-        self._known: _Known | None = None
+        self._known: EncodedEntry | None = None
 
     def newest(self) -> LogEntry | None:
         with self._disk():
             newest = self._read()
-        self._known = None if newest is None else _Known.of(newest)
+        self._known = None if newest is None else EncodedEntry.of(newest)
         return newest
 
     def append(self, entry: LogEntry) -> None:
         own, self._own = self._own, None  # where this fails, nothing follows in the same file
-        known, new = self._known, _Known.of(entry)
+        known, new = self._known, EncodedEntry.of(entry)
         with self._disk():
             follows = known is not None and known.number + 1 == new.number
             if own is not None and follows and own.size < _LARGEST:
@@ -100,7 +88,7 @@ class FileLog(Log):
                 self._own = self._append_to_new(new)
         self._known = new
 
-    def _append_to(self, own: _OwnFile, new: _Known) -> _OwnFile:
+    def _append_to(self, own: _OwnFile, new: EncodedEntry) -> _OwnFile:
         try:
             descriptor = os.open(own.path, os.O_WRONLY | os.O_APPEND)
         except FileNotFoundError:  # a later writer has removed it
@@ -115,7 +103,7 @@ class FileLog(Log):
         own.size += len(new.data)
         return own
 
-    def _append_to_new(self, new: _Known) -> _OwnFile:
+    def _append_to_new(self, new: EncodedEntry) -> _OwnFile:
         make_folder(self.folder)
         number = max([0, *_numbers(os.listdir(self.folder))]) + 1
         path = self._path(number)
@@ -142,12 +130,12 @@ class FileLog(Log):
         self._remove_below(number, names)
         return _OwnFile(number, path, len(new.data))
 
-    def _may_follow(self, new: _Known) -> bool:
+    def _may_follow(self, new: EncodedEntry) -> bool:
         """Whether the newest is what `new` was made from, or already `new` itself."""
         newest = self._read()
         if newest is None:
             return new.number == 1
-        found = _Known.of(newest)
+        found = EncodedEntry.of(newest)
         if found == new:  # an append that failed had put it there
             return True
         return found.number + 1 == new.number and self._known in (None, found)

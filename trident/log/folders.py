@@ -1,10 +1,28 @@
-"""Folders that survive a loss of power."""
+"""The folders of a checkpoint, and how they survive a loss of power."""
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import quote, unquote
+
+
+def group_folder(checkpoint: Path, group: str) -> Path:
+    """Return the folder of `group`, whatever characters its id holds.
+
+    Examples
+    --------
+    >>> str(group_folder(Path("/data"), "a/b"))
+    '/data/a%2Fb'
+    """
+    name = quote(group, safe=" ")
+    return checkpoint / (f"%2E{name[1:]}" if name.startswith(".") else name)
+
+
+def group_of(folder: Path) -> str:
+    """Return the group whose folder this is."""
+    return unquote(folder.name)
 
 
 def make_folder(folder: Path) -> None:

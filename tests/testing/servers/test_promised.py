@@ -20,6 +20,7 @@ from trident.testing.servers.postgres import PostgresServer
 from trident.testing.servers.process import QUICK, MissingServer
 from trident.testing.servers.promised import BrokenPromise, Served, served
 from trident.testing.servers.redis import RedisCluster, RedisServer
+from trident.testing.servers.zookeeper import ZooKeeperServer
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +37,10 @@ def need(made: Callable[[], AbstractContextManager[Served]]) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [RedisServer, RedisCluster, MemcachedServers, HBaseServer, KafkaServer, PostgresServer],
+    [
+        *(RedisServer, RedisCluster, MemcachedServers, HBaseServer, KafkaServer, PostgresServer),
+        ZooKeeperServer,
+    ],
 )
 def test_a_missing_server_is_told_with_the_ways_to_have_it(
     kind: type[RedisServer], tmp_path: Path

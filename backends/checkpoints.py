@@ -1,0 +1,46 @@
+"""Makes the store of a checkpoint from its URL, by the backend that its scheme names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from trident.backends.schemes import BuiltIn, Schemes
+from trident.states.checkpoint_store import CheckpointStore
+from trident.states.urls import StateURL
+
+GROUP = "trident.checkpoints"
+"""The group of entry points under which other packages register schemes."""
+
+_REDIS = BuiltIn("trident.backends.redis.checkpoint:from_url", "redis")
+BUILT_IN: Mapping[str, BuiltIn] = {
+    "redis": _REDIS,
+    "rediss": _REDIS,
+    "redis+cluster": _REDIS,
+    "rediss+cluster": _REDIS,
+    "redis+sentinel": _REDIS,
+    "rediss+sentinel": _REDIS,
+    "zookeeper": BuiltIn("trident.backends.zookeeper:from_url", "zookeeper"),
+}
+_SCHEMES = Schemes("checkpoint", GROUP, BUILT_IN)
+
+
+def checkpoint_from_url(url: StateURL) -> CheckpointStore:
+    """Return the store that a URL describes; connects to nothing, and needs no driver.
+
+    Raises
+    ------
+    StateURLError
+        For a scheme or option that is unknown, and for a value or path that doesn't fit; also
+        where the package that registered the scheme can't be used.
+
+    Examples
+    --------
+    >>> checkpoint_from_url(StateURL.parse("redis://:secret@cache/3?prefix=words")).where
+    'redis://cache:6379/3?prefix=words'
+    >>> checkpoint_from_url(StateURL.parse("zookeper://one/words"))
+    Traceback (most recent call last):
+    ...
+    trident.states.errors.StateURLError: no scheme of a checkpoint's URL is 'zookeper'; there are:
+    ... Did you mean 'zookeeper'? ...
+    """
+    return _SCHEMES.make(url, CheckpointStore)  # type: ignore[type-abstract]

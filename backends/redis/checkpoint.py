@@ -1,0 +1,136 @@
+"""A checkpoint in Redis: one hash, whose fields are the newest entries of its logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from trident.backends.redis.connections import Address, Command, Wire, connected
+from trident.backends.redis.control import check_replicas
+from trident.backends.redis.store import RedisStore
+from trident.backends.redis.urls import CONNECTION, checked, place_of
+from trident.states.checkpoint_store import CheckpointStore
+from trident.states.errors import CorruptStateError, StateUnavailableError, StateURLError
+from trident.states.urls import StateURL
+
+# What is there already is written once more: WAIT counts only what its own connection has written.
+_REPLACE = """
+local found = redis.call('HGET', KEYS[1], ARGV[1])
+if found ~= ARGV[2] and found ~= (ARGV[3] or false) then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+return 1
+"""
+
+
+class RedisCheckpoint(CheckpointStore):
+    """The logs of one checkpoint on one server: alone, a service's master, or a cluster's node.
+
+    It has no lock. One would need a lease that a thread renews, by clocks that may stand still, and
+    would keep a driver out for as long after another was killed; and the log refuses whoever was
+    overtaken anyway. So the run that started last has the checkpoint.
+
+    Parameters
+    ----------
+    store : RedisStore
+        Where, how to connect, and how many replicas to wait for. Its prefix is the checkpoint's.
+
+    Examples
+    --------
+    >>> checkpoint = RedisCheckpoint(RedisStore(host="cache", password="secret", prefix="words"))
+    >>> checkpoint.where
+    'redis://cache:6379/0?prefix=words'
+    >>> checkpoint.place("words")
+    "the field 'words' of the hash 'trident.checkpoint:{words}' in redis://cache:6379/0?prefix=words"
+    """
+
+    def __init__(self, store: RedisStore) -> None:
+        self.where = _where(store)
+        self._name = f"trident.checkpoint:{{{store.prefix}}}"
+        self._key = self._name.encode()
+        self._store = store
+        self._options = store.connection_options
+        self._master = store.master_of(f"{store.prefix}".encode())
+        self._found: Address | None = None
+
+    def names(self) -> list[str]:
+        return sorted(name.decode() for name in self._ask(("HKEYS", self._key)))
+
+    def read(self, name: str) -> bytes | None:
+        found: bytes | None = self._ask(("HGET", self._key, name.encode()))
+        return found
+
+    def replace(self, name: str, new: bytes, expected: bytes | None) -> bool:
+        known = () if expected is None else (expected,)
+        replacing = ("EVAL", _REPLACE, 1, self._key, name.encode(), new, *known)
+        with self._wired() as wire:
+            replicas, seconds = self._store.wait_replicas, self._store.wait_timeout
+            if not replicas:
+                [replaced] = wire.ask(replacing)
+                return bool(replaced)
+            replaced, reached = wire.ask(replacing, ("WAIT", replicas, int(seconds * 1000)))
+            if replaced:
+                check_replicas(wire, reached, replicas)
+            return bool(replaced)
+
+    def release(self) -> None:
+        """Do nothing: connections are the process's, and are kept for states too."""
+
+    def place(self, name: str) -> str:
+        return f"the field {name!r} of the hash {self._name!r} in {self.where}"
+
+    def _ask(self, command: Command) -> Any:
+        with self._wired() as wire:
+            [answer] = wire.ask(command)
+            return answer
+
+    @contextmanager
+    def _wired(self) -> Iterator[Wire]:
+        """Lend a connection to the server; after an error it is looked anew where that is."""
+        try:
+            if self._found is None:
+                self._found = self._master.find()
+            with connected(self._found, self._options) as wire:
+                yield wire
+        except StateUnavailableError:
+            self._found = None
+            raise
+        except CorruptStateError:
+            raise CorruptStateError(
+                f"the key {self._name!r} in {self.where}",
+                "it is no hash",
+                "Something else wrote it, and it is left as it is: give another prefix=.",
+            ) from None
+
+
+def from_url(url: StateURL) -> RedisCheckpoint:
+    """Return the checkpoint that a URL describes; connects to nothing.
+
+    The URL is one of a state's, with a ``prefix=`` that names the checkpoint, and of the options
+    those that say how to connect and for how many replicas to wait.
+
+    Raises
+    ------
+    StateURLError
+        For hosts, a path or an option that the scheme doesn't take, and without a prefix.
+    ValueError
+        For a value that :class:`RedisStore` refuses.
+    """
+    place, further = place_of(url)
+    of_place = {name: kind for name, kind in further.items() if name != "partitions"}
+    options = checked(url, url.read_own(prefix=str, **CONNECTION, **of_place))
+    if "prefix" not in options:
+        what = f"{url.scheme}: the URL of a checkpoint names it, and this one has no prefix="
+        raise StateURLError(what, "", (), "Add ?prefix=name, another for each topology.")
+    return RedisCheckpoint(RedisStore(**{**place, **options}))
+
+
+def _where(store: RedisStore) -> str:
+    _, place, prefix = store.identity
+    if store.cluster:
+        hosts = ",".join(f"{host}:{port}" for host, port in sorted(store.cluster))
+        return f"redis+cluster://{hosts}?prefix={prefix}"
+    if store.sentinels:
+        hosts = ",".join(f"{host}:{port}" for host, port in sorted(store.sentinels))
+        return f"redis+sentinel://{hosts}/{store.service}/{store.db}?prefix={prefix}"
+    return f"redis://{place}?prefix={prefix}"

@@ -1,0 +1,112 @@
+"""The schemes of URLs: ours, and those that other packages register as entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import TypeVar
+
+from trident.states.errors import StateURLError
+from trident.states.urls import StateURL
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """A scheme of our own.
+
+    Parameters
+    ----------
+    home : str
+        Module and function that make what the URL describes; imported when a URL asks for it.
+    extra : str or None
+        The extra that brings the driver.
+    """
+
+    home: str
+    extra: str | None = None
+
+
+@dataclass(frozen=True)
+class Schemes:
+    """The schemes that one kind of URL may have.
+
+    Parameters
+    ----------
+    kind : str
+        What such URLs are of, for errors.
+    group : str
+        The group of entry points under which other packages register schemes.
+    built_in : mapping of str to BuiltIn
+        Our own, which need no installation.
+    """
+
+    kind: str
+    group: str
+    built_in: Mapping[str, BuiltIn]
+
+    def make(self, url: StateURL, result: type[T]) -> T:
+        """Return what `url` describes, which has to be a `result`.
+
+        Raises
+        ------
+        StateURLError
+            For a scheme that is unknown, or whose package can't be used; for what the scheme's
+            function refuses with one, or with a ValueError.
+        """
+        built_in = self.built_in.get(url.scheme)
+        entry = (
+            EntryPoint(url.scheme, built_in.home, self.group)
+            if built_in
+            else self._registered(url.scheme)
+        )
+        make = _loaded(entry)
+        try:
+            made = make(url)
+        except StateURLError:
+            raise
+        except ValueError as error:
+            raise StateURLError(f"{url}: {error}") from error
+        if not isinstance(made, result):
+            what = f"{url.scheme}: {_named(entry)} returned no {result.__name__} but"
+            raise StateURLError(what, type(made).__name__)
+        return made
+
+    def _registered(self, scheme: str) -> EntryPoint:
+        """What other packages registered; the installed ones are looked through at each call."""
+        registered = entry_points(group=self.group)
+        found = [entry for entry in registered if entry.name == scheme]
+        if not found:
+            raise self._unknown(scheme, {entry.name for entry in registered})
+        if len(found) > 1:
+            names = " and ".join(sorted(map(_named, found)))
+            advice = "Uninstall all of them but one."
+            raise StateURLError(f"{scheme}: several packages register it: {names}", "", (), advice)
+        return found[0]
+
+    def _unknown(self, scheme: str, registered: set[str]) -> StateURLError:
+        what = f"no scheme of a {self.kind}'s URL is"
+        known = sorted({*self.built_in, *registered})
+        nearest = self.built_in.get(StateURLError(what, scheme, known).nearest or "")
+        extra = (nearest and nearest.extra) or "redis"
+        advice = (
+            "The driver of a store comes with its extra, as in pip install "
+            f'"trident-spark[{extra}]", any other scheme with the package that registers it.'
+        )
+        return StateURLError(what, scheme, known, advice)
+
+
+def _loaded(entry: EntryPoint) -> Callable[[StateURL], object]:
+    try:
+        make: Callable[[StateURL], object] = entry.load()
+    except Exception as error:
+        what = f"{entry.name}: {_named(entry)} can't be loaded: {type(error).__name__}: {error}"
+        raise StateURLError(what, "", (), "Repair or uninstall that package.") from error
+    return make
+
+
+def _named(entry: EntryPoint) -> str:
+    package = f" of the package {entry.dist.name}" if entry.dist else ""
+    return f"{entry.value}{package}"

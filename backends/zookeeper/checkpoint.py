@@ -1,0 +1,165 @@
+"""A checkpoint in ZooKeeper: a node for each log, and one of the session that holds it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from time import monotonic
+from urllib.parse import quote, unquote
+
+from trident.backends.zookeeper.session import Session, addresses
+from trident.states.checkpoint_store import CheckpointStore, this_process
+
+_logger = logging.getLogger("trident")
+
+_held: weakref.WeakSet[ZooKeeperCheckpoint] = weakref.WeakSet()
+"""What runs of this process hold."""
+
+_LOGS = "logs"
+_LOCK = "lock"
+
+
+class ZooKeeperCheckpoint(CheckpointStore):
+    """The logs of one checkpoint, as the data of nodes; connects when it is first used.
+
+    Parameters
+    ----------
+    hosts : sequence of (str, int)
+        Servers of one ensemble.
+    path : str
+        The node of the checkpoint; made where it isn't there.
+    user, password : str or None
+        By ZooKeeper's digest: the nodes that are made then belong to that user alone.
+    timeout : float
+        Seconds to wait for each answer.
+    session_timeout : float
+        Seconds without a sign of life after which the servers take this process for dead, and let
+        another run have the checkpoint. They may bound it: by default to 4 to 40 seconds. So long
+        one also waits for a connection.
+
+    Notes
+    -----
+    Below `path` are ``logs/<group>``, whose data are the newest entry of that log, and ``lock``, an
+    ephemeral node that names the process which holds the checkpoint. An entry is replaced by a
+    conditional `set`, which compares the node's version. So a driver whose session has expired, and
+    whose lock another has by now, is refused by the first append of that other one; the lock only
+    says it earlier.
+
+    Examples
+    --------
+    >>> checkpoint = ZooKeeperCheckpoint([("one", 2181)], "/trident/words")
+    >>> checkpoint.place("a/b")
+    'zookeeper://one:2181/trident/words/logs/a%2Fb'
+    """
+
+    largest = 1_000_000
+    """Servers drop the connection of a larger request, by jute.maxbuffer."""
+
+    def __init__(
+        self,
+        hosts: Sequence[tuple[str, int]],
+        path: str,
+        *,
+        user: str | None = None,
+        password: str | None = None,
+        timeout: float = 5.0,
+        session_timeout: float = 10.0,
+    ) -> None:
+        if timeout <= 0 or session_timeout <= 0:
+            raise ValueError("timeout and session_timeout are above 0 seconds")
+        self.where = f"zookeeper://{addresses(sorted(hosts))}{quote(path)}"
+        self._path = path
+        login = None if user is None else f"{user}:{password}"
+        self._arguments = tuple(hosts), self.where, timeout, session_timeout, login
+        self._open: Session | None = None
+        self._holds: int | None = None
+        self._session_timeout = session_timeout
+        self._known: dict[str, tuple[bytes, int]] = {}
+
+    def hold(self) -> str | None:
+        """Take it; a holder that may be dead is waited for until its session would have ended.
+
+        One in this process is told of at once.
+        """
+        deadline = monotonic() + 1.5 * self._session_timeout
+        gone = threading.Event()
+        while (found := self._lock(gone.set)) is not None:
+            holder, session = found
+            if session in [each._holds for each in list(_held)]:
+                return holder
+            _logger.info("%s is held by %s: waiting for its end", self.where, holder)
+            if not gone.wait(deadline - monotonic()):
+                return holder
+            gone.clear()
+        _held.add(self)
+        return None
+
+    def release(self) -> None:
+        session, self._open = self._open, None
+        self._holds = None
+        _held.discard(self)
+        if session is not None:
+            session.close()
+
+    def names(self) -> list[str]:
+        self._session.sync(self._path)
+        return sorted(map(unquote, self._session.children(f"{self._path}/{_LOGS}")))
+
+    def read(self, name: str) -> bytes | None:
+        self._session.sync(self._path)
+        found = self._session.get(self._node(name))
+        if found is None:
+            self._known.pop(name, None)
+            return None
+        data, stat = found
+        self._known[name] = data, stat.version
+        return data
+
+    def replace(self, name: str, new: bytes, expected: bytes | None) -> bool:
+        session = self._session
+        if self._holds not in (None, session.id):
+            self._lock()  # the lock has gone with the session before
+        known = self._known.get(name)
+        if known is None or known[0] != expected:
+            if self.read(name) not in (expected, new):
+                return False
+            known = self._known.get(name)
+        if known is None:
+            return session.create(self._node(name), new) or self.read(name) == new
+        version = session.set(self._node(name), new, known[1])
+        if version is None:
+            return self.read(name) == new
+        self._known[name] = new, version
+        return True
+
+    def place(self, name: str) -> str:
+        return f"{self.where}/{_LOGS}/{_quoted(name)}"
+
+    @property
+    def _session(self) -> Session:
+        if self._open is None:
+            self._open = Session(*self._arguments)
+        return self._open
+
+    def _lock(self, on_end: Callable[[], object] | None = None) -> tuple[str, int] | None:
+        """Make the lock; return the process and session that have it where those are others."""
+        session = self._session
+        while not session.create(f"{self._path}/{_LOCK}", this_process().encode(), ephemeral=True):
+            found = session.get(f"{self._path}/{_LOCK}", on_end)
+            if found is not None and found[1].ephemeralOwner == session.id:
+                break  # made by a call whose answer was lost
+            if found is not None:
+                return found[0].decode(errors="replace"), found[1].ephemeralOwner
+        self._holds = session.id
+        return None
+
+    def _node(self, name: str) -> str:
+        return f"{self._path}/{_LOGS}/{_quoted(name)}"
+
+
+def _quoted(name: str) -> str:
+    """A group's id as the name of a node."""
+    quoted = quote(name, safe=" ")
+    return quoted.replace(".", "%2E") if quoted in (".", "..") else quoted

@@ -1,0 +1,167 @@
+"""A session with ZooKeeper's servers, which the driver keeps alive in threads of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from trident.backends.zookeeper.errors import explained, unreachable
+
+_driver_log = logging.getLogger("trident.kazoo")
+# What it warns of at each try to connect again, our errors say once.
+_driver_log.setLevel(logging.CRITICAL)
+
+_RECONNECT = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
+
+
+class Session:
+    """A session, connected from construction to :meth:`close`.
+
+    Where it expires the driver begins another one: :attr:`id` tells.
+
+    Parameters
+    ----------
+    hosts : sequence of (str, int)
+        Servers of one ensemble.
+    where : str
+        How errors name what is kept there.
+    timeout : float
+        Seconds to wait for each answer, and at least for a connection.
+    session_timeout : float
+        Seconds without a sign of life from this process after which the session expires.
+    login : str or None
+        ``user:password``; what is made then belongs to that user alone.
+
+    Raises
+    ------
+    StateUnavailableError
+        From every call: when no server is reached, or no certain answer came.
+    """
+
+    def __init__(
+        self,
+        hosts: Sequence[tuple[str, int]],
+        where: str,
+        timeout: float,
+        session_timeout: float,
+        login: str | None,
+    ) -> None:
+        kazoo = _driver()
+        self._where = where
+        self._timeout = timeout
+        self.session_timeout = session_timeout
+        self._no_node = kazoo.exceptions.NoNodeError
+        self._node_exists = kazoo.exceptions.NodeExistsError
+        self._bad_version = kazoo.exceptions.BadVersionError
+        self._client = kazoo.client.KazooClient(
+            addresses(hosts),
+            timeout=session_timeout,
+            auth_data=[("digest", login)] if login else None,
+            default_acl=kazoo.security.CREATOR_ALL_ACL if login else None,
+            connection_retry=_RECONNECT,
+            logger=_driver_log,
+        )
+        patience = max(timeout, session_timeout)  # several servers are tried, one after the other
+        try:
+            self._client.start(patience)
+        except Exception as error:
+            self.close()
+            raise unreachable(error, where, patience) from None
+
+    @property
+    def id(self) -> int | None:
+        """The id of the session that is open now."""
+        found = self._client.client_id
+        return None if found is None else found[0]
+
+    def get(
+        self, path: str, on_change: Callable[[], object] | None = None
+    ) -> tuple[bytes, Any] | None:
+        """Return the data of a node, and its `Stat`; None where there is none.
+
+        Parameters
+        ----------
+        path : str
+            The node.
+        on_change : callable, optional
+            Called in another thread when the node changes, or goes, or nothing is heard any more.
+        """
+        watch = None if on_change is None else (lambda event: on_change())
+        with suppress(self._no_node):
+            found: tuple[bytes, Any] = self._ask(self._client.get_async, path, watch)
+            return found
+        return None
+
+    def set(self, path: str, data: bytes, version: int) -> int | None:
+        """Replace the data of a node that is in this version, and return the new version.
+
+        None where it is in another, or gone.
+        """
+        with suppress(self._no_node, self._bad_version):
+            stat = self._ask(self._client.set_async, path, data, version)
+            return int(stat.version)
+        return None
+
+    def create(self, path: str, data: bytes, *, ephemeral: bool = False) -> bool:
+        """Make a node, and those above it; say whether it wasn't there."""
+        create = self._client.create_async
+        with suppress(self._node_exists):
+            self._ask(create, path, data, ephemeral=ephemeral, makepath=True)
+            return True
+        return False
+
+    def children(self, path: str) -> list[str]:
+        """Return the names of the nodes below one; none where that is missing."""
+        with suppress(self._no_node):
+            found: list[str] = self._ask(self._client.get_children_async, path)
+            return found
+        return []
+
+    def sync(self, path: str) -> None:
+        """Have the server that answers know all that was written before, at whichever server."""
+        self._ask(self._client.sync_async, path)
+
+    def close(self) -> None:
+        """End the session, and its threads; never fails.
+
+        Servers that can't be told end it by themselves, when they have heard nothing for too long.
+        """
+        try:
+            self._client.stop()
+            self._client.close()
+        except Exception:
+            _driver_log.debug("%s: the session did not end well", self._where, exc_info=True)
+
+    def _ask(self, call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Ask the servers once, and return the answer; an answer too is what a call refuses."""
+        try:
+            return call(*arguments, **named).get(timeout=self._timeout)
+        except (self._no_node, self._node_exists, self._bad_version):
+            raise
+        except Exception as error:
+            raise explained(error, self._where) from None
+
+
+def _driver() -> Any:
+    try:
+        import kazoo.client
+        import kazoo.exceptions
+        import kazoo.security
+    except ImportError as error:
+        raise ImportError(
+            'a checkpoint in ZooKeeper needs its driver: pip install "trident-spark[zookeeper]"'
+        ) from error
+    return kazoo
+
+
+def addresses(hosts: Sequence[tuple[str, int]]) -> str:
+    """Return servers as the driver takes them, and as a URL has them.
+
+    Examples
+    --------
+    >>> addresses([("one", 2181), ("::1", 2182)])
+    'one:2181,[::1]:2182'
+    """
+    return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in hosts)

@@ -1,0 +1,86 @@
+"""A checkpoint that is no folder: its logs are in a store, where any machine finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from trident.log.errors import CheckpointError, CheckpointInUseError, LogUnavailableError
+from trident.log.folders import group_folder
+from trident.log.held import HeldCheckpoint
+from trident.log.log import Log
+from trident.log.stored_log import StoredLog
+from trident.states.checkpoint_store import CheckpointStore, this_process
+from trident.states.errors import CorruptStateError, StateUnavailableError
+
+
+class StoredCheckpoint(HeldCheckpoint):
+    """A checkpoint in a store, held by one run where the store can tell.
+
+    Parameters
+    ----------
+    store : CheckpointStore
+        The store; closed with :meth:`release`.
+    spark_checkpoint : Path or None
+        Where Structured Streaming keeps its own log, and computed batches are staged.
+
+    Raises
+    ------
+    CheckpointInUseError
+        When another run holds it.
+    LogUnavailableError
+        When the store can't be reached.
+    CheckpointError
+        When something else is in its place.
+    """
+
+    def __init__(self, store: CheckpointStore, spark_checkpoint: Path | None = None) -> None:
+        self.where = store.where
+        self._store = store
+        self._spark_checkpoint = spark_checkpoint
+        try:
+            with reached(self._store):
+                holder = store.hold()
+        except BaseException:
+            store.release()
+            raise
+        if holder is not None:
+            store.release()
+            raise CheckpointInUseError(self.where, holder, here=holder == this_process())
+
+    def log(self, group: str) -> Log:
+        return StoredLog(self._store, group)
+
+    def groups(self) -> list[str]:
+        with reached(self._store):
+            return self._store.names()
+
+    def folder(self, group: str) -> Path:
+        if self._spark_checkpoint is None:
+            raise CheckpointError(
+                self.where,
+                f"the group {group} reads a streaming DataFrame, and Spark's own checkpoint can "
+                "only be a folder",
+                "Give one as spark_checkpoint=, on a file system that is mounted at the same path "
+                "on every machine where the driver may run (NFS, for one).",
+            )
+        return group_folder(self._spark_checkpoint, group)
+
+    def release(self) -> None:
+        self._store.release()
+
+    def _to_leave(self, group: str) -> str:
+        return f"remove {self._store.place(group)}"
+
+
+@contextmanager
+def reached(store: CheckpointStore) -> Iterator[None]:
+    """Raise what goes wrong with a checkpoint's store as errors of the checkpoint."""
+    try:
+        yield
+    except StateUnavailableError as error:
+        problem = f"{error.place}: {error.problem}"
+        raise LogUnavailableError(store.where, problem, error.advice) from error
+    except CorruptStateError as error:
+        raise CheckpointError(store.where, str(error), "Give another place.") from error

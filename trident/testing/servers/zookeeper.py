@@ -1,0 +1,71 @@
+"""ZooKeeper: one server, of the jars that PySpark brings."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+from trident.testing.servers.java import jdk
+from trident.testing.servers.process import MissingServer, ServerProcess
+
+_LOGGING = """\
+rootLogger.level = WARN
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+"""
+
+
+class ZooKeeperServer(ServerProcess):
+    """One ZooKeeper server, which syncs what it acknowledges, and so outlives a kill."""
+
+    program = "java"
+    package = "default-jdk-headless"
+    patience = 60.0
+
+    @property
+    def url(self) -> str:
+        return f"zookeeper://{self.host}:{self.port}"
+
+    def command(self) -> Sequence[str]:
+        java, classpath = jdk("ZooKeeper"), _jars()
+        settings, logging = self.folder / "zoo.cfg", self.folder / "log4j2.properties"
+        lines = [f"{name}={value}\n" for name, value in self._settings().items()]
+        settings.write_text("".join(lines))
+        logging.write_text(_LOGGING)
+        limits = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        log = f"-Dlog4j2.configurationFile={logging}"
+        main = "org.apache.zookeeper.server.ZooKeeperServerMain"
+        return [java, *limits, log, "-cp", f"{classpath}/*", main, str(settings)]
+
+    def answers(self) -> bool:
+        with suppress(OSError), socket.create_connection((self.host, self.port), 1) as asked:
+            asked.sendall(b"ruok")
+            return asked.recv(100) == b"imok"
+        return False
+
+    def _settings(self) -> Mapping[str, object]:
+        return {
+            "dataDir": self.folder / "data",
+            "clientPort": self.port,
+            "clientPortAddress": self.host,
+            "admin.enableServer": "false",
+            "4lw.commands.whitelist": "ruok",
+            # Tests wait for sessions to expire: a session lasts two ticks at least.
+            "tickTime": 100,
+            "maxSessionTimeout": 60_000,
+            "maxClientCnxns": 0,
+        }
+
+
+def _jars() -> Path:
+    """The folder of PySpark's jars, found without importing it."""
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        advice = 'They are PySpark\'s: pip install "trident-spark[spark]"'
+        raise MissingServer("the jars of ZooKeeper are not installed", advice)
+    return Path(found.origin).with_name("jars")
