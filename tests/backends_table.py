@@ -23,10 +23,10 @@ class Backend:
     name : str
         As in the ids of tests; words.
     url : str
-        The URL of a state, with ``{server}`` where the server is (or ``{first}``, of several
-        servers), ``{own}`` for what tells it from any other, and ``{kind}`` for what it keeps.
+        The URL of a state, with ``{server}`` where the server is, ``{own}`` for what tells it from
+        any other, and ``{kind}`` for what it keeps.
     fixture : str
-        The one of tests/conftest.py whose ``url`` is the server.
+        The one whose ``url`` is the server.
     abilities : frozenset of Ability
         What its map can do.
     extra : str or None
@@ -56,8 +56,7 @@ class Backend:
     def factory(self, server: str, kind: StateType = StateType.OPAQUE) -> MapStateFactory:
         """Return the factory of an empty state of its own."""
         mode = kind.value.replace("-", "")
-        first = server.split(",")[0]
-        place = self.url.format(server=server, first=first, own=uuid4().hex, kind=mode)
+        place = self.url.format(server=server, own=uuid4().hex, kind=mode)
         factory: Any = state_from_url(f"{place}&mode={mode}")
         assert isinstance(factory, MapStateFactory)
         return factory
@@ -128,8 +127,8 @@ _ALL = [
     ),
     Backend(
         "Memcached node",
-        "{first}?prefix={own}",
-        "memcached_servers",
+        "{server}?prefix={own}",
+        "memcached_server",
         _ENTRY,
         "memcached",
         cached=False,

@@ -1,4 +1,4 @@
-"""What the tests of every folder share."""
+"""What the tests of every folder share, beside the fixtures that users have as well."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ import pytest
 from hypothesis import settings
 
 from trident.testing.servers import spark_kafka
-from trident.testing.servers.hbase import HBaseServer
-from trident.testing.servers.kafka import KafkaServer
 from trident.testing.servers.memcached import MemcachedServers
 from trident.testing.servers.postgres import PgBouncer, PostgresServer
-from trident.testing.servers.process import MissingServer
-from trident.testing.servers.promised import PromisedServer, Served, do_without, served
-from trident.testing.servers.redis import RedisCluster, RedisServer
+from trident.testing.servers.promised import PromisedServer, Served, served
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytest_plugins = ["trident.pytest_plugin"]
 
 # A slow machine makes no test fail.
 settings.register_profile("tests", deadline=None)
@@ -57,48 +54,16 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def spark_with_kafka(spark: SparkSession) -> SparkSession:
     """The same session, which can read Kafka; its jars are promised as servers are."""
-    try:
-        spark_kafka.jars()
-    except MissingServer as missing:
-        do_without(str(missing))
+    spark_kafka.jars()
     return spark
 
 
 @pytest.fixture(scope="session")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A Redis server that all tests share: each keeps to keys of its own, and never hurts it."""
-    with served("REDIS", lambda: RedisServer(tmp_path_factory.mktemp("redis"))) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def redis_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A Redis Cluster of three masters, shared likewise."""
-    folder = tmp_path_factory.mktemp("redis-cluster")
-    with served("REDIS_CLUSTER", lambda: RedisCluster(folder)) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
 def memcached_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Two Memcached nodes, shared likewise."""
-    folder = tmp_path_factory.mktemp("memcached")
-    with served("MEMCACHED", lambda: MemcachedServers(folder)) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def hbase_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """HBase behind its Thrift gateway, shared likewise."""
-    with served("HBASE", lambda: HBaseServer(tmp_path_factory.mktemp("hbase"))) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A PostgreSQL server, shared likewise."""
-    with served("POSTGRES", lambda: PostgresServer(tmp_path_factory.mktemp("postgres"))) as server:
-        yield server
+    """Two Memcached nodes that all tests share: each keeps to keys of its own."""
+    folder = tmp_path_factory.mktemp("memcached-nodes")
+    with served("MEMCACHED_NODES", lambda: MemcachedServers(folder)) as nodes:
+        yield nodes
 
 
 @pytest.fixture(scope="session")
@@ -113,13 +78,6 @@ def pgbouncer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
         with served("PGBOUNCER", started) as pooler:
             yield pooler
-
-
-@pytest.fixture(scope="session")
-def kafka_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A Kafka broker that all tests share: each has topics of its own, and never hurts it."""
-    with served("KAFKA", lambda: KafkaServer(tmp_path_factory.mktemp("kafka"))) as server:
-        yield server
 
 
 @pytest.fixture(scope="session")

@@ -35,7 +35,7 @@ from trident.states.sharding import Sharding
 from trident.states.urls import StateURL
 from trident.states.values import StateType, Token
 from trident.testing.servers.memcached import MemcachedServer
-from trident.testing.servers.promised import Served, served
+from trident.testing.servers.promised import Served
 
 MONTH = 30 * 24 * 3600
 
@@ -65,8 +65,7 @@ def client(nodes: list[str]) -> Iterator[Client]:
 @pytest.fixture
 def alone(tmp_path: Path) -> Iterator[MemcachedServer]:
     """A server that no other test uses, with room for what would be evicted elsewhere."""
-    with served("MEMCACHED_ALONE", lambda: MemcachedServer(tmp_path, "-m", "512")) as server:
-        assert isinstance(server, MemcachedServer)
+    with MemcachedServer(tmp_path, "-m", "512") as server:
         yield server
 
 
@@ -253,7 +252,7 @@ def test_a_larger_value_is_refused_before_anything_is_sent(words: MemcachedMap, 
 
 def test_a_node_may_take_larger_values(tmp_path: Path) -> None:
     made = MemcachedServer(tmp_path, "-I", "4m")
-    with served("MEMCACHED_ALONE", lambda: made):
+    with made:
         large = b"v" * 3_000_000
         store = of(made).open()
         store.multiPut([b"dog"], [large])

@@ -31,7 +31,6 @@ from trident.states.values import Token
 from trident.testing.servers.memcached import MemcachedServer, MemcachedServers
 from trident.testing.servers.ports import free_port
 from trident.testing.servers.process import wait_until
-from trident.testing.servers.promised import served
 
 KEYS = [b"word%d" % number for number in range(20)]
 ONES = [b"1"] * len(KEYS)
@@ -52,8 +51,7 @@ def client_of(server: MemcachedServer) -> closing[Client]:
 @pytest.fixture
 def servers(tmp_path: Path) -> Iterator[list[MemcachedServer]]:
     """Two nodes to be hurt."""
-    with served("MEMCACHED_TO_HURT", lambda: MemcachedServers(tmp_path)) as made:
-        assert isinstance(made, MemcachedServers)
+    with MemcachedServers(tmp_path) as made:
         yield made.nodes
 
 
@@ -368,7 +366,7 @@ def test_a_write_whose_answer_is_cut_is_not_repeated(servers: list[MemcachedServ
 
 def test_a_full_node_refuses_writes_and_keeps_what_it_has(tmp_path: Path) -> None:
     made = MemcachedServer(tmp_path, "-m", "3", "-M")
-    with served("MEMCACHED_TO_HURT", lambda: made):
+    with made:
         store = MemcachedStore(address(made)).open()
         store.multiPut([b"dog"], [b"old " * 2000])
         keys = [b"word%d" % number for number in range(2000)]
@@ -385,7 +383,7 @@ def test_a_full_node_refuses_writes_and_keeps_what_it_has(tmp_path: Path) -> Non
 
 def test_a_node_with_all_the_connections_it_takes_says_so(tmp_path: Path) -> None:
     made = MemcachedServer(tmp_path, "-c", "40", "-t", "1")
-    with served("MEMCACHED_TO_HURT", lambda: made):
+    with made:
         held = []
         try:
             with suppress(OSError):

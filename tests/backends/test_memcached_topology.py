@@ -13,7 +13,6 @@ from trident.backends import memcached
 from trident.states.errors import CorruptStateError, LostStateError, StateUnavailableError
 from trident.states.maps import MapStateFactory
 from trident.testing.servers.memcached import MemcachedServer, MemcachedServers
-from trident.testing.servers.promised import served
 
 BATCHES = (("the cat sat",), ("the man walked",), ("the dog ran the whole way",))
 COUNTS = {"the": 4, "cat": 1, "sat": 1, "man": 1, "walked": 1, "dog": 1, "ran": 1, "way": 1}
@@ -22,8 +21,7 @@ COUNTS = {"the": 4, "cat": 1, "sat": 1, "man": 1, "walked": 1, "dog": 1, "ran": 
 @pytest.fixture
 def servers(tmp_path: Path) -> Iterator[list[MemcachedServer]]:
     """Two nodes to be hurt."""
-    with served("MEMCACHED_TO_HURT", lambda: MemcachedServers(tmp_path / "servers")) as made:
-        assert isinstance(made, MemcachedServers)
+    with MemcachedServers(tmp_path / "servers") as made:
         yield made.nodes
 
 

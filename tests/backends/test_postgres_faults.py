@@ -19,7 +19,6 @@ import pytest
 
 from tests.backends.held_postgres_writer import CALLS, MOMENTS, words_of
 from tests.faults.proxy import Proxy
-from tests.faults.servers import own
 from tests.faults.word_count import WordCount, assert_told, at, when_waiting
 from tests.packaging.conftest import ROOT
 from trident.backends import postgres
@@ -58,7 +57,7 @@ def sql(server: PostgresServer, statement: str) -> None:
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
     """A server that is only copied: to make another takes longer."""
-    with own(lambda: PostgresServer(tmp_path_factory.mktemp("template"))) as server:
+    with PostgresServer(tmp_path_factory.mktemp("template")) as server:
         yield server
 
 
@@ -75,7 +74,7 @@ class Copied(PostgresServer):
 
 @pytest.fixture
 def server(template: PostgresServer, tmp_path: Path) -> Iterator[PostgresServer]:
-    with own(lambda: Copied(tmp_path / "postgres", template)) as server:
+    with Copied(tmp_path / "postgres", template) as server:
         yield server
 
 
@@ -224,7 +223,7 @@ def test_a_server_restored_from_a_backup_of_a_batch_under_way_has_lost_its_write
 def replicated(
     server: PostgresServer, tmp_path: Path
 ) -> Iterator[tuple[PostgresServer, PostgresStandby]]:
-    with own(lambda: PostgresStandby(tmp_path / "standby", server)) as standby:
+    with PostgresStandby(tmp_path / "standby", server) as standby:
         yield server, standby
 
 
@@ -317,7 +316,7 @@ def test_a_server_without_a_connection_to_spare_is_waited_for(
     template: PostgresServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     few = ("max_connections=6", "superuser_reserved_connections=0")
-    with own(lambda: Copied(tmp_path / "few", template, *few)) as server, ExitStack() as taken:
+    with Copied(tmp_path / "few", template, *few) as server, ExitStack() as taken:
         words = WordCount(factory(server), tmp_path)
 
         def take_all() -> None:
@@ -443,7 +442,7 @@ def test_a_lock_that_somebody_holds_is_told_with_where_to_look(
 def test_a_batch_is_counted_once_through_a_pooler_that_is_restarted(
     server: PostgresServer, tmp_path: Path
 ) -> None:
-    with own(lambda: PgBouncer(tmp_path / "pooler", server)) as pooler:
+    with PgBouncer(tmp_path / "pooler", server) as pooler:
         words = WordCount(factory(pooler), tmp_path)
         with at("before write", 2, 0, pooler.restart), at("after write", 3, 0, pooler.restart):
             words.run()
@@ -456,7 +455,7 @@ SECRET = "swordfish-77"
 @pytest.fixture
 def guarded(template: PostgresServer, tmp_path: Path) -> Iterator[PostgresServer]:
     """A server that takes TLS and a password only."""
-    with own(lambda: _Guarded(tmp_path / "guarded", template)) as server:
+    with _Guarded(tmp_path / "guarded", template) as server:
         yield server
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.backends.redis_batches import add, committed, found, record, written
-from tests.faults.servers import offset
+from tests.faults.replication import offset
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory
 from trident.states.errors import LostWritesError, StateUnavailableError

@@ -17,7 +17,7 @@ from trident.states.kinds import PLAIN
 from trident.states.table.build import layered
 from trident.states.testing.stores import FencedMap
 from trident.testing.servers.hbase import HBaseServer
-from trident.testing.servers.memcached import MemcachedServers
+from trident.testing.servers.memcached import MemcachedServer, MemcachedServers
 from trident.testing.servers.postgres import PostgresServer
 from trident.testing.servers.redis import RedisCluster, RedisServer
 
@@ -26,6 +26,7 @@ _ROUNDS = 5
 _SERVERS: dict[str, Callable[[Path], Any]] = {
     "redis_server": RedisServer,
     "redis_cluster": RedisCluster,
+    "memcached_server": MemcachedServer,
     "memcached_servers": MemcachedServers,
     "hbase_server": HBaseServer,
     "postgres_server": PostgresServer,

@@ -43,8 +43,8 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, kafka_server: Served) -> Shell:
-    return Shell(tmp_path, kafka_server.url)
+def shell(tmp_path: Path, kafka_broker: Served) -> Shell:
+    return Shell(tmp_path, kafka_broker.url)
 
 
 def test_what_is_written_is_counted_once_however_often_it_is_run(shell: Shell) -> None:

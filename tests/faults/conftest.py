@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.faults.proxy import Proxy
-from tests.faults.servers import own
 from tests.faults.word_count import WordCount
 from trident.backends import hbase, memcached, postgres, redis
 from trident.states.maps import MapStateFactory
@@ -116,20 +115,20 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
-    with own(lambda: RedisServer(tmp_path / "redis")) as server:
+    with RedisServer(tmp_path / "redis") as server:
         yield server
 
 
 @pytest.fixture
 def own_memcached(tmp_path: Path) -> Iterator[MemcachedServer]:
-    with own(lambda: MemcachedServer(tmp_path / "memcached")) as server:
+    with MemcachedServer(tmp_path / "memcached") as server:
         yield server
 
 
 @pytest.fixture(scope="package")
 def own_hbase(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HBaseServer]:
     """One for the whole package, because it takes long to start; its table is there."""
-    with own(lambda: HBaseServer(tmp_path_factory.mktemp("hbase"))) as server:
+    with HBaseServer(tmp_path_factory.mktemp("hbase")) as server:
         backing = hbase.opaque(server.host, server.port, timeout=60.0).store.open()
         backing.getControl()
         backing.close()
@@ -139,5 +138,5 @@ def own_hbase(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HBaseServer]
 @pytest.fixture(scope="package")
 def own_postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
     """One for the whole package likewise."""
-    with own(lambda: PostgresServer(tmp_path_factory.mktemp("postgres"))) as server:
+    with PostgresServer(tmp_path_factory.mktemp("postgres")) as server:
         yield server

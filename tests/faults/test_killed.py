@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.faults.proxy import Proxy
-from tests.faults.servers import own
 from tests.faults.word_count import WordCount, assert_told, at, when_waiting
 from trident.backends import hbase, redis
 from trident.testing.servers.hbase import HBaseServer
@@ -40,7 +39,7 @@ def test_a_redis_killed_in_the_middle_of_a_write_and_restarted_counts_every_word
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with (
-        own(lambda: RedisServer(tmp_path / "redis", *DURABLE)) as server,
+        RedisServer(tmp_path / "redis", *DURABLE) as server,
         Proxy(server.host, server.port) as proxy,
     ):
         words = WordCount(redis.opaque(proxy.host, proxy.port), tmp_path, batches=3, size=16_000)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.servers import offset, own
+from tests.faults.replication import offset
 from tests.faults.word_count import WordCount, assert_told, at
 from trident.backends import memcached, redis
 from trident.batch.watchpoints import watching
@@ -52,7 +52,7 @@ class Rewindable:
 
 @pytest.fixture
 def redis_server(tmp_path: Path) -> Iterator[Rewindable]:
-    with own(lambda: RedisServer(tmp_path / "redis", *DURABLE)) as server:
+    with RedisServer(tmp_path / "redis", *DURABLE) as server:
         yield Rewindable(server, WordCount(redis.opaque(server.host, server.port), tmp_path))
 
 
@@ -199,7 +199,7 @@ class Moments:
 
 @pytest.fixture
 def moments(tmp_path: Path) -> Iterator[Moments]:
-    with own(lambda: RedisServer(tmp_path / "redis", *DURABLE)) as server:
+    with RedisServer(tmp_path / "redis", *DURABLE) as server:
         factory = redis.opaque(server.host, server.port)
         yield Moments(server, WordCount(factory, tmp_path, size=6))
 
@@ -297,9 +297,9 @@ class Replicated:
 @pytest.fixture
 def replicated(tmp_path: Path) -> Iterator[Replicated]:
     with (
-        own(lambda: RedisServer(tmp_path / "master")) as master,
-        own(lambda: RedisReplica(tmp_path / "replica", master)) as replica,
-        own(lambda: RedisSentinel(tmp_path / "sentinel", master)) as sentinel,
+        RedisServer(tmp_path / "master") as master,
+        RedisReplica(tmp_path / "replica", master) as replica,
+        RedisSentinel(tmp_path / "sentinel", master) as sentinel,
     ):
         sentinel.cli("sentinel", "set", sentinel.service, "down-after-milliseconds", "500")
         sentinels = [(sentinel.host, sentinel.port)]

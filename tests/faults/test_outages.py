@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.servers import own
 from tests.faults.word_count import WordCount, assert_told, at, when_waiting
 from trident.backends import redis
 from trident.batch.errors import OutageError
@@ -26,7 +25,7 @@ SECONDS = 3.0
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RedisServer]:
-    with own(lambda: RedisServer(tmp_path / "redis", *DURABLE)) as server:
+    with RedisServer(tmp_path / "redis", *DURABLE) as server:
         yield server
 
 

@@ -9,7 +9,7 @@ from time import monotonic
 
 import pytest
 
-from tests.faults.servers import offset, own
+from tests.faults.replication import offset
 from tests.faults.word_count import WordCount, assert_told, at, when_waiting
 from trident.backends import redis
 from trident.batch.errors import OutageError
@@ -26,7 +26,7 @@ def place(server: RedisServer) -> str:
 def test_a_full_redis_fails_the_batch_until_it_has_room(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with own(lambda: RedisServer(tmp_path / "redis")) as server:
+    with RedisServer(tmp_path / "redis") as server:
         words = WordCount(redis.opaque(server.host, server.port), tmp_path, batches=3, size=16_000)
 
         def fill() -> None:
@@ -44,7 +44,7 @@ def test_a_full_redis_fails_the_batch_until_it_has_room(
 
 
 def test_a_redis_that_stays_full_stops_the_run_and_the_next_start_goes_on(tmp_path: Path) -> None:
-    with own(lambda: RedisServer(tmp_path / "redis")) as server:
+    with RedisServer(tmp_path / "redis") as server:
         words = WordCount(redis.opaque(server.host, server.port), tmp_path)
         with (
             at("before write", 2, 0, lambda: server.cli("config", "set", "maxmemory", "1")),
@@ -61,7 +61,7 @@ SECRET = "swordfish-77"
 
 
 def test_a_wrong_password_is_told_at_start_and_never_shown(tmp_path: Path) -> None:
-    with own(lambda: RedisServer(tmp_path / "redis", password="right")) as server:
+    with RedisServer(tmp_path / "redis", password="right") as server:
         factory = redis.opaque(server.host, server.port, user="reader", password=SECRET)
         words = WordCount(factory, tmp_path)
         began = monotonic()
@@ -83,7 +83,7 @@ def change_password(server: RedisServer, password: str) -> None:
 def test_a_password_that_is_changed_and_changed_back_costs_an_attempt(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with own(lambda: RedisServer(tmp_path / "redis", password=SECRET)) as server:
+    with RedisServer(tmp_path / "redis", password=SECRET) as server:
         factory = redis.opaque(server.host, server.port, password=SECRET)
         words = WordCount(factory, tmp_path)
         with (
@@ -99,7 +99,7 @@ def test_a_password_that_is_changed_and_changed_back_costs_an_attempt(
 def test_a_password_that_stays_changed_stops_the_run_and_a_start_with_the_new_one_goes_on(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with own(lambda: RedisServer(tmp_path / "redis", password=SECRET)) as server:
+    with RedisServer(tmp_path / "redis", password=SECRET) as server:
         words = WordCount(redis.opaque(server.host, server.port, password=SECRET), tmp_path)
         with (
             at("before write", 2, 0, lambda: change_password(server, "another")),
@@ -118,8 +118,8 @@ def test_a_password_that_stays_changed_stops_the_run_and_a_start_with_the_new_on
 def pair(tmp_path: Path) -> Iterator[tuple[RedisServer, RedisServer]]:
     """A master and its replica."""
     with (
-        own(lambda: RedisServer(tmp_path / "one")) as one,
-        own(lambda: RedisReplica(tmp_path / "other", one)) as other,
+        RedisServer(tmp_path / "one") as one,
+        RedisReplica(tmp_path / "other", one) as other,
     ):
         yield one, other
 

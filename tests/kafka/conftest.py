@@ -9,18 +9,17 @@ import pytest
 
 from tests.kafka.broker import Broker
 from trident.testing.servers.kafka import KafkaServer
-from trident.testing.servers.promised import Served, served
+from trident.testing.servers.promised import Served
 
 
 @pytest.fixture
-def broker(kafka_server: Served) -> Broker:
+def broker(kafka_broker: Served) -> Broker:
     """The shared broker."""
-    return Broker(kafka_server.url)
+    return Broker(kafka_broker.url)
 
 
 @pytest.fixture
 def own_server(tmp_path: Path) -> Iterator[KafkaServer]:
     """A broker of the test's own, which it may kill."""
-    with served("OWN_KAFKA", lambda: KafkaServer(tmp_path / "kafka")) as server:
-        assert isinstance(server, KafkaServer)
+    with KafkaServer(tmp_path / "kafka") as server:
         yield server

@@ -81,7 +81,7 @@ def test_what_a_list_names_is_there(title: str) -> None:
 
 def test_every_file_that_names_all_backends_is_in_the_list_for_one() -> None:
     knowing = naming_all(DRIVERS, re.IGNORECASE)
-    assert {"backends/urls.py", "tests/conftest.py", "setup/servers"} <= knowing
+    assert {"backends/urls.py", "trident/pytest_plugin.py", "setup/servers"} <= knowing
     assert sorted(knowing - named(section("How to add a backend"))) == []
 
 

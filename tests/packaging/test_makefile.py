@@ -22,7 +22,7 @@ def project(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "setup", folder / "setup")
     for name in ("Makefile", "requirements.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, folder / name)
-    servers = Path("tests", "servers")
+    servers = Path("trident", "testing", "servers")
     (folder / servers).mkdir(parents=True)
     for name in ("hbase_jars.xml", "kafka_jars.xml", "spark_kafka_jars.xml"):
         shutil.copy(ROOT / servers / name, folder / servers / name)

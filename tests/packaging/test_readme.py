@@ -91,8 +91,8 @@ def test_redis_counts_and_another_process_finds_it(redis_server: Served, tmp_pat
         client.delete(*client.scan_iter(match=f"{ours}*"))
 
 
-def test_what_is_in_kafka_is_counted_once(kafka_server: Served, tmp_path: Path) -> None:
-    place, ours = kafka_server.url.removeprefix("kafka://"), f"readme-{uuid4().hex}"
+def test_what_is_in_kafka_is_counted_once(kafka_broker: Served, tmp_path: Path) -> None:
+    place, ours = kafka_broker.url.removeprefix("kafka://"), f"readme-{uuid4().hex}"
     counting, _ = blocks("python")[3:]
     counting = counting.replace("localhost:9092", place).replace('"lines"', f'"{ours}"')
     [writing] = [line for line in "".join(blocks("sh")).splitlines() if line.endswith("lines")]

@@ -12,10 +12,9 @@ import pytest
 
 from trident.testing.servers.ports import accepts
 from trident.testing.servers.process import wait_until
-from trident.testing.servers.promised import served
 from trident.testing.servers.redis import RedisServer
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 STARTED_AND_LEFT = """
 import pathlib, sys
 from trident.testing.servers.redis import RedisServer
@@ -31,8 +30,7 @@ sys.stdin.read()
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RedisServer]:
     durable = ("--appendonly", "yes", "--appendfsync", "always")
-    with served("OWN_REDIS", lambda: RedisServer(tmp_path / "redis", *durable)) as started:
-        assert isinstance(started, RedisServer)
+    with RedisServer(tmp_path / "redis", *durable) as started:
         yield started
 
 

@@ -11,7 +11,7 @@ from trident.testing.servers.hbase import HBaseServer
 from trident.testing.servers.kafka import KafkaServer
 from trident.testing.servers.memcached import MemcachedServer, MemcachedServers
 from trident.testing.servers.postgres import PostgresServer
-from trident.testing.servers.process import QUICK
+from trident.testing.servers.process import QUICK, MissingServer
 from trident.testing.servers.promised import served
 from trident.testing.servers.redis import RedisCluster, RedisServer
 
@@ -29,15 +29,15 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         PostgresServer,
     ],
 )
-def test_a_test_that_starts_a_server_is_skipped(kind: type[RedisServer], tmp_path: Path) -> None:
-    with pytest.raises(pytest.skip.Exception, match="needs a server"), kind(tmp_path / "server"):
+def test_no_server_is_to_be_had(kind: type[RedisServer], tmp_path: Path) -> None:
+    with pytest.raises(MissingServer, match="needs a server"), kind(tmp_path / "server"):
         pass
 
 
-def test_so_is_one_that_is_promised_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nor_is_one_that_is_promised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIDENT_TEST_REDIS_URL", "redis://localhost:6379")
     with (
-        pytest.raises(pytest.skip.Exception, match="needs a server"),
+        pytest.raises(MissingServer, match="needs a server"),
         served("REDIS", lambda: pytest.fail("it is promised")),
     ):
         pass

@@ -1,6 +1,6 @@
-"""Real servers that tests start, hurt and start again.
+"""Real servers that are started, hurt and started again: by tests, and by whoever tries a state.
 
-Each is the program that Debian (or, for HBase, Maven) delivers, on free ports of this machine
-alone. `setup/servers` installs them; `tests/conftest.py` shares one of each among all tests, and
-a test that hurts a server starts its own.
+Each is the program that Debian delivers, or for HBase and Kafka Maven, on free ports of this
+machine alone. `trident.pytest_plugin` shares one of each among all tests; a test that hurts a
+server starts its own.
 """

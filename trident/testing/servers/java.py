@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -18,16 +19,28 @@ def jdk(server: str) -> str:
     programs = os.path.join(home, "bin") if home else None
     java, javac = shutil.which("java", path=programs), shutil.which("javac", path=programs)
     if java is None or javac is None:
-        raise MissingServer(f"{server} needs a JDK: setup/servers (default-jdk-headless)")
+        found = f"JAVA_HOME, {home}, is none" if home else "javac is not installed"
+        advice = "On Debian: apt-get install default-jdk-headless"
+        raise MissingServer(f"{server} needs a JDK, and {found}", advice)
     return java
 
 
 def jars(name: str) -> Path:
-    """Return the folder into which setup/servers put what ``<name>_jars.xml`` tells."""
-    version = re.search(rf"<{name}.version>(.*)</", (_HERE / f"{name}_jars.xml").read_text())
+    """Return the folder into which Maven has put what ``<name>_jars.xml`` tells."""
+    project = _HERE / f"{name}_jars.xml"
+    version = re.search(rf"<{name}.version>(.*)</", project.read_text())
     assert version is not None
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(cache, "trident-spark", f"{name}-{version[1]}")
     if not folder.is_dir():
-        raise MissingServer(f"jars of {name} are not in {folder}: setup/servers puts them there")
+        problem = f"the jars of {name} are not in {folder}"
+        raise MissingServer(problem, f"Maven collects them, once: {_collect(project, folder)}")
     return folder
+
+
+def _collect(project: Path, folder: Path) -> str:
+    """The commands that do it; what was interrupted is not taken for complete."""
+    partly = f"{folder}.partly"
+    collect = ["mvn", "-q", "-f", str(project), "dependency:copy-dependencies"]
+    collect += ["-DincludeScope=runtime", f"-DoutputDirectory={partly}"]
+    return f"{shlex.join(collect)} && {shlex.join(['mv', partly, str(folder)])}"

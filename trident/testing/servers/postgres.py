@@ -11,10 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from trident.testing.servers.process import (
-    MissingServer,
     ServerProcess,
     installed,
     is_root,
+    not_installed,
     stands_still,
 )
 
@@ -134,7 +134,7 @@ def program(name: str) -> str:
     path = os.pathsep.join([*map(str, reversed(versions)), os.environ["PATH"]])
     found = shutil.which(name, path=path)
     if found is None:
-        raise MissingServer(f"{name} is not installed: setup/servers (Debian's postgresql)")
+        raise not_installed(name, PostgresServer.package)
     return found
 
 
@@ -175,7 +175,7 @@ class PgBouncer(ServerProcess):
     def command(self) -> Sequence[str]:
         found = shutil.which(self.program, path=os.pathsep.join([os.environ["PATH"], "/usr/sbin"]))
         if found is None:
-            raise MissingServer("pgbouncer is not installed: setup/servers (Debian's pgbouncer)")
+            raise not_installed(self.program, self.package)
         users = self.folder / "users"
         users.write_text(f'"{self.server.user}" ""\n')
         settings = self.folder / "pgbouncer.ini"

@@ -9,32 +9,46 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
 
-import pytest
-
+from trident.states.errors import TridentError
 from trident.testing.servers.ports import accepts, free_port
 
 QUICK = "TRIDENT_TEST_QUICK"
-"""The variable of a run that needs no server: what asks for one is skipped there."""
+"""The variable of a run that needs no server: none is to be had there."""
 
-# Reads until the tests' process is gone, however it ended
+# Reads until the process that started it is gone, however it ended
 _GUARD = ("sh", "-c", 'read -r _; kill -9 "$0"')
 
 
-def skip_where_quick() -> None:
-    """Skip the test that asks for a server, in a run that shall need none."""
+@dataclass(eq=False, repr=False)
+class MissingServer(TridentError):
+    """A server can't be had on this machine.
+
+    Parameters
+    ----------
+    problem : str
+        What is missing.
+    advice : str
+        What to do to have it.
+    """
+
+    problem: str
+    advice: str
+
+    _template = "{problem}. {advice}"
+
+
+def refuse_where_quick() -> None:
+    """Raise MissingServer in a run that shall need no server."""
     if QUICK in os.environ:
-        pytest.skip(f"{QUICK} is set, and this needs a server")
-
-
-class MissingServer(Exception):
-    """A server can't be had on this machine; the text says why, and what to do."""
+        raise MissingServer(f"{QUICK} is set, and this needs a server", "Unset it to have one")
 
 
 class ServerProcess(ABC):
-    """A server of one process, on this machine only; nothing of it outlives the tests.
+    """A server of one process, on this machine only, which ends with the process that started it.
 
     Parameters
     ----------
@@ -83,8 +97,16 @@ class ServerProcess(ABC):
         return self.process is not None and self.process.poll() is None
 
     def start(self) -> None:
-        """Start it, and return when it answers; in a quick run the test is skipped instead."""
-        skip_where_quick()
+        """Start it, and return when it answers.
+
+        Raises
+        ------
+        MissingServer
+            Where it can't be had, or TRIDENT_TEST_QUICK says that no server is needed.
+        RuntimeError
+            Where it doesn't start; with the end of its log.
+        """
+        refuse_where_quick()
         assert not self.running, f"{self.program} runs already"
         command = self.command()
         with self.log.open("ab") as log:
@@ -173,8 +195,13 @@ def installed(program: str, package: str) -> str:
     """Return where `program` is; raise MissingServer where it isn't."""
     found = shutil.which(program)
     if found is None:
-        raise MissingServer(f"{program} is not installed: setup/servers (Debian's {package})")
+        raise not_installed(program, package)
     return found
+
+
+def not_installed(program: str, package: str) -> MissingServer:
+    """Return the error that names Debian's package of a program."""
+    return MissingServer(f"{program} is not installed", f"On Debian: apt-get install {package}")
 
 
 def is_root() -> bool:

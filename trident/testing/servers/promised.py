@@ -1,4 +1,4 @@
-"""Whether a test has its server: promised by address, started here, or missing."""
+"""Which server a test has: one that is promised by its address, else one that is started here."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import NoReturn, Protocol
+from typing import Protocol
 
-import pytest
-
+from trident.states.errors import TridentError
 from trident.testing.servers.ports import accepts
-from trident.testing.servers.process import MissingServer, skip_where_quick
+from trident.testing.servers.process import MissingServer, refuse_where_quick
 
 
 class Served(Protocol):
     """What tests are given: where the server is."""
 
     @property
-    def url(self) -> str: ...
+    def url(self) -> str:
+        """The address that `state_from_url` takes."""
 
 
 @dataclass(frozen=True)
@@ -29,40 +29,54 @@ class PromisedServer:
     url: str
 
 
+@dataclass(eq=False, repr=False)
+class BrokenPromise(TridentError):
+    """A server is promised by its address, and none is there.
+
+    Parameters
+    ----------
+    variable : str
+        The variable of the environment that holds the address.
+    place : str
+        Host and port where nobody takes connections.
+    """
+
+    variable: str
+    place: str
+
+    _template = (
+        "{variable} promises a server, but none is at {place}; start it, or unset the variable"
+    )
+
+
 @contextmanager
 def served(name: str, made: Callable[[], AbstractContextManager[Served]]) -> Iterator[Served]:
     """Give the server of TRIDENT_TEST_<name>_URL, else what `made` makes and starts.
 
-    One that is promised and not there fails the test. One that can't be had here skips it, and
-    fails it where CI is true: there everything has to have run.
+    Raises
+    ------
+    BrokenPromise
+        Where that variable is set, and no server is there.
+    MissingServer
+        Where the server can't be started here.
     """
-    skip_where_quick()
-    promised = os.environ.get(f"TRIDENT_TEST_{name}_URL")
+    refuse_where_quick()
+    variable = f"TRIDENT_TEST_{name}_URL"
+    promised = os.environ.get(variable)
+    if promised:
+        _must_be_there(variable, promised)
+        yield PromisedServer(promised)
+        return
     with ExitStack() as running:
-        server: Served
-        if promised:
-            _must_be_there(name, promised)
-            server = PromisedServer(promised)
-        else:
-            try:
-                server = running.enter_context(made())
-            except MissingServer as missing:
-                do_without(str(missing))
+        try:
+            server = running.enter_context(made())
+        except MissingServer as missing:
+            advice = f"{missing.advice}. Or name one that runs in {variable}"
+            raise MissingServer(missing.problem, advice) from None
         yield server
 
 
-def _must_be_there(name: str, url: str) -> None:
+def _must_be_there(variable: str, url: str) -> None:
     for host, port in re.findall(r"([^/@,]+):(\d+)(?=[,/?]|$)", url.partition("://")[2]):
         if not accepts(host, int(port)):
-            pytest.fail(
-                f"TRIDENT_TEST_{name}_URL promises a server, but none is at {host}:{port}; "
-                "start it, or unset the variable",
-                pytrace=False,
-            )
-
-
-def do_without(reason: str) -> NoReturn:
-    """Skip the test that asks for what is missing; fail it where CI is true."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"CI is true, so nothing may be skipped: {reason}", pytrace=False)
-    pytest.skip(reason)
+            raise BrokenPromise(variable, f"{host}:{port}")

@@ -1,0 +1,131 @@
+"""The plugin for pytest: fixtures for tests of topologies, and servers that start when asked for.
+
+pytest loads it in every project of an environment that has this package, so that it imports the
+rest late, and lies outside of `trident.testing`, which loads the API.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+if TYPE_CHECKING:
+    from trident.testing import Tester
+    from trident.testing.servers.process import MissingServer
+    from trident.testing.servers.promised import Served
+    from trident.topology import TridentTopology
+
+
+@pytest.fixture
+def tester() -> Iterator[Callable[..., Tester]]:
+    """Make testers of topologies, by the arguments of `Tester`; the test's end closes them."""
+    from trident.testing import Tester
+
+    with ExitStack() as made:
+
+        def make(topology: TridentTopology, spark: Any = None, **options: Any) -> Tester:
+            return made.enter_context(Tester(topology, spark, **options))
+
+        yield make
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    """The path of an empty folder, for ``start(checkpoint=…)``."""
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A Redis server that all tests share: each keeps to a prefix of its own."""
+    from trident.testing.servers.promised import served
+    from trident.testing.servers.redis import RedisServer
+
+    with served("REDIS", lambda: RedisServer(tmp_path_factory.mktemp("redis"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A Redis Cluster of three masters, shared likewise."""
+    from trident.testing.servers.promised import served
+    from trident.testing.servers.redis import RedisCluster
+
+    folder = tmp_path_factory.mktemp("redis-cluster")
+    with served("REDIS_CLUSTER", lambda: RedisCluster(folder)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def memcached_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A Memcached node, shared likewise."""
+    from trident.testing.servers.memcached import MemcachedServer
+    from trident.testing.servers.promised import served
+
+    folder = tmp_path_factory.mktemp("memcached")
+    with served("MEMCACHED", lambda: MemcachedServer(folder)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hbase_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """HBase behind its Thrift gateway, shared likewise."""
+    from trident.testing.servers.hbase import HBaseServer
+    from trident.testing.servers.promised import served
+
+    with served("HBASE", lambda: HBaseServer(tmp_path_factory.mktemp("hbase"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A PostgreSQL server, shared likewise."""
+    from trident.testing.servers.postgres import PostgresServer
+    from trident.testing.servers.promised import served
+
+    with served("POSTGRES", lambda: PostgresServer(tmp_path_factory.mktemp("postgres"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A Kafka broker that all tests share: each has topics of its own."""
+    from trident.testing.servers.kafka import KafkaServer
+    from trident.testing.servers.promised import served
+
+    with served("KAFKA", lambda: KafkaServer(tmp_path_factory.mktemp("kafka"))) as server:
+        yield server
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> None:
+    """Skip a test whose server can't be had, or fail it where one is promised."""
+    if call.excinfo is None:
+        return
+    from trident.testing.servers.process import MissingServer
+    from trident.testing.servers.promised import BrokenPromise
+
+    error = call.excinfo.value
+    if isinstance(error, MissingServer):
+        call.excinfo = pytest.CallInfo.from_call(lambda: _do_without(error), call.when).excinfo
+    elif isinstance(error, BrokenPromise):
+        call.excinfo = pytest.CallInfo.from_call(lambda: _fail(str(error)), call.when).excinfo
+
+
+def _do_without(missing: MissingServer) -> NoReturn:
+    from trident.testing.servers.process import QUICK
+
+    if os.environ.get("CI") == "true" and QUICK not in os.environ:
+        _fail(f"CI is true, so nothing may be skipped: {missing}")
+    pytest.skip(str(missing))
+
+
+def _fail(reason: str) -> NoReturn:
+    pytest.fail(reason, pytrace=False)  # also as a trace might show the address, with a password
