@@ -158,7 +158,7 @@ class LocalDRPC:
         >>> import asyncio
         >>> from trident import TridentTopology
         >>> topology = TridentTopology()
-        >>> _ = topology.newDRPCStream("upper").map(lambda t: t[0].upper(), "text")
+        >>> _ = topology.newDRPCStream("upper").map(str.upper, "text")
         >>> with LocalDRPC(topology.plan()) as drpc:
         ...     asyncio.run(drpc.execute_async("upper", "a"))
         '[["A"]]'
