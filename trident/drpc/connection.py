@@ -87,7 +87,7 @@ class Connection(asyncio.Protocol, ABC):
         self._can_write = True
         self._reads = True
         self._ends = False
-        self._lingers = False
+        self._last = b""
 
     @property
     def busy(self) -> bool:
@@ -169,9 +169,7 @@ class Connection(asyncio.Protocol, ABC):
             before it has sent all, and a closed connection would take the answer from it.
         """
         self._ends = True
-        if last:
-            self._requests.append(last)
-            self._lingers = True
+        self._last = last
         self.held(0)
 
     def out_of_time(self) -> None:
@@ -209,7 +207,10 @@ class Connection(asyncio.Protocol, ABC):
             self._read(not self._requests)  # so as to see that the client hangs up
         elif self._ends:
             self.until = self.loop.time() + self.limits.slow
-            if self._lingers and self.transport.can_write_eof():
+            last, self._last = self._last, b""
+            if last:
+                self.transport.write(last)
+            if last and self.transport.can_write_eof():
                 self._read(True)
                 self.transport.write_eof()
             else:
@@ -218,7 +219,7 @@ class Connection(asyncio.Protocol, ABC):
             self._read(True)
 
     async def _answer(self, request: Any) -> None:
-        made = request if isinstance(request, bytes) else await self.answer(request)
+        made = await self.answer(request)
         self._task = None
         if self.transport.is_closing():
             return

@@ -17,9 +17,11 @@ from trident.drpc.access import Access
 from trident.drpc.connection import Connection, Connections
 from trident.drpc.errors import DRPCUsageError
 from trident.drpc.functions import Functions, service_of
+from trident.drpc.invocations import Invocations
 from trident.drpc.limits import Limits
 from trident.drpc.router import Router
 from trident.drpc.serving import opened
+from trident.drpc.thrift_connection import ThriftConnection, calls, invocations
 
 HTTP_PORT = 3774
 THRIFT_PORT = 3772
@@ -99,7 +101,9 @@ class DRPCServer:
         limits = _within_files(limits or Limits())
         access = Access(tokens, allow)
         own, self._owned = opened(served)
-        self.functions = Functions(map(service_of, own), access, limits)
+        self._invocations = Invocations()
+        services = [*map(service_of, own), self._invocations]
+        self.functions = Functions(services, access, limits)
         self.router = Router(self.functions)
         self.connections = Connections(limits)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -185,6 +189,7 @@ class DRPCServer:
         await self._stop.wait()
         for server in listening:
             server.close()
+        self._invocations.close()
         await self.connections.close(self._drain)
         sweeping.cancel()
 
@@ -194,6 +199,12 @@ class DRPCServer:
             from trident.drpc.http_connection import HTTPConnection
 
             yield "port", lambda: HTTPConnection(self.connections, self.router)
+        if self.thrift_port is not None:
+            methods = calls(self.functions)
+            yield "thrift_port", lambda: ThriftConnection(self.connections, methods)
+        if self.invocations_port is not None:
+            others = invocations(self.functions, self._invocations)
+            yield "invocations_port", lambda: ThriftConnection(self.connections, others)
 
     async def _listen(self, name: str, protocol: Callable[[], Connection]) -> asyncio.Server:
         assert self._loop is not None
