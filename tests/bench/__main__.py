@@ -15,7 +15,7 @@ from tests.bench.report import HEADING, Figure, line
 from tests.bench.sizes import command as sizes
 
 NAMES = (
-    *("sqlite", "local", "batches", "pending", "drpc", "windows", "operations"),
+    *("sqlite", "local", "batches", "pending", "drpc", "serve", "windows", "operations"),
     *("spark", "stores", "spark_redis", "spark_postgres"),
 )
 

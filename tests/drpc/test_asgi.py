@@ -10,14 +10,14 @@ import pytest
 
 from trident import TridentTopology
 from trident.drpc.asgi import DRPCApp
-from trident.drpc.limits import Limits
+from trident.drpc.limits import DRPCLimits
 
 
 @pytest.fixture
 def app() -> Iterator[DRPCApp]:
     topology = TridentTopology()
     topology.newDRPCStream("echo").each("args", lambda args: [args], "out").project("out")
-    app = DRPCApp(topology, tokens={"ann": "s3cret"}, limits=Limits(args=10))
+    app = DRPCApp(topology, tokens={"ann": "s3cret"}, limits=DRPCLimits(args=10))
     yield app
     app.close()
 

@@ -30,7 +30,7 @@ from trident.drpc.errors import (
     NoServerError,
     UnknownFunctionError,
 )
-from trident.drpc.limits import Limits
+from trident.drpc.limits import DRPCLimits
 from trident.drpc.server import DRPCServer
 from trident.drpc.service import LocalDRPC
 from trident.states.errors import StateUnavailableError
@@ -64,7 +64,7 @@ PORTS: dict[str, Any] = {"port": 0, "thrift_port": 0}
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[DRPCServer]:
-    with DRPCServer(Failing(), limits=Limits(args=1000), **PORTS) as server:
+    with DRPCServer(Failing(), limits=DRPCLimits(args=1000), **PORTS) as server:
         yield server
 
 

@@ -25,7 +25,7 @@ from trident.drpc.connection import Connections
 from trident.drpc.errors import DRPCUsageError
 from trident.drpc.functions import Functions
 from trident.drpc.http_connection import HTTPConnection as ServerConnection
-from trident.drpc.limits import Limits
+from trident.drpc.limits import DRPCLimits
 from trident.drpc.router import Router
 from trident.drpc.server import DRPCServer
 from trident.testing.servers.certificates import make_certificates
@@ -43,7 +43,7 @@ def echo() -> TridentTopology:
 @pytest.fixture(scope="module")
 def server() -> Iterator[DRPCServer]:
     """A server that nobody waits for long."""
-    limits = Limits(slow=0.2, idle=0.4, args=1000, head=2000)
+    limits = DRPCLimits(slow=0.2, idle=0.4, args=1000, head=2000)
     with DRPCServer(echo(), port=0, limits=limits) as server:
         yield server
 
@@ -179,7 +179,8 @@ def test_the_call_of_a_client_that_hangs_up_leaves_the_queue(monkeypatch: Any) -
 
 
 def test_more_connections_than_the_limit_are_refused_until_one_ends() -> None:
-    with DRPCServer(echo(), port=0, limits=Limits(connections=20)) as server, ExitStack() as stack:
+    limits = DRPCLimits(connections=20)
+    with DRPCServer(echo(), port=0, limits=limits) as server, ExitStack() as stack:
         clients = [stack.enter_context(closing(connected(server))) for _ in range(20)]
         until(lambda: len(server.connections) == 20)
         refused = sent(server, GET)
@@ -204,7 +205,7 @@ def test_two_thousand_idle_connections_keep_nobody_from_an_answer() -> None:
 
 
 def test_bodies_that_come_in_part_have_a_limit_together() -> None:
-    limits = Limits(received=100_000, args=60_000)
+    limits = DRPCLimits(received=100_000, args=60_000)
     head = b"POST /drpc/echo HTTP/1.1\r\nContent-Length: 60000\r\nConnection: close\r\n\r\n"
     with (
         DRPCServer(echo(), port=0, limits=limits) as server,
@@ -358,7 +359,7 @@ async def fed(parts: list[bytes]) -> bytes:
         async def execute_async(self, function: str, args: str, timeout: Any = None) -> str:
             return json.dumps([[args]])
 
-    limits = Limits(args=300, head=400)
+    limits = DRPCLimits(args=300, head=400)
     connections = Connections(limits)
     connection = ServerConnection(connections, Router(Functions([Echo()], Access(), limits)))
     wire = Wire()

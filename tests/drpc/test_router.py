@@ -14,7 +14,7 @@ from trident import FailedException, MapGet, TridentTopology
 from trident.drpc.access import Access
 from trident.drpc.errors import DRPCUsageError
 from trident.drpc.functions import Functions
-from trident.drpc.limits import Limits
+from trident.drpc.limits import DRPCLimits
 from trident.drpc.router import Request, Response, Router
 from trident.drpc.service import LocalDRPC
 from trident.states.errors import StateUnavailableError
@@ -46,9 +46,9 @@ def asked(
     body: bytes = b"",
     headers: dict[str, str] | None = None,
     access: Access | None = None,
-    limits: Limits | None = None,
+    limits: DRPCLimits | None = None,
 ) -> Response:
-    router = Router(Functions([drpc], access or Access(), limits or Limits()))
+    router = Router(Functions([drpc], access or Access(), limits or DRPCLimits()))
     return asyncio.run(router.answer(Request(method, target, headers or {}, body)))
 
 
@@ -129,7 +129,7 @@ def test_time_over_is_504_with_function_time_and_queue() -> None:
 def test_a_client_can_ask_for_less_time_than_the_servers_and_not_for_more() -> None:
     with held() as (drpc, _):
         headers = {"x-drpc-timeout": "1000"}
-        limits = Limits(timeout=0.01)
+        limits = DRPCLimits(timeout=0.01)
         response = asked(drpc, "GET", "/drpc/words/held", headers=headers, limits=limits)
     assert response.status == 504
 
@@ -146,7 +146,7 @@ def test_a_full_queue_is_503_with_retry_after(monkeypatch: pytest.MonkeyPatch) -
         return await asyncio.gather(*[router.answer(request) for _ in range(40)])
 
     with held() as (drpc, _):
-        responses = asyncio.run(ask(Router(Functions([drpc], Access(), Limits(timeout=0.2)))))
+        responses = asyncio.run(ask(Router(Functions([drpc], Access(), DRPCLimits(timeout=0.2)))))
     full = [each for each in responses if each.status == 503]
     assert full
     assert ("Retry-After", "1") in full[0].headers
@@ -155,7 +155,7 @@ def test_a_full_queue_is_503_with_retry_after(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_shutting_down_is_503_with_storms_name(drpc: LocalDRPC) -> None:
-    functions = Functions([drpc], Access(), Limits())
+    functions = Functions([drpc], Access(), DRPCLimits())
     functions.close()
     response = asyncio.run(Router(functions).answer(Request("GET", "/drpc/echo/a")))
     assert (response.status, json.loads(response.body)["error"]) == (503, "SERVER_SHUTDOWN")
@@ -168,7 +168,7 @@ def test_arguments_have_a_megabyte_at_most(drpc: LocalDRPC, size: int, status: i
 
 
 def test_the_megabyte_is_of_utf8(drpc: LocalDRPC) -> None:
-    limits = Limits(args=10)
+    limits = DRPCLimits(args=10)
     assert asked(drpc, "POST", "/drpc/echo", "ü".encode() * 5, limits=limits).status == 200
     assert asked(drpc, "POST", "/drpc/echo", "ü".encode() * 6, limits=limits).status == 413
 
@@ -198,7 +198,7 @@ def test_routes_can_be_added_once_and_the_longest_wins(drpc: LocalDRPC) -> None:
     async def health(request: Request) -> Response:
         return Response(200, request.path.encode())
 
-    router = Router(Functions([drpc], Access(), Limits()))
+    router = Router(Functions([drpc], Access(), DRPCLimits()))
     router.add("GET", "/healthz", health)
     router.add("GET", "/drpc/own/", health)
     for path in ("/healthz", "/drpc/own/a"):
@@ -251,7 +251,7 @@ def test_wrong_access_and_limits_are_refused() -> None:
     with pytest.raises(DRPCUsageError, match="isn't empty"):
         Access({"ann": ""})
     with pytest.raises(DRPCUsageError, match="args is a number above 0, found '-1'"):
-        Limits(args=-1)
+        DRPCLimits(args=-1)
 
 
 def test_a_call_that_ends_leaves_nothing_in_the_queue(drpc: LocalDRPC) -> None:

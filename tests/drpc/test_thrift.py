@@ -23,7 +23,7 @@ from trident import MapGet, TridentTopology
 from trident.drpc.access import Access
 from trident.drpc.connection import Connections
 from trident.drpc.functions import Functions
-from trident.drpc.limits import Limits
+from trident.drpc.limits import DRPCLimits
 from trident.drpc.server import DRPCServer
 from trident.drpc.thrift_binary import ThriftError, framed, read_message, written_message
 from trident.drpc.thrift_connection import ThriftConnection, calls
@@ -41,7 +41,7 @@ def failing(args: str) -> list[str]:
 def server() -> Iterator[DRPCServer]:
     topology = asking(MapGet(), counts({"cat": 2, "ü🐄": 3}))
     topology.newDRPCStream("echo").each("args", failing, "out").project("out")
-    limits = Limits(slow=0.2, idle=0.4, args=1000)
+    limits = DRPCLimits(slow=0.2, idle=0.4, args=1000)
     ports: dict[str, Any] = {"port": None, "thrift_port": 0, "invocations_port": 0}
     with DRPCServer(topology, limits=limits, **ports) as server:
         yield server
@@ -75,7 +75,7 @@ def test_storms_client_is_told_what_failed(
 
 
 def test_time_over_and_the_end_of_the_server_have_storms_types() -> None:
-    limits = Limits(timeout=0.02)
+    limits = DRPCLimits(timeout=0.02)
     with (
         held() as (drpc, _),
         DRPCServer(drpc, port=None, thrift_port=0, limits=limits) as server,
@@ -146,7 +146,7 @@ def test_others_answer_functions_as_storms_topologies_do(server: DRPCServer) -> 
 
 
 def test_a_request_that_nobody_answers_ends_in_time_and_is_forgotten() -> None:
-    limits = Limits(timeout=0.02)
+    limits = DRPCLimits(timeout=0.02)
     topology = TridentTopology()
     topology.newDRPCStream("f").map(str.upper, "text")
     with (
@@ -263,7 +263,7 @@ async def fed(parts: list[bytes]) -> tuple[bytes, bool]:
         async def execute_async(self, function: str, args: str, timeout: Any = None) -> str:
             return args
 
-    limits = Limits(args=300)
+    limits = DRPCLimits(args=300)
     connections = Connections(limits)
     functions = Functions([Echo()], Access(), limits)
     connection = ThriftConnection(connections, calls(functions))

@@ -12,7 +12,7 @@ from threading import Event
 from typing import Any
 
 from trident.cli.named import named_topology
-from trident.drpc.limits import Limits
+from trident.drpc.limits import DRPCLimits
 from trident.drpc.server import HTTP_PORT, THRIFT_PORT, DRPCServer
 from trident.states.errors import UsageError
 
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
                 certfile=arguments.certfile,
                 keyfile=arguments.keyfile,
                 client_ca=arguments.client_ca,
-                limits=Limits(timeout=arguments.timeout),
+                limits=DRPCLimits(timeout=arguments.timeout),
                 **_access(arguments.access),
             )
         )

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from trident.drpc.access import Access
 from trident.drpc.errors import ArgumentsTooLargeError
 from trident.drpc.functions import Functions, service_of
-from trident.drpc.limits import Limits
+from trident.drpc.limits import DRPCLimits
 from trident.drpc.router import Request, Response, Router, failure
 from trident.drpc.serving import opened
 
@@ -55,10 +55,10 @@ class DRPCApp:
         *,
         tokens: Mapping[str, str] | None = None,
         allow: Mapping[str, Iterable[str]] | None = None,
-        limits: Limits | None = None,
+        limits: DRPCLimits | None = None,
     ) -> None:
         own, self._owned = opened(served)
-        self._limits = limits or Limits()
+        self._limits = limits or DRPCLimits()
         access = Access(tokens, allow)
         self.functions = Functions(map(service_of, own), access, self._limits)
         self.router = Router(self.functions)

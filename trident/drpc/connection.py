@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any
 
-from trident.drpc.limits import Limits
+from trident.drpc.limits import DRPCLimits
 
 _SWEEPS = 4
 """How often in the shortest time that a client has it is looked whether it is over."""
@@ -19,11 +19,11 @@ class Connections:
 
     Parameters
     ----------
-    limits : Limits
+    limits : DRPCLimits
         What clients may cost, each and together.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: DRPCLimits) -> None:
         self.limits = limits
         self.received = 0
         self.closing = False

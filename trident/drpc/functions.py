@@ -12,7 +12,7 @@ from trident.drpc.errors import (
     DRPCUsageError,
     UnknownFunctionError,
 )
-from trident.drpc.limits import Limits
+from trident.drpc.limits import DRPCLimits
 
 
 class Service(Protocol):
@@ -35,11 +35,11 @@ class Functions:
         The services; where two have a function of one name, the first answers.
     access : Access
         Who may call what.
-    limits : Limits
+    limits : DRPCLimits
         How large arguments may be, and how long a call may take.
     """
 
-    def __init__(self, services: Iterable[Service], access: Access, limits: Limits) -> None:
+    def __init__(self, services: Iterable[Service], access: Access, limits: DRPCLimits) -> None:
         self.services = tuple(services)
         self.access = access
         self.limits = limits

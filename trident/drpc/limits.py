@@ -8,7 +8,7 @@ from trident.drpc.errors import DRPCUsageError
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class DRPCLimits:
     """What a server takes.
 
     Parameters
@@ -30,7 +30,7 @@ class Limits:
 
     Examples
     --------
-    >>> Limits(args=10).idle
+    >>> DRPCLimits(args=10).idle
     60.0
     """
 
@@ -47,4 +47,5 @@ class Limits:
             value = getattr(self, each.name)
             kinds = (int, float) if each.type == "float" else (int,)
             if type(value) not in kinds or not 0 < value < float("inf"):
-                raise DRPCUsageError(f"Limits: {each.name} is a number above 0, found", repr(value))
+                what = f"DRPCLimits: {each.name} is a number above 0, found"
+                raise DRPCUsageError(what, repr(value))

@@ -86,12 +86,12 @@ class Router:
     >>> import asyncio
     >>> from trident import TridentTopology
     >>> from trident.drpc.access import Access
-    >>> from trident.drpc.limits import Limits
+    >>> from trident.drpc.limits import DRPCLimits
     >>> from trident.drpc.service import LocalDRPC
     >>> topology = TridentTopology()
     >>> _ = topology.newDRPCStream("upper").map(str.upper, "text")
     >>> with LocalDRPC(topology.plan()) as drpc:
-    ...     router = Router(Functions([drpc], Access(), Limits()))
+    ...     router = Router(Functions([drpc], Access(), DRPCLimits()))
     ...     asyncio.run(router.answer(Request("GET", "/drpc/upper/a%20cat")))[:2]
     (200, b'[["A CAT"]]')
     """

@@ -18,7 +18,7 @@ from trident.drpc.connection import Connection, Connections
 from trident.drpc.errors import DRPCUsageError
 from trident.drpc.functions import Functions, service_of
 from trident.drpc.invocations import Invocations
-from trident.drpc.limits import Limits
+from trident.drpc.limits import DRPCLimits
 from trident.drpc.router import Router
 from trident.drpc.serving import opened
 from trident.drpc.thrift_connection import ThriftConnection, calls, invocations
@@ -58,7 +58,7 @@ class DRPCServer:
         PEM files of the certificate and its key: everything is TLS then.
     client_ca : path, optional
         PEM file of who signs the certificates that clients must have.
-    limits : Limits
+    limits : DRPCLimits
         What is taken of clients.
 
     Raises
@@ -91,14 +91,14 @@ class DRPCServer:
         certfile: str | os.PathLike[str] | None = None,
         keyfile: str | os.PathLike[str] | None = None,
         client_ca: str | os.PathLike[str] | None = None,
-        limits: Limits | None = None,
+        limits: DRPCLimits | None = None,
     ) -> None:
         self.host = host
         self.port = _checked("port", port)
         self.thrift_port = _checked("thrift_port", thrift_port)
         self.invocations_port = _checked("invocations_port", invocations_port)
         self._tls = _tls(certfile, keyfile, client_ca)
-        limits = _within_files(limits or Limits())
+        limits = _within_files(limits or DRPCLimits())
         access = Access(tokens, allow)
         own, self._owned = opened(served)
         self._invocations = Invocations()
@@ -251,7 +251,7 @@ def _tls(certfile: Any, keyfile: Any, client_ca: Any) -> ssl.SSLContext | None:
     return context
 
 
-def _within_files(limits: Limits) -> Limits:
+def _within_files(limits: DRPCLimits) -> DRPCLimits:
     """The same limits, with no more connections than this process may have files."""
     try:
         import resource
