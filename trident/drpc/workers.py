@@ -20,7 +20,6 @@ class Workers:
         self._lock = Lock()
         self._idle = 0
         self._threads = 0
-        self._closed = False
 
     def start(self, job: Job) -> None:
         """Run a job, soon."""
@@ -37,7 +36,6 @@ class Workers:
     def close(self) -> None:
         """End the threads, each after the job that it runs."""
         with self._lock:
-            self._closed = True
             for _ in range(self._threads):
                 self._jobs.put(None)
 
