@@ -18,7 +18,9 @@ from typing import Any
 import pytest
 
 from trident.backends import sqlite
+from trident.drpc.client import DRPCClient
 from trident.drpc.errors import DRPCClosedError, DRPCExecutionError, UnknownFunctionError
+from trident.drpc.limits import DRPCLimits
 from trident.drpc.service import LocalDRPC
 from trident.errors import FailedException, OperationError
 from trident.operations.builtin import Count, FilterNull, MapGet, SnapshotGet, Split, Sum
@@ -197,7 +199,10 @@ def test_many_callers_see_whole_batches_only_while_batches_run(
             call = run.drpc.execute_async(function, args, 60)
             return asyncio.run_coroutine_threadsafe(call, loop).result()
 
-        ways = [run.drpc.execute, from_the_loop] * 4
+        server = run.serve(port=0, thrift_port=0, limits=DRPCLimits(timeout=60))
+        over_http = DRPCClient(server.url, timeout=60)
+        over_thrift = DRPCClient(f"thrift://127.0.0.1:{server.thrift_port}", timeout=60)
+        ways = [run.drpc.execute, from_the_loop, over_http.execute, over_thrift.execute] * 2
         callers = [pool.submit(ask, way) for way in ways]
         try:
             for _ in range(batches):
@@ -205,6 +210,8 @@ def test_many_callers_see_whole_batches_only_while_batches_run(
         finally:
             finished.set()
         assert [caller.result() for caller in callers] == [batches] * 8
+        over_http.close()
+        over_thrift.close()
 
 
 def test_states_are_answered_for_without_a_run(tmp_path: Path) -> None:
