@@ -292,7 +292,7 @@ def test_a_state_that_has_not_begun_is_no_fault_of_the_caller(tmp_path: Path) ->
         errors.MalformedRequestError("its arguments are no UTF-8"),
         errors.DRPCAccessError("f", "alice"),
         errors.DRPCAccessError("f"),
-        errors.NoServerError(["h:1: refused"]),
+        errors.NoServerError("h:1: refused"),
         errors.DRPCUsageError("what", "found"),
     ],
     ids=lambda error: type(error).__name__,

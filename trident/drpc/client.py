@@ -158,7 +158,7 @@ class DRPCClient:
         if told is not None:
             raise told
         if len(problems) == len(self._servers):
-            raise NoServerError(problems)
+            raise NoServerError("; ".join(problems))
         raise DRPCTimeoutError(function, monotonic() - began, 0)
 
     async def execute_async(

@@ -175,15 +175,10 @@ class DRPCAccessError(DRPCError):
 class NoServerError(DRPCError):
     """A client has reached none of its servers."""
 
-    problems: Sequence[str]
+    problems: str
     """Of each server what was found, ``host:port: problem``."""
 
-    def __post_init__(self) -> None:
-        self.problems = tuple(self.problems)
-        super().__post_init__()
-
-    def __str__(self) -> str:
-        return f"no DRPC server answers: {'; '.join(self.problems)}. Is it running?"
+    _template = "no DRPC server answers: {problems}. Is it running?"
 
 
 class DRPCUsageError(UsageError):
