@@ -42,9 +42,16 @@ def echo() -> TridentTopology:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[DRPCServer]:
-    """A server that nobody waits for long."""
-    limits = DRPCLimits(slow=0.2, idle=0.4, args=1000, head=2000)
+    """A server that takes little."""
+    limits = DRPCLimits(slow=PATIENCE, idle=PATIENCE, args=1000, head=2000)
     with DRPCServer(echo(), port=0, limits=limits) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def hasty() -> Iterator[DRPCServer]:
+    """A server that waits for nobody."""
+    with DRPCServer(echo(), port=0, limits=DRPCLimits(slow=0.2, idle=0.4)) as server:
         yield server
 
 
@@ -140,8 +147,8 @@ def test_what_is_no_http_is_400(server: DRPCServer, garbage: bytes) -> None:
     assert sent(server, garbage).startswith(b"HTTP/1.1 400 ")
 
 
-def test_a_client_that_sends_a_byte_now_and_then_has_no_more_time(server: DRPCServer) -> None:
-    with closing(connected(server)) as client:
+def test_a_client_that_sends_a_byte_now_and_then_has_no_more_time(hasty: DRPCServer) -> None:
+    with closing(connected(hasty)) as client:
         client.settimeout(0.02)
         received = b""
         for byte in GET * 100:
@@ -155,16 +162,16 @@ def test_a_client_that_sends_a_byte_now_and_then_has_no_more_time(server: DRPCSe
 
 
 @pytest.mark.parametrize("request_first", [False, True])
-def test_a_connection_without_a_request_is_ended(server: DRPCServer, request_first: bool) -> None:
-    received = sent(server, GET) if request_first else sent(server)
+def test_a_connection_without_a_request_is_ended(hasty: DRPCServer, request_first: bool) -> None:
+    received = sent(hasty, GET) if request_first else sent(hasty)
     assert received.endswith(b'[["cat"]]' if request_first else b"")
 
 
-def test_a_client_that_takes_no_answer_is_ended(server: DRPCServer) -> None:
-    with closing(connected(server)) as client:
+def test_a_client_that_takes_no_answer_is_ended(hasty: DRPCServer) -> None:
+    with closing(connected(hasty)) as client:
         client.sendall(b"GET /drpc/long/50000000 HTTP/1.1\r\n\r\n" * 3)
-        until(lambda: len(server.connections) == 1)
-        until(lambda: len(server.connections) == 0)
+        until(lambda: len(hasty.connections) == 1)
+        until(lambda: len(hasty.connections) == 0)
 
 
 def test_the_call_of_a_client_that_hangs_up_leaves_the_queue(monkeypatch: Any) -> None:

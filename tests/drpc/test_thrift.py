@@ -41,7 +41,7 @@ def failing(args: str) -> list[str]:
 def server() -> Iterator[DRPCServer]:
     topology = asking(MapGet(), counts({"cat": 2, "ü🐄": 3}))
     topology.newDRPCStream("echo").each("args", failing, "out").project("out")
-    limits = DRPCLimits(slow=0.2, idle=0.4, args=1000)
+    limits = DRPCLimits(slow=PATIENCE, idle=PATIENCE, args=1000)
     ports: dict[str, Any] = {"port": None, "thrift_port": 0, "invocations_port": 0}
     with DRPCServer(topology, limits=limits, **ports) as server:
         yield server
@@ -163,19 +163,24 @@ def test_a_request_that_nobody_answers_ends_in_time_and_is_forgotten() -> None:
         assert other.fetchRequest("theirs").request_id == ""
 
 
-def test_a_frame_that_never_comes_and_a_frame_of_any_size_end_the_connection(
-    server: DRPCServer,
-) -> None:
-    for frame in (b"", b"\0\0\0\x20abc", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"GET / HTTP"):
-        with closing(socket.create_connection(("127.0.0.1", server.thrift_port or 0))) as client:
-            client.settimeout(PATIENCE)
-            client.sendall(frame)
-            assert everything(client) == b""
+def connected_to(server: DRPCServer) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.thrift_port or 0), PATIENCE)
+
+
+def test_a_frame_that_never_comes_and_a_frame_of_any_size_end_the_connection() -> None:
+    topology = TridentTopology()
+    topology.newDRPCStream("f").map(str.upper, "text")
+    limits = DRPCLimits(slow=0.2, idle=0.4)
+    with DRPCServer(topology, port=None, thrift_port=0, limits=limits) as server:
+        sizes = (b"\0\0\0\x20abc", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"GET / HTTP")
+        for frame in (b"", *sizes):
+            with closing(connected_to(server)) as client:
+                client.sendall(frame)
+                assert everything(client) == b""
 
 
 def test_a_call_that_there_is_not_is_thrifts_own_exception(server: DRPCServer) -> None:
-    with closing(socket.create_connection(("127.0.0.1", server.thrift_port or 0))) as client:
-        client.settimeout(PATIENCE)
+    with closing(connected_to(server)) as client:
         client.sendall(framed(written_message("getNimbusConf", 1, 7, {})))
         reply = read_message(client.recv(1000)[4:])
     assert (reply.kind, reply.seqid, reply.fields[2]) == (3, 7, 1)
@@ -185,8 +190,7 @@ def test_a_call_that_there_is_not_is_thrifts_own_exception(server: DRPCServer) -
 def test_arguments_that_are_no_utf8_are_refused(server: DRPCServer) -> None:
     message = written_message("execute", 1, 7, {1: "echo", 2: "abc"})
     message = message.replace(b"abc", b"\xff\xfe\x80")
-    with closing(socket.create_connection(("127.0.0.1", server.thrift_port or 0))) as client:
-        client.settimeout(PATIENCE)
+    with closing(connected_to(server)) as client:
         client.sendall(framed(message))
         reply = read_message(client.recv(1000)[4:])
     assert "no UTF-8" in reply.fields[1][1]
