@@ -116,7 +116,8 @@ def _interleaved(ports: tuple[int | None, ...]) -> list[float]:
         for client, request, taken in zip(clients, requests, times, strict=True):
             start = perf_counter()
             client.sendall(request)
-            client.recv(4096)
+            answer = client.recv(4096)
+            assert b"[[" in answer, answer
             taken.append(perf_counter() - start)
     for client in clients:
         client.close()
@@ -152,7 +153,7 @@ def _clients(port: int, request: bytes, calls: int) -> None:
     begun = perf_counter()
     while len(times) < calls:
         for number, _ in polling.poll():
-            clients[number].recv(4096)
+            assert b"[[" in clients[number].recv(4096), "a call has failed"
             now = perf_counter()
             times.append(now - sent[number])
             sent[number] = now

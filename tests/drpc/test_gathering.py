@@ -29,6 +29,7 @@ from trident.drpc.query import Query
 from trident.drpc.service import LocalDRPC
 from trident.states.cut import BatchMovedOn
 from trident.states.errors import StateUnavailableError
+from trident.states.reading import read_committed
 from trident.states.values import Token
 
 
@@ -244,6 +245,34 @@ def test_steps_before_the_first_look_up_run_once_whatever_batches_do() -> None:
     query.prepare()
     assert query.answer_together(["a", "b"]) == ['[["a",1]]', '[["b",null]]']
     assert seen == ["a", "b"]
+    query.close()
+
+
+def test_look_ups_that_were_of_no_moment_are_made_again_from_the_beginning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def twice(states: Any, ask: Any) -> Any:
+        """As where a batch that has removed entries is seen after the query only."""
+        for _ in range(2):
+            made = read_committed(states, ask)
+        return made
+
+    monkeypatch.setattr("trident.drpc.query.read_committed", twice)
+    topology = TridentTopology()
+    known = topology.newStaticState(counts({"a": 1, "b": 2}), name="counts")
+    (
+        topology.newDRPCStream("f")
+        .each("args", Split(), "word")
+        .stateQuery(known, "word", HeldGet(), "count")
+        .flatMap(lambda args, word, count: [count] * 2, "key")
+        .stateQuery(known, "key", MapGet(), "nothing")
+        .project("key")
+    )
+    query = Query(topology.plan(), topology.plan().drpc["f"], None)
+    query.prepare()
+    a, b, broken = query.answer_together(["a", "b a", "broken"])
+    assert (a, b) == ("[[1],[1]]", "[[2],[2],[1],[1]]")
+    assert isinstance(broken, DRPCExecutionError)
     query.close()
 
 

@@ -109,9 +109,11 @@ class SideBySide:
         self._failed: dict[int, Exception] = {}
         for part in parts[:first]:
             self._run(part)
+        self._begun, self._failed_before = self._made, self._failed
 
     def look_up(self, queried: Callable[[Any], Any]) -> None:
-        """Run the steps from the first look-up to the last.
+        """Run the steps from the first look-up to the last; may be called again with later views,
+        also where a call has come to its end.
 
         Parameters
         ----------
@@ -121,19 +123,17 @@ class SideBySide:
         Raises
         ------
         BatchMovedOn
-            When the views are too old by now; may be called again with later ones.
+            When the views are too old by now.
         StateError
             When a state can't be read.
         """
-        before = [list(made) for made in self._made], dict(self._failed), self._given
-        try:
-            self._given = [each._replace(queried=queried) for each in self._given]
-            for part in self._asking:
-                if not isinstance(part.run, LookUp) or not self._ask(part, part.run):
-                    self._run(part)
-        except BaseException:
-            self._made, self._failed, self._given = before
-            raise
+        # From where the first call began: what one has made doesn't count once it is asked again.
+        self._made = [list(made) for made in self._begun]
+        self._failed = dict(self._failed_before)
+        self._given = [each._replace(queried=queried) for each in self._given]
+        for part in self._asking:
+            if not isinstance(part.run, LookUp) or not self._ask(part, part.run):
+                self._run(part)
 
     def rows(self, result: int, names: Sequence[str]) -> list[Rows | Exception]:
         """Run the other steps, and return the answer to each request, or what failed it."""
