@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,6 +15,7 @@ from hypothesis import settings
 from trident.testing.servers import spark_kafka
 from trident.testing.servers.memcached import MemcachedServers
 from trident.testing.servers.postgres import PgBouncer, PostgresServer
+from trident.testing.servers.process import QUICK
 from trident.testing.servers.promised import PromisedServer, Served, served
 
 if TYPE_CHECKING:
@@ -23,7 +25,8 @@ pytest_plugins = ["trident.pytest_plugin"]
 
 # A slow machine makes no test fail.
 settings.register_profile("tests", deadline=None)
-settings.load_profile("tests")
+settings.register_profile("quick", deadline=None, max_examples=20)
+settings.load_profile("quick" if QUICK in os.environ else "tests")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -39,6 +42,15 @@ def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
     left = sorted(path.name for path in folder.glob("tmp*"))
     assert not left, f"{len(left)} temporary files or folders that a test has left: {left[:5]}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_java() -> Iterator[None]:
+    """Have each JVM of Spark compile once and quickly: a test ends before the rest would pay."""
+    with pytest.MonkeyPatch.context() as patch:
+        options = "--driver-java-options -XX:TieredStopAtLevel=1 pyspark-shell"
+        patch.setenv("PYSPARK_SUBMIT_ARGS", options)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     from trident.testing.servers.promised import Served
     from trident.topology import TridentTopology
 
+__all__ = [
+    "checkpoint",
+    "hbase_server",
+    "kafka_broker",
+    "memcached_server",
+    "postgres_server",
+    "redis_cluster",
+    "redis_server",
+    "tester",
+]
+
 
 @pytest.fixture
 def tester() -> Iterator[Callable[..., Tester]]:
@@ -44,7 +55,7 @@ def checkpoint(tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A Redis server that all tests share: each keeps to a prefix of its own."""
+    """A Redis server that all tests share, each with a prefix of its own."""
     from trident.testing.servers.promised import served
     from trident.testing.servers.redis import RedisServer
 
@@ -54,7 +65,7 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="session")
 def redis_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A Redis Cluster of three masters, shared likewise."""
+    """A Redis Cluster, of three masters, that all tests share, each with a prefix of its own."""
     from trident.testing.servers.promised import served
     from trident.testing.servers.redis import RedisCluster
 
@@ -65,7 +76,7 @@ def redis_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="session")
 def memcached_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A Memcached node, shared likewise."""
+    """A Memcached node that all tests share, each with a prefix of its own."""
     from trident.testing.servers.memcached import MemcachedServer
     from trident.testing.servers.promised import served
 
@@ -76,7 +87,7 @@ def memcached_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve
 
 @pytest.fixture(scope="session")
 def hbase_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """HBase behind its Thrift gateway, shared likewise."""
+    """HBase behind its Thrift gateway, which all tests share, each with a prefix of its own."""
     from trident.testing.servers.hbase import HBaseServer
     from trident.testing.servers.promised import served
 
@@ -86,7 +97,7 @@ def hbase_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A PostgreSQL server, shared likewise."""
+    """A PostgreSQL server that all tests share, each with a prefix of its own."""
     from trident.testing.servers.postgres import PostgresServer
     from trident.testing.servers.promised import served
 
@@ -96,7 +107,7 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served
 
 @pytest.fixture(scope="session")
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A Kafka broker that all tests share: each has topics of its own."""
+    """A Kafka broker that all tests share, each with topics of its own."""
     from trident.testing.servers.kafka import KafkaServer
     from trident.testing.servers.promised import served
 

@@ -324,8 +324,8 @@ def run_program(folder: Path, engine: str, point: str = "", txid: int = 0) -> in
 @pytest.mark.parametrize(
     ("name", "kills"),
     [
-        ("spark", [("after write", 2), ("compute", 0), ("after commit", 6)]),
-        ("mixed", [("before begin", 2), ("compute", 0), ("before commit", 6)]),
+        ("spark", [("after write", 2), ("after commit", 6)]),
+        ("mixed", [("compute", 0), ("before commit", 6)]),
     ],
 )
 def test_a_driver_of_spark_that_is_killed_again_and_again_counts_everything_once(

@@ -1,9 +1,13 @@
-"""The word count on Spark with state in PostgreSQL, beside the same upsert by hand."""
+"""The word count on Spark with state in PostgreSQL, beside the same upsert by hand.
+
+Spark writes to PostgreSQL by itself with a JDBC driver, which Maven brings.
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,22 +26,32 @@ if TYPE_CHECKING:
 
 _ROUNDS = 5
 _BATCHES = 4
+_JDBC = "org.postgresql:postgresql:42.7.4"
 _SPLIT = "explode(split(value, ' '))"
 
 
 def figures(folder: Path) -> Iterator[Figure]:
     """Measure whole runs over 4 M words, in batches of a million."""
     text = write_text(folder / "text", files=_BATCHES)
-    spark = local_session()
+    spark = local_session(**{"spark.jars": str(_jdbc_driver(folder / "jars"))})
     with PostgresServer(folder / "postgres") as server:
         bench = _Bench(spark, folder, server.url)
-        ours, hand = alternated(
+        ours, hand, jdbc = alternated(
             _ROUNDS,
             lambda: bench.ours(text),
             lambda: bench.by_hand(text),
+            lambda: bench.by_jdbc(text),
         )
     spark.stop()
     yield throughput("Spark: four batches, PostgreSQL; by hand", WORDS, ours, hand, target=0.9)
+    yield throughput("Spark: four batches, PostgreSQL; JDBC and a merge", WORDS, ours, jdbc)
+
+
+def _jdbc_driver(folder: Path) -> Path:
+    copy = ["dependency:copy", f"-Dartifact={_JDBC}", f"-DoutputDirectory={folder}"]
+    subprocess.run(["mvn", "--batch-mode", "--quiet", *copy], check=True)
+    [jar] = folder.glob("*.jar")
+    return jar
 
 
 class _Bench:
@@ -59,6 +73,34 @@ class _Bench:
             run.processAllAvailable()
         self._check(place, f"SELECT sum(value) FROM {name}_committed")
 
+    def by_jdbc(self, text: Path) -> None:
+        """Run Spark's own writer, which can't add to rows: into a table that is merged then."""
+        import psycopg
+
+        place, name = self._place()
+        CountsInPostgres(self._url, name).create()
+        user, _, host = self._url.removeprefix("postgresql://").rpartition("@")
+        options = {
+            "url": f"jdbc:postgresql://{host}?reWriteBatchedInserts=true",
+            "user": user,
+            "driver": "org.postgresql.Driver",
+            "dbtable": f"{name}_given",
+            "batchsize": "10000",
+            "truncate": "true",
+        }
+
+        def merge(frame: DataFrame, batch: int) -> None:
+            counts = frame.selectExpr(f"{_SPLIT} AS word").groupBy("word").count()
+            counts.write.format("jdbc").options(**options).mode("overwrite").save()
+            with psycopg.connect(self._url) as connection:
+                connection.execute(
+                    f"INSERT INTO {name} AS stored SELECT * FROM {name}_given "
+                    "ON CONFLICT (word) DO UPDATE SET n = stored.n + excluded.n"
+                )
+
+        self._stream(text, place, merge)
+        self._check(place, f"SELECT sum(n) FROM {name}")
+
     def by_hand(self, text: Path) -> None:
         """Run what one would write: count, and let tasks add; a batch that runs again counts so."""
         place, name = self._place()
@@ -69,10 +111,13 @@ class _Bench:
             counts = frame.selectExpr(f"{_SPLIT} AS word").groupBy("word").count()
             counts.mapInArrow(update, "done int").write.format("noop").mode("overwrite").save()
 
-        lines = self._lines(text).writeStream.foreachBatch(upsert)
+        self._stream(text, place, upsert)
+        self._check(place, f"SELECT sum(n) FROM {name}")
+
+    def _stream(self, text: Path, place: Path, batch: Callable[[DataFrame, int], None]) -> None:
+        lines = self._lines(text).writeStream.foreachBatch(batch)
         lines = lines.option("checkpointLocation", f"file://{place}/checkpoint")
         lines.trigger(availableNow=True).start().awaitTermination()
-        self._check(place, f"SELECT sum(n) FROM {name}")
 
     def _check(self, place: Path, question: str) -> None:
         import psycopg

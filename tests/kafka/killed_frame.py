@@ -15,9 +15,7 @@ from trident.testing.servers import spark_kafka
 KILLS = [
     ("after begin", 1),
     ("after write", 2),
-    ("before commit", 3),
-    ("after commit", 4),
-    ("before announce", 5),
+    ("after commit", 3),
 ]
 
 

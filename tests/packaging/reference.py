@@ -49,7 +49,7 @@ def _chapters() -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield "trident.drpc.errors", {
         name: getattr(trident.drpc.errors, name) for name in public(trident.drpc.errors)
     }
-    for name in ("states", "testing", "spark", "transactional"):
+    for name in ("states", "testing", "pytest_plugin", "spark", "transactional"):
         module = import_module(f"trident.{name}")
         yield module.__name__, {each: getattr(module, each) for each in public(module)}
     for name in trident.backends.__all__:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 import trident
 from tests.packaging.conftest import ROOT
+from trident.testing.servers.redis import RedisServer
 
 pytestmark = pytest.mark.slow
 
@@ -107,3 +109,24 @@ def test_an_installed_wheel_runs_the_quickstart(installed: Path, tmp_path: Path)
     shutil.copy(ROOT / "examples" / "quickstart.py", tmp_path)
     printed = run(installed, "quickstart.py", cwd=tmp_path, PYTHONPATH=core)
     assert "[[" in printed
+
+
+def test_an_installed_wheel_gives_pytest_the_fixtures_of_its_documentation(
+    installed: Path, tmp_path: Path
+) -> None:
+    """The tests that docs/testing.md shows, also where the plugin is named again."""
+    RedisServer(tmp_path / "redis").command()  # one of these tests needs it
+    _, page = (ROOT / "docs" / "testing.md").read_text().split("## With pytest\n")
+    shown = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tests / "test_shown.py").write_text("\n\n".join(shown))
+    core = sysconfig.get_path("purelib")
+    pytest_there = (installed, "-m", "pytest", "-rA", "-W", "error", "-p", "no:cacheprovider")
+    ran = run(*pytest_there, cwd=tests, PYTHONPATH=core)
+    assert "PASSED test_shown.py::test_another_process_finds_the_counts_in_redis" in ran
+    assert "PASSED test_shown.py::TestDictMap::" in ran
+
+    (tests / "conftest.py").write_text('pytest_plugins = ["trident.pytest_plugin"]')
+    named = (*pytest_there, "-p", "trident.pytest_plugin", "-k", "driver_crashes")
+    assert "1 passed" in run(*named, cwd=tests, PYTHONPATH=core)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -22,8 +23,9 @@ from tests.protocol.model import (
     search,
     shrink,
 )
+from trident.testing.servers.process import QUICK
 
-RUNS = 60
+RUNS = 15 if QUICK in os.environ else 60
 """Random runs of each setting; the search for a fault of one rule may take BUDGET."""
 BUDGET = 300
 

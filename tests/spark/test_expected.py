@@ -11,9 +11,10 @@ FLOOD = 10_000_000
 
 @pytest.fixture
 def expected() -> Expected:
-    """Of a run whose first batch on Spark, which is slow, is over."""
+    """Of a run whose first batches, which are slow, are over."""
     warm = Expected(cores=2)
     warm.took_on_spark(100, 5.0)
+    warm.took_locally(100, 5.0)
     return warm
 
 
@@ -26,6 +27,25 @@ def test_the_first_batch_on_spark_tells_nothing() -> None:
     expected = Expected(cores=2)
     expected.took_on_spark(300_000, 5.0)
     assert not expected.local_is_faster(FLOOD)
+
+
+def test_the_first_batch_here_tells_nothing() -> None:
+    expected = Expected(cores=2)
+    expected.took_locally(10_000, 5.0)
+    assert expected.local_is_faster(100_000)
+
+
+def test_a_flood_that_is_faster_here_comes_back_after_few_batches_on_spark() -> None:
+    expected = Expected(cores=2)
+    expected.took_locally(10_000, 0.3)
+    on_spark = 0
+    for _ in range(20):
+        if expected.local_is_faster(100_000):
+            expected.took_locally(100_000, 0.35)
+        else:
+            expected.took_on_spark(100_000, 0.9)
+            on_spark += 1
+    assert on_spark <= 3
 
 
 def test_one_slow_batch_on_spark_does_not_keep_a_flood_here(expected: Expected) -> None:

@@ -20,11 +20,13 @@ import pyarrow.compute as pc
 from hypothesis import strategies as st
 
 from tests.spark.files import Files
+from tests.topologies.time_windows import Model
 from trident import (
     Aggregator,
     CombinerAggregator,
     Count,
     CustomStreamGrouping,
+    Duration,
     Equals,
     Fields,
     FilterNull,
@@ -42,7 +44,9 @@ from trident import (
     OpaqueMap,
     PlainFunction,
     ReducerAggregator,
+    SessionWindow,
     SlidingCountWindow,
+    SlidingDurationWindow,
     Split,
     Sum,
     TridentCollector,
@@ -913,6 +917,44 @@ class Chain:
             expect,
         )
 
+    def time_window(self) -> None:
+        """Windows by a number of tuples as their time, what comes too late left out."""
+        found = self._field("long")
+        if found is None:
+            return
+        (name, at), by, new, schema = found, self._key(), self._new(), self.schema
+        slide, lag = self._random.randint(1, 3), Duration.of(self._random.choice([0, 2]))
+        length = slide * self._random.choice([1, 2])
+        lateness = Duration.of(self._random.choice([0, 3]))
+        windows = [SlidingDurationWindow.of(Duration.of(length), Duration.of(slide))]
+        windows += [SessionWindow.of(Duration.of(length))]
+        window: Any = self._random.choice(windows)
+        window = window.withTimestampField(name).withLag(lag).withLateness(lateness)
+        make = self._random.choice([Count, Tuples, TuplesOf])
+        in_tasks = self._random.choice([True, False])
+        keys = [schema[place][0] for place in by]
+        inputs: list[Any] = [] if make is Count else [name]
+
+        def build(w: World, s: Stream) -> Stream:
+            factory = w.factory(new, in_tasks=in_tasks)
+            del w.states[new]  # the model doesn't say what it holds
+            timed = s.filter(name, FilterNull())
+            given: Any = timed.groupBy(keys) if keys else timed
+            made: Stream = given.window(window, factory, *inputs, make(), new)
+            return made.project([*keys, new])
+
+        def expect(w: World, rows: Rows) -> Rows:
+            model = w.model.setdefault(new, {}).setdefault((), Model(window))
+            timed = [(Key(row[p] for p in by), row[at], 0) for row in rows if row[at] is not None]
+            return [(*key, len(values)) for key, values, _, _ in model.batch(timed)]
+
+        self._add(
+            f"window({keys}, {window}, {make.__name__}, tasks={in_tasks})",
+            (*(schema[place] for place in by), (new, "long")),
+            build,
+            expect,
+        )
+
     def ask(self) -> None:
         """A query of a state that is only read."""
         found = self._field()
@@ -1034,6 +1076,7 @@ class Chain:
 KINDS = (
     *(Chain.each, Chain.filter, Chain.replace, Chain.look, Chain.project, Chain.move),
     *(Chain.locate, Chain.ask, Chain.merge, Chain.extreme, Chain.chained, Chain.join, Chain.window),
+    Chain.time_window,
     *(Chain.reduce, Chain.vectorise, Chain.type, Chain.type),
     *(Chain.aggregate, Chain.persist) * 3,  # of which there are the most kinds
 )

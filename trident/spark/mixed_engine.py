@@ -43,7 +43,8 @@ class Expected:
     >>> expected = Expected(cores=2)
     >>> expected.local_is_faster(100), expected.local_is_faster(10_000_000)
     (True, False)
-    >>> expected.took_locally(10_000, 2.0)  # 200 us a tuple
+    >>> for _ in range(2):
+    ...     expected.took_locally(10_000, 2.0)  # 200 us a tuple
     >>> expected.local_is_faster(10_000)
     False
     """
@@ -53,8 +54,8 @@ class Expected:
         self._job = _JOB
         self._spark_tuple = _SPARK_TUPLE
         self._local_tuple = _LOCAL_TUPLE
-        self._told = False
-        self._warm = False
+        self._batches_here = 0
+        self._warm_on_spark = False
 
     def local_is_faster(self, tuples: int) -> bool:
         """Return whether a batch of so many tuples is expected to be faster in this process."""
@@ -63,16 +64,19 @@ class Expected:
     def took_locally(self, tuples: int, seconds: float) -> None:
         """Learn from a batch that ran in this process."""
         if tuples and seconds >= _TELLING:
-            known = self._local_tuple if self._told else seconds / tuples
-            self._local_tuple = _weighted(known, seconds / tuples)
-            self._told = True
+            self._batches_here += 1
+            # The first one has imported and opened, and most of its keys were new.
+            if self._batches_here == 2:
+                self._local_tuple = seconds / tuples
+            elif self._batches_here > 2:
+                self._local_tuple = _weighted(self._local_tuple, seconds / tuples)
         if seconds > self._job:
             self._spark_tuple *= _FADING
 
     def took_on_spark(self, tuples: int, seconds: float) -> None:
         """Learn from a batch that ran on Spark."""
-        if not self._warm:  # the first batch has started processes and compiled
-            self._warm = True
+        if not self._warm_on_spark:  # the first batch has started processes and compiled
+            self._warm_on_spark = True
             return
         self._job = min(self._job, seconds)
         if tuples:
