@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from trident.assemblies import FirstN
     from trident.backends.urls import state_from_url
     from trident.batch.adoption import Adoption
+    from trident.drpc.asgi import DRPCApp
+    from trident.drpc.client import DRPCClient
+    from trident.drpc.limits import DRPCLimits
+    from trident.drpc.server import DRPCServer
     from trident.errors import (
         FailedException,
         GuaranteeWarning,
@@ -131,6 +135,10 @@ _HOMES = {
     "assemblies": "FirstN",
     "backends.urls": "state_from_url",
     "batch.adoption": "Adoption",
+    "drpc.asgi": "DRPCApp",
+    "drpc.client": "DRPCClient",
+    "drpc.limits": "DRPCLimits",
+    "drpc.server": "DRPCServer",
     "operations.builtin": (
         "Count Debug Equals FilterNull MapGet Max Min Negate SnapshotGet Split Sum "
         "TupleCollectionGet"
@@ -197,6 +205,10 @@ __all__ = [
     "Consumer",
     "Count",
     "CustomStreamGrouping",
+    "DRPCApp",
+    "DRPCClient",
+    "DRPCLimits",
+    "DRPCServer",
     "DeadLetterTopic",
     "Debug",
     "Duration",

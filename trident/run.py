@@ -17,6 +17,7 @@ from trident.operation_error import OperationError, without_frames
 from trident.states.errors import TridentError
 
 if TYPE_CHECKING:
+    from trident.drpc.server import DRPCServer
     from trident.drpc.service import LocalDRPC
 
 _logger = logging.getLogger("trident")
@@ -165,6 +166,7 @@ class Run:
         self.drpc = drpc
         self._on_end = on_end
         self._on_close: Callable[[], None] | None = on_close
+        self._servers: list[DRPCServer] = []
         self._delivered: BaseException | None = None
         self._abandoned = False
         self._changed = threading.Condition()
@@ -269,6 +271,25 @@ class Run:
                 self._delivered = failure
                 raise
 
+    def serve(self, host: str = "127.0.0.1", port: int | None = 3774, **options: Any) -> DRPCServer:
+        """Answer the topology's queries over HTTP and Thrift, until the run is stopped.
+
+        Parameters
+        ----------
+        host, port, **options
+            Those of `DRPCServer`, which tells what is raised as well.
+
+        Returns
+        -------
+        DRPCServer
+            Which listens already.
+        """
+        from trident.drpc.server import DRPCServer  # its packages are optional
+
+        server = DRPCServer(self, host, port, **options).start()
+        self._servers.append(server)
+        return server
+
     def stop(self) -> None:
         """Let the batches under way finish, then end and release everything; may be repeated.
 
@@ -279,6 +300,8 @@ class Run:
         for group in self.groups.values():
             group.stop()
         self._finished.wait()
+        while self._servers:
+            self._servers.pop().stop()
         on_close, self._on_close = self._on_close, None
         if on_close is not None:
             on_close()

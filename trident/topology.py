@@ -27,6 +27,7 @@ from trident.tuples.fields import Fields, FieldsLike
 
 if TYPE_CHECKING:
     from trident.batch.adoption import Adopt
+    from trident.drpc.server import DRPCServer
     from trident.run import Run
     from trident.start import Engine
 
@@ -56,6 +57,11 @@ class TridentTopology(Published):
     def __init__(self) -> None:
         self._builder = Builder()
         self._run: Run | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Whether a run of it is active in this process."""
+        return self._run is not None and self._run.isActive
 
     def newStream(
         self,
@@ -413,7 +419,7 @@ class TridentTopology(Published):
         GuaranteeWarning
             For each state that can't be exact.
         """
-        if self._run is not None and self._run.isActive:
+        if self.runs:
             advice = (
                 "Call stop() on what its start() returned. To run it twice, declare a second one, "
                 "with a checkpoint and states of its own."
@@ -443,6 +449,27 @@ class TridentTopology(Published):
             _logger.debug("the topology does not start", exc_info=True)
             raise without_frames(error) from error.__cause__
         return self._run
+
+    def serve(self, host: str = "127.0.0.1", port: int | None = 3774, **options: Any) -> DRPCServer:
+        """Answer the topology's queries over HTTP and Thrift without running it.
+
+        In any number of processes, beside the one of the run: each opens the states for reading,
+        so they are in stores that all of them reach. Call ``stop()`` on what it returns, which is a
+        context manager too.
+
+        Parameters
+        ----------
+        host, port, **options
+            Those of `DRPCServer`, which tells what is raised as well.
+
+        Returns
+        -------
+        DRPCServer
+            Which listens already.
+        """
+        from trident.drpc.server import DRPCServer  # its packages are optional
+
+        return DRPCServer(self, host, port, **options).start()
 
 
 def _engine(plan: Plan, spark: Any, options: StartOptions) -> Engine[Any]:

@@ -15,7 +15,8 @@ from tests.bench.report import HEADING, Figure, line
 from tests.bench.sizes import command as sizes
 
 NAMES = (
-    *("sqlite", "local", "batches", "pending", "commits", "drpc", "windows", "operations"),
+    *("sqlite", "local", "batches", "pending", "commits", "drpc", "serve"),
+    *("windows", "operations"),
     *("spark", "stores", "spark_redis", "spark_postgres"),
 )
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import pickle
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from math import nan
@@ -15,7 +18,9 @@ from typing import Any
 import pytest
 
 from trident.backends import sqlite
+from trident.drpc.client import DRPCClient
 from trident.drpc.errors import DRPCClosedError, DRPCExecutionError, UnknownFunctionError
+from trident.drpc.limits import DRPCLimits
 from trident.drpc.service import LocalDRPC
 from trident.errors import FailedException, OperationError
 from trident.operations.builtin import Count, FilterNull, MapGet, SnapshotGet, Split, Sum
@@ -151,6 +156,19 @@ class Counts:
         )
 
 
+@contextmanager
+def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
 @pytest.mark.parametrize(("store", "batches"), [("memory", 150), ("sqlite", 30)])
 def test_many_callers_see_whole_batches_only_while_batches_run(
     store: str, batches: int, tmp_path: Path
@@ -162,12 +180,12 @@ def test_many_callers_see_whole_batches_only_while_batches_run(
         counts = Counts(sqlite.opaque(path), sqlite.opaque(path))
     finished = threading.Event()
 
-    def ask(number: int) -> int:
+    def ask(execute: Callable[[str, str], str]) -> int:
         asked = seen = 0
         last = False
         while not (last and asked > 50):
             last = finished.is_set()
-            rows = json.loads(run.drpc.execute("both", "a b c"))
+            rows = json.loads(execute("both", "a b c"))
             # Every batch has one of each, so that a torn read would show.
             assert {(count * 3 == total) for _, count, total in rows} <= {True}
             assert rows == [] or rows[0][1] >= seen
@@ -175,14 +193,25 @@ def test_many_callers_see_whole_batches_only_while_batches_run(
             asked += 1
         return seen
 
-    with counts.topology.start() as run, ThreadPoolExecutor(4) as pool:
-        callers = [pool.submit(ask, number) for number in range(4)]
+    with counts.topology.start() as run, ThreadPoolExecutor(8) as pool, event_loop() as loop:
+
+        def from_the_loop(function: str, args: str) -> str:
+            call = run.drpc.execute_async(function, args, 60)
+            return asyncio.run_coroutine_threadsafe(call, loop).result()
+
+        server = run.serve(port=0, thrift_port=0, limits=DRPCLimits(timeout=60))
+        over_http = DRPCClient(server.url, timeout=60)
+        over_thrift = DRPCClient(f"thrift://127.0.0.1:{server.thrift_port}", timeout=60)
+        ways = [run.drpc.execute, from_the_loop, over_http.execute, over_thrift.execute] * 2
+        callers = [pool.submit(ask, way) for way in ways]
         try:
             for _ in range(batches):
                 counts.spout.feed([("a b",), ("c",)], 60)
         finally:
             finished.set()
-        assert [caller.result() for caller in callers] == [batches] * 4
+        assert [caller.result() for caller in callers] == [batches] * 8
+        over_http.close()
+        over_thrift.close()
 
 
 def test_states_are_answered_for_without_a_run(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
+import trident.drpc.errors
 import trident.errors
 from tests.packaging.conftest import ROOT
 from trident import GroupedStream, Run, Stream, TridentState, TridentTopology
@@ -45,6 +46,9 @@ def _chapters() -> Iterator[tuple[str, Mapping[str, Any]]]:
     for owner in OWNERS:
         yield owner.__name__, {call: getattr(owner, call) for call in _calls(owner)}
     yield "trident.errors", {name: getattr(trident.errors, name) for name in _errors()}
+    yield "trident.drpc.errors", {
+        name: getattr(trident.drpc.errors, name) for name in public(trident.drpc.errors)
+    }
     for name in ("states", "testing", "pytest_plugin", "spark", "transactional"):
         module = import_module(f"trident.{name}")
         yield module.__name__, {each: getattr(module, each) for each in public(module)}

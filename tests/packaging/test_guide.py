@@ -16,7 +16,7 @@ import pytest
 
 from tests.packaging.conftest import ROOT
 
-GUIDES = [ROOT / "docs" / name for name in ("guide.md", "testing.md", "windows.md")]
+GUIDES = [ROOT / "docs" / name for name in ("guide.md", "drpc.md", "testing.md", "windows.md")]
 FENCE = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

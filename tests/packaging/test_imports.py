@@ -11,7 +11,8 @@ import pytest
 from tests.packaging.conftest import ROOT
 
 HEAVY = tuple(
-    "pyspark pyarrow pandas numpy redis pymemcache happybase confluent_kafka kazoo pytest".split()
+    "pyspark pyarrow pandas numpy redis pymemcache happybase confluent_kafka kazoo httptools "
+    "pytest".split()
 )
 
 

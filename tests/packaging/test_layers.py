@@ -108,6 +108,8 @@ def test_a_backend_needs_states_and_its_driver_late(path: Path) -> None:
 def test_only_the_spark_engine_imports_spark(path: Path) -> None:
     engine = (ROOT / "trident" / "spark") in path.parents
     allowed = EVERYWHERE | {"trident"} | (ENGINE if engine else set())
+    transports = (ROOT / "trident" / "drpc") in path.parents
+    allowed |= {"httptools", "thriftpy2"} if transports else set()
     allowed |= {"pytest"} if path == ROOT / "trident" / "pytest_plugin.py" else set()
     for found in imports_of(path):
         assert found.is_standard or found.top in allowed, found

@@ -1,4 +1,4 @@
-"""What a query can fail with."""
+"""What a query can fail with; each pickles, and crosses HTTP and Thrift as itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trident.states.errors import TridentError
+from trident.states.errors import TridentError, UsageError
 
 
 class DRPCError(TridentError):
@@ -36,7 +36,7 @@ class UnknownFunctionError(DRPCError):
         super().__post_init__()
 
     def __str__(self) -> str:
-        text = f"no DRPC function {self.function!r}"
+        text = f"no DRPC function {self.function!r:.200}"
         if not self.known:
             return f"{text}: the topology has none. Declare one with newDRPCStream()."
         nearest = difflib.get_close_matches(str(self.function), self.known, n=1)
@@ -53,15 +53,75 @@ class DRPCExecutionError(DRPCError):
         The request.
     cause : str
         What it failed with.
+    summary : str
+        The same in a line for whoever asked from elsewhere: of a user's exception the message and
+        the step, without any frames. By default the cause.
     """
 
     # No dataclass: `args` is also what an exception calls all that it was given.
-    def __init__(self, function: str, args: str, cause: str) -> None:
-        super().__init__(function, args, cause)
+    def __init__(self, function: str, args: str, cause: str, summary: str = "") -> None:
+        super().__init__(function, args, cause, summary)
+
+    @property
+    def function(self) -> str:
+        """What was asked for."""
+        function: str = self.args[0]
+        return function
+
+    @property
+    def summary(self) -> str:
+        """What it failed with, in a line."""
+        _, _, cause, summary = self.args
+        text: str = summary or cause
+        return text
 
     def __str__(self) -> str:
-        function, args, cause = self.args
+        function, args, cause, _ = self.args
         return f"{function}({args!r:.200}) failed: {cause}"
+
+
+class DRPCUnavailableError(DRPCExecutionError):
+    """A store that the query reads can't be reached now; ask again later."""
+
+
+class DRPCInternalError(DRPCExecutionError):
+    """A state can't be read, or the library failed; nobody who asks can do anything about it."""
+
+
+@dataclass(eq=False, repr=False)
+class DRPCTimeoutError(DRPCError, TimeoutError):
+    """There was no answer in time; the call has left the queue.
+
+    Examples
+    --------
+    >>> str(DRPCTimeoutError("words", 5.004, 12))
+    "'words' was not answered within 5.00 s, with 12 more calls in the queue. Ask again, give more
+    time with timeout=, or ask less at once."
+    """
+
+    function: str
+    """What was asked for."""
+    elapsed: float
+    """How many seconds the call has waited."""
+    waiting: int
+    """How many calls of the function were in the queue then."""
+
+    _template = (
+        "{function!r} was not answered within {elapsed:.2f} s, with {waiting} more calls in the "
+        "queue. Ask again, give more time with timeout=, or ask less at once."
+    )
+
+
+@dataclass(eq=False, repr=False)
+class DRPCQueueFullError(DRPCError):
+    """Too many calls wait already; this one was not accepted."""
+
+    function: str
+    """What was asked for."""
+    waiting: int
+    """How many calls of the function wait."""
+
+    _template = "{function!r} has {waiting} calls in its queue, and takes no more. Ask again later."
 
 
 @dataclass(eq=False, repr=False)
@@ -72,3 +132,54 @@ class DRPCClosedError(DRPCError):
     """What was asked for."""
 
     _template = "{function!r} can't be answered any more: the run has been stopped"
+
+
+@dataclass(eq=False, repr=False)
+class ArgumentsTooLargeError(DRPCError):
+    """The arguments of a call are larger than the server takes."""
+
+    function: str
+    """What was asked for."""
+    limit: int
+    """The most, in bytes of UTF-8."""
+
+    _template = "the arguments of {function!r} are over {limit} bytes, which is the most"
+
+
+@dataclass(eq=False, repr=False)
+class MalformedRequestError(DRPCError):
+    """A request that no server understands."""
+
+    problem: str
+    """What is wrong with it."""
+
+    _template = "the request can't be read: {problem}"
+
+
+@dataclass(eq=False, repr=False)
+class DRPCAccessError(DRPCError):
+    """The server doesn't answer the function to whoever asked."""
+
+    function: str
+    """What was asked for."""
+    user: str | None = None
+    """Whose token it was; None without a token that the server knows."""
+
+    def __str__(self) -> str:
+        if self.user is None:
+            return f"{self.function!r} is answered to those with a token only. Give token=."
+        return f"{self.function!r} is not answered to {self.user!r}. Ask whoever runs the server."
+
+
+@dataclass(eq=False, repr=False)
+class NoServerError(DRPCError):
+    """A client has reached none of its servers."""
+
+    problems: str
+    """Of each server what was found, ``host:port: problem``."""
+
+    _template = "no DRPC server answers: {problems}. Is it running?"
+
+
+class DRPCUsageError(UsageError):
+    """A server or client was given what it can't use; nothing was started."""

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-import json
-from base64 import b64encode
-from collections import deque
+import asyncio
 from collections.abc import Mapping, Sequence
-from itertools import count
+from time import monotonic
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
-import orjson
+from trident.drpc.calls import Answer, LoopCall, LoopEnds, ThreadCall
+from trident.drpc.errors import (
+    DRPCClosedError,
+    DRPCExecutionError,
+    DRPCTimeoutError,
+    DRPCUsageError,
+    UnknownFunctionError,
+)
+from trident.drpc.gathering import LONG, Gathering
+from trident.drpc.query import Query
+from trident.drpc.workers import Workers
+from trident.plan.plan import Plan
 
-from trident.drpc.errors import DRPCClosedError, DRPCExecutionError, UnknownFunctionError
-from trident.kernels.block import Block
-from trident.local.program import Program
-from trident.local.program_input import ProgramInput, Rows
-from trident.open_states import close_states, make_states
-from trident.operations.emitted import Row
-from trident.plan.nodes import StateNode
-from trident.plan.plan import DRPCQuery, Plan
-from trident.states.reading import read_committed
-from trident.states.state import State
+TIMEOUT = 5.0
+"""Seconds that a call waits where nobody says how many."""
+MOST_WAITING = 1_000
+"""Calls that the queue of a function takes."""
 
 
 class LocalDRPC:
-    """The queries of a plan, answered in the process and thread that asks.
+    """The queries of a plan, answered in this process.
 
     Each is compiled once. It needs the plan and its states, but no engine: it answers for a run
-    on Spark as well, and for the states of a topology that isn't running at all.
+    on Spark as well, and for the states of a topology that isn't running at all. A call that finds
+    nobody else asking is answered in its own thread. Calls that come together are answered
+    together: each state is asked once for all of them.
 
     Parameters
     ----------
@@ -36,6 +42,8 @@ class LocalDRPC:
         The plan; its states are made anew, for reading.
     conf : mapping, optional
         What operations are prepared with.
+    most_waiting : int
+        How many calls of one function wait at most; more are refused.
 
     Raises
     ------
@@ -44,9 +52,9 @@ class LocalDRPC:
 
     Notes
     -----
-    May be called by any number of threads; then several run the same operations of a query, and
-    each thread reads through states of its own. A query that meets a batch being committed is run
-    again, so its operations may see a request twice.
+    May be called by any number of threads and event loops. Several threads run the same operations
+    of a query, and each reads through states of its own. A query that meets a batch being committed
+    is run again, so its operations may see a request twice.
 
     Examples
     --------
@@ -60,16 +68,36 @@ class LocalDRPC:
     '[[5]]'
     """
 
-    def __init__(self, plan: Plan, conf: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        conf: Mapping[str, Any] | None = None,
+        *,
+        most_waiting: int = MOST_WAITING,
+    ) -> None:
         self._closed = False
+        self._workers = Workers()
         self._queries = {
-            function: _Query(query, _groups(plan, query), conf)
-            for function, query in plan.drpc.items()
+            function: Query(plan, query, conf) for function, query in plan.drpc.items()
         }
+        self._gatherings = {
+            function: Gathering(query, self._workers, most_waiting)
+            for function, query in self._queries.items()
+        }
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopEnds] = WeakKeyDictionary()
         for query in self._queries.values():
-            query.program.prepare()
+            query.prepare()
 
-    def execute(self, function: str, args: str) -> str:
+    @property
+    def functions(self) -> Sequence[str]:
+        """The functions that there are."""
+        return tuple(self._queries)
+
+    def waiting(self, function: str) -> int:
+        """How many calls of a function are in its queue."""
+        return self._gathering(function).waiting
+
+    def execute(self, function: str, args: str, timeout: float | None = None) -> str:
         """Answer one request.
 
         Parameters
@@ -78,6 +106,11 @@ class LocalDRPC:
             The name given to ``newDRPCStream``.
         args : str
             The arguments, the only value of the query's only tuple.
+        timeout : float, optional
+            Seconds, 5 by default. Where it is given another thread answers, so that the call ends
+            in time whatever a step does. Otherwise a call that nobody else competes with is
+            answered in its own thread, which no time-out can interrupt, unless the answer before
+            took 50 ms or more.
 
         Returns
         -------
@@ -92,28 +125,91 @@ class LocalDRPC:
             When the topology has no such function.
         DRPCExecutionError
             When the query failed; its cause is what an operation or a state raised.
+        DRPCTimeoutError
+            When there was no answer in time.
+        DRPCQueueFullError
+            When too many calls wait.
         DRPCClosedError
             When the run has been stopped.
         """
-        if self._closed:
-            raise DRPCClosedError(function)
-        query = self._queries.get(function)
-        if query is None:
-            raise UnknownFunctionError(function, tuple(self._queries))
+        gathering = self._gathering(function)
+        args = _text(function, args)
+        if timeout is None:
+            answer = gathering.alone(args)
+            if answer is not None:
+                return answer
+        call = ThreadCall(args)
+        gathering.put(call)
         try:
-            if not isinstance(args, str):
-                raise TypeError(f"the arguments of a query are a str, found {type(args).__name__}")
-            # Plain text, whatever its class is shown as.
-            return _json(query.answer("".join((args,))))
-        except Exception as error:
-            raise DRPCExecutionError(function, args, str(error) or repr(error)) from error
+            return _returned(self._awaited(function, gathering, call, _seconds(timeout)))
+        finally:
+            gathering.leave(call)
 
-    def close(self) -> None:
-        """Answer no more requests, and close the states; may be repeated."""
-        if not self._closed:
-            self._closed = True
-            for query in self._queries.values():
-                query.close()
+    async def execute_async(
+        self, function: str, args: str, timeout: float | None = None
+    ) -> str:
+        """Answer one request without blocking the event loop; a task that is cancelled leaves the
+        queue.
+
+        The parameters and errors are those of :meth:`execute`; another thread answers always.
+
+        Examples
+        --------
+        >>> import asyncio
+        >>> from trident import TridentTopology
+        >>> topology = TridentTopology()
+        >>> _ = topology.newDRPCStream("upper").map(str.upper, "text")
+        >>> with LocalDRPC(topology.plan()) as drpc:
+        ...     asyncio.run(drpc.execute_async("upper", "a"))
+        '[["A"]]'
+        """
+        gathering = self._gathering(function)
+        seconds = _seconds(timeout)
+        loop = asyncio.get_running_loop()
+        ends = self._loops.get(loop)
+        if ends is None:
+            ends = self._loops[loop] = LoopEnds(loop)
+        call = LoopCall(_text(function, args), ends)
+        timer: asyncio.TimerHandle
+        gathering.put(call)
+
+        def still_there() -> None:
+            nonlocal timer
+            elapsed = monotonic() - call.began
+            if elapsed < seconds:
+                gathering.hurry()
+                timer = loop.call_later(min(LONG, seconds - elapsed), still_there)
+                return
+            gathering.leave(call)
+            if not call.future.done():
+                error = DRPCTimeoutError(function, elapsed, gathering.waiting)
+                call.future.set_exception(error)
+
+        timer = loop.call_later(min(LONG, seconds), still_there)
+        try:
+            return await call.future
+        finally:
+            timer.cancel()
+            gathering.leave(call)
+
+    def close(self, drain: float = TIMEOUT) -> None:
+        """Take no more calls, answer those that wait, and close the states; may be repeated.
+
+        Parameters
+        ----------
+        drain : float
+            How many seconds to wait for answers at most; calls that are left end with
+            `DRPCClosedError`.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        until = monotonic() + drain
+        for gathering in self._gatherings.values():
+            gathering.close(max(0.0, until - monotonic()))
+        self._workers.close()
+        for query in self._queries.values():
+            query.close()
 
     def __enter__(self) -> Self:
         return self
@@ -126,76 +222,47 @@ class LocalDRPC:
     ) -> None:
         self.close()
 
-
-class _Query:
-    """A compiled query, with a set of its states for each thread that asks at the same time."""
-
-    def __init__(
-        self, query: DRPCQuery, groups: Mapping[StateNode, str], conf: Mapping[str, Any] | None
-    ) -> None:
-        self.program = Program(query.nodes, query.result, conf)
-        self._source = query.source
-        self._groups = groups
-        self._nodes = tuple(groups)
-        self._conf = conf
-        self._idle: deque[Sequence[tuple[str, State]]] = deque()
-        self._numbers = count(1)
-        self._closed = False
-
-    def answer(self, args: str) -> Rows:
-        """The tuples that answer a request."""
-        number = next(self._numbers)
-
-        def ask(views: Sequence[Any]) -> Rows:
-            queried = dict(zip(self._nodes, views, strict=True)).__getitem__
-            request = Block({"args": [args]}, 1)
-            return self.program.run(ProgramInput(number, None, {self._source: request}, queried))
-
-        if not self._nodes:
-            return ask(())
+    def _gathering(self, function: str) -> Gathering:
+        if self._closed:
+            raise DRPCClosedError(function)
         try:
-            states = self._idle.pop()
-        except IndexError:
-            made = make_states(self._nodes, self._conf)
-            states = [(self._groups[node], state) for node, state in made.items()]
-        try:
-            return read_committed(states, ask)
-        finally:
-            self._idle.append(states)
-            if self._closed:
-                self._close_idle()
+            return self._gatherings[function]
+        except (KeyError, TypeError):
+            raise UnknownFunctionError(function, self.functions) from None
 
-    def close(self) -> None:
-        """Close the idle states; a thread that still asks closes those that it uses."""
-        self._closed = True
-        self._close_idle()
-        self.program.close()
-
-    def _close_idle(self) -> None:
-        while self._idle:
-            try:
-                states = self._idle.pop()
-            except IndexError:
-                return
-            close_states(state for _, state in states)
+    def _awaited(
+        self, function: str, gathering: Gathering, call: ThreadCall, seconds: float
+    ) -> Answer:
+        """The answer to a call of this thread."""
+        while (left := call.began + seconds - monotonic()) > 0:
+            answer = call.wait(min(left, LONG))
+            if answer is not None:
+                return answer
+            gathering.hurry()
+        gathering.leave(call)
+        return DRPCTimeoutError(function, monotonic() - call.began, gathering.waiting)
 
 
-def _groups(plan: Plan, query: DRPCQuery) -> dict[StateNode, str]:
-    """The states of a query, each with the name of the group whose batches update it."""
-    groups = {}
-    for node in query.states:
-        group = plan.group_of(node)
-        groups[node] = f"group {group.id}" if group else f"state {node.state.name}"
-    return groups
+def _seconds(timeout: float | None) -> float:
+    if timeout is None:
+        return TIMEOUT
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not number or not 0 < timeout < float("inf"):
+        raise DRPCUsageError("execute: the timeout is a number of seconds, found", repr(timeout))
+    return timeout
 
 
-def _json(rows: Sequence[Row]) -> str:
-    try:
-        return orjson.dumps(rows, default=_text, option=orjson.OPT_NON_STR_KEYS).decode()
-    except orjson.JSONEncodeError:
-        # Integers of more than 64 bits, and text with lone surrogates.
-        return json.dumps(rows, default=_text, separators=(",", ":"))
+def _text(function: str, args: object) -> str:
+    """The arguments as plain text, whatever their class is shown as."""
+    if type(args) is str:
+        return args
+    if not isinstance(args, str):
+        error = TypeError(f"the arguments of a query are a str, found {type(args).__name__}")
+        raise DRPCExecutionError(function, repr(args), str(error)) from error
+    return "".join((args,))
 
 
-def _text(value: Any) -> str:
-    return b64encode(value).decode() if isinstance(value, bytes) else str(value)
+def _returned(answer: Answer) -> str:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer

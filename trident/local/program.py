@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from trident.batch.computed import DeferredUpdate
@@ -18,6 +19,7 @@ from trident.kernels.build import (
     update_kernel,
 )
 from trident.kernels.kernel import BlockKernel, Kernel
+from trident.kernels.query_kernel import QueryKernel
 from trident.kernels.task import Task, step_name
 from trident.kernels.type_check import type_check
 from trident.kernels.update_kernel import UpdateKernel
@@ -34,6 +36,7 @@ from trident.local.exchanges import (
 from trident.local.operation_copies import OperationCopies
 from trident.local.parallelism import partition_counts
 from trident.local.program_input import ProgramInput, Rows
+from trident.local.side_by_side import ChainRun, LookUp, Part, SideBySide
 from trident.operations.interfaces import CombinerAggregator
 from trident.operations.vectorised import Vectorised
 from trident.plan.needed_fields import fields_needed
@@ -62,9 +65,6 @@ from trident.plan.nodes import (
 )
 from trident.plan.plan import ancestors
 from trident.states.state import State
-
-ChainRun = Callable[[Sequence[Partitions], ProgramInput], Partitions]
-"""Runs a chain of steps: from the output of the chains before it to its own."""
 
 PartitionRun = Callable[[Block, Task, ProgramInput], Block]
 """Runs a step in one partition."""
@@ -114,6 +114,8 @@ class Program:
                 consumers[parent].append(node)
         self._taken = {node for node in steps if consumers[node]}
         self._moving = {node for node in steps if self._moves(node)}
+        self._look_ups: dict[Node, LookUp] = {}
+        self._divided: dict[Node, Sequence[ChainRun | LookUp]] = {}
 
         slots: dict[Node, int] = {}
         chains: list[tuple[int, tuple[int, ...], ChainRun]] = []
@@ -122,6 +124,11 @@ class Program:
             run = self._compiled(chain)
             chains.append((slot, tuple(slots[parent] for parent in chain[0].parents), run))
         self._chains = tuple(_with_releases(chains, slots[result] if result else None))
+        self._parts = tuple(
+            part
+            for node, chain in zip(slots, self._chains, strict=True)
+            for part in _parts(*chain, self._divided.get(node, ()))
+        )
         self._slots = len(slots)
         self._result = slots[result] if result else None
         self._names = result.fields.names if result else ()
@@ -150,6 +157,15 @@ class Program:
         if self._result is None:
             return []
         return list(joined(made[self._result]).tuples(self._names))
+
+    def side_by_side(self, given: Sequence[ProgramInput]) -> SideBySide:
+        """Begin to run several requests, which ask each state together; see `SideBySide`."""
+        return SideBySide(self._parts, self._slots, given)
+
+    def rows(self, requests: SideBySide) -> list[Rows | Exception]:
+        """End what :meth:`side_by_side` began: the answer to each request, or what failed it."""
+        assert self._result is not None  # a query has a result
+        return requests.rows(self._result, self._names)
 
     def update(self, deferred: DeferredUpdate, state: State, task: Task) -> None:
         """Make an update that :meth:`run` has deferred; in any thread."""
@@ -198,11 +214,23 @@ class Program:
                     return within
                 return lambda parents, batch: within([gathered(parents[0])], batch)
             case _:
-                runs: list[list[PartitionRun]] = [[] for _ in range(count)]
-                for each in chain:
-                    for own, made in zip(runs, self._within(each, count), strict=True):
-                        own += made
-                return _in_each(runs)
+                runs = [self._within(each, count) for each in chain]
+                if any(each in self._look_ups for each in chain):
+                    self._divided[chain[-1]] = self._at_look_ups(chain, runs)
+                return _in_each(_one_after_the_other(runs))
+
+    def _at_look_ups(
+        self, chain: Sequence[Node], runs: Sequence[list[list[PartitionRun]]]
+    ) -> list[ChainRun | LookUp]:
+        """A chain in parts: its look-ups, and what lies between them."""
+        parts: list[ChainRun | LookUp] = []
+        pairs = zip(chain, runs, strict=True)
+        for looks_up, steps in groupby(pairs, lambda pair: pair[0] in self._look_ups):
+            if looks_up:
+                parts += [self._look_ups[node] for node, _ in steps]
+            else:
+                parts.append(_in_each(_one_after_the_other([each for _, each in steps])))
+        return parts
 
     def _source(self, node: SourceNode | DRPCNode, count: int) -> ChainRun:
         needed = self._needed[node]
@@ -285,7 +313,9 @@ class Program:
             case PartitionAggregateNode() | AggregateNode():
                 runs = [_run(aggregate_kernel(node, own)) for own in operations]
             case StateQueryNode():
-                runs = [_query(node, own, needed) for own in operations]
+                queries = [query_kernel(node, own, needed) for own in operations]
+                self._look_ups[node] = LookUp(node.state, queries, type_check(node))
+                runs = [_query(node, kernel) for kernel in queries]
             case StateUpdateNode():
                 kept = needed if node in self._taken else None
                 kernels = [update_kernel(node, own, kept) for own in operations]
@@ -337,8 +367,7 @@ def _checks(node: Node) -> list[PartitionRun]:
     return [] if check is None else [_run(check)]
 
 
-def _query(node: StateQueryNode, operation: Any, needed: Iterable[str]) -> PartitionRun:
-    kernel = query_kernel(node, operation, needed)
+def _query(node: StateQueryNode, kernel: QueryKernel) -> PartitionRun:
     return lambda block, task, given: kernel.apply(given.queried(node.state), block, task)
 
 
@@ -355,6 +384,13 @@ def _update(node: StateUpdateNode, kernel: UpdateKernel) -> PartitionRun:
         return kernel.apply(state, block, task)
 
     return run
+
+
+def _one_after_the_other(
+    within: Sequence[Sequence[Sequence[PartitionRun]]],
+) -> list[list[PartitionRun]]:
+    """What runs in each partition of some steps."""
+    return [[run for own in runs for run in own] for runs in zip(*within, strict=True)]
 
 
 def _in_one(runs: Sequence[PartitionRun]) -> ChainRun:
@@ -455,3 +491,17 @@ def _with_releases(
         if slot not in last and slot != result:
             done.add(slot)
         yield slot, parents, run, tuple(done)
+
+
+def _parts(
+    slot: int,
+    parents: tuple[int, ...],
+    run: ChainRun,
+    releases: tuple[int, ...],
+    divided: Sequence[ChainRun | LookUp],
+) -> Iterator[Part]:
+    """The parts of a chain: those that it is divided into, or it as a whole."""
+    parts = divided or (run,)
+    for index, part in enumerate(parts):
+        takes = parents if index == 0 else (slot,)
+        yield Part(slot, takes, part, releases if index == len(parts) - 1 else ())

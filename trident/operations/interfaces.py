@@ -405,7 +405,8 @@ class QueryFunction(Operation, ABC, Generic[S, R]):
 
     @abstractmethod
     def batchRetrieve(self, state: S, tuples: Sequence[TridentTuple]) -> Sequence[R]:
-        """One result for each tuple, in order; called with a partition, or chunks of it."""
+        """One result for each tuple, in order; called with a partition, or chunks of it, and for
+        DRPC with the tuples of all requests that are answered together."""
 
     @abstractmethod
     def execute(self, tuple: TridentTuple, result: R, collector: TridentCollector) -> None:

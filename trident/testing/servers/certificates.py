@@ -28,7 +28,9 @@ def make_certificates(folder: Path) -> Certificates:
     new_key = ("-newkey", "rsa:2048", "-nodes", "-keyout")
     signed_by = ("-CA", made.authority, "-CAkey", authority_key, "-CAcreateserial")
     extensions.write_text(_ADDRESSES)
-    _openssl("req", "-x509", *new_key, authority_key, "-subj", "/CN=tests", "-out", made.authority)
+    signs = ("-addext", "keyUsage=critical,keyCertSign")  # without it Python 3.13 trusts nobody
+    subject = ("-subj", "/CN=tests", *signs)
+    _openssl("req", "-x509", *new_key, authority_key, *subject, "-out", made.authority)
     _openssl("req", *new_key, made.key, "-subj", "/CN=localhost", "-out", request)
     _openssl(
         "x509", "-req", "-in", request, *signed_by, "-extfile", extensions, "-out", made.certificate

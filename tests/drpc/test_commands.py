@@ -1,0 +1,102 @@
+"""``python -m trident serve`` and ``drpc``."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.drpc import served
+from tests.drpc.asking import PATIENCE
+from trident import TridentTopology
+from trident.cli.main import main
+from trident.drpc.server import DRPCServer
+
+
+def test_a_process_of_its_own_answers_what_a_run_elsewhere_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SERVED_DATABASE", str(tmp_path / "counts.db"))
+    access = tmp_path / "access.json"
+    access.write_text(json.dumps({"tokens": {"ann": "s3cret"}}))
+    command = [sys.executable, "-m", "trident", "serve", "tests.drpc.served:topology"]
+    options = ["--port", "0", "--thrift-port", "0", "--access", str(access)]
+    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            assert said.startswith("count: http://127.0.0.1:")
+            address = said.split()[1].removeprefix("http://").removesuffix("/drpc/,")
+            with served.topology().start():
+                served.spout.feed([("the cat the",)], PATIENCE)
+            assert main(["drpc", address, "count", "the"]) == 1
+            assert "is answered to those with a token only" in capsys.readouterr().err
+            monkeypatch.setenv("TRIDENT_TOKEN", "s3cret")
+            assert main(["drpc", address, "count", "the"]) == 0
+            assert capsys.readouterr().out == "[[2]]\n"
+        finally:
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+
+
+@pytest.fixture
+def answering() -> Any:
+    topology = TridentTopology()
+    topology.newDRPCStream("upper").map(str.upper, "text")
+    with DRPCServer(topology, port=0, thrift_port=0) as server:
+        yield server
+
+
+def test_drpc_prints_the_answer(
+    answering: DRPCServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    http, thrift = f"127.0.0.1:{answering.port}", f"thrift://127.0.0.1:{answering.thrift_port}"
+    monkeypatch.setattr("sys.stdin", io.StringIO("from a pipe"))
+    assert main(["drpc", http, "upper", "cat"]) == 0
+    assert main(["drpc", f"127.0.0.1:1,{thrift}", "upper"]) == 0
+    assert main(["drpc", thrift, "upper", "-"]) == 0
+    assert capsys.readouterr().out == '[["CAT"]]\n[[""]]\n[["FROM A PIPE"]]\n'
+
+
+def test_what_goes_wrong_is_one_line(
+    answering: DRPCServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["drpc", f"127.0.0.1:{answering.port}", "uper", "cat"]) == 1
+    assert main(["drpc", "127.0.0.1:1", "upper"]) == 1
+    assert main(["drpc", "ftp://here", "upper"]) == 2
+    unknown, away, wrong = capsys.readouterr().err.splitlines()
+    assert unknown.endswith("no DRPC function 'uper'; there are: upper. Did you mean 'upper'?")
+    assert "no DRPC server answers: 127.0.0.1:1: " in away
+    assert "no address of a server" in wrong
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["tests.drpc.served"], "is written module:name"),
+        (["tests.drpc.nowhere:topology"], "can't be imported: No module named"),
+        (["tests.drpc.served:nowhere"], "can't be imported: module"),
+        (["tests.drpc.served:nothing"], "is no TridentTopology, nor a function"),
+        (["tests.drpc.served:topology", "--access", "/nowhere"], "--access can't be read"),
+        (["tests.drpc.served:topology", "--port", "70000"], "a number from 0 to 65535"),
+        (["tests.drpc.served:topology", "--timeout", "0"], "timeout is a number above 0"),
+        (["tests.drpc.served:topology", "--certfile", "/nowhere"], "no certificate can be read"),
+    ],
+)
+def test_serve_refuses_what_it_cannot_use(
+    words: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("SERVED_DATABASE", str(tmp_path / "counts.db"))
+    assert main(["serve", *words]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert said in line

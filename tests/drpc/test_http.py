@@ -1,0 +1,413 @@
+"""HTTP over real connections: what clients may do to a server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from http.client import HTTPConnection
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.drpc.asking import PATIENCE, held, until
+from trident import Count, FeederBatchSpout, MapGet, MemoryMapState, Split, TridentTopology
+from trident.backends import sqlite
+from trident.drpc.access import Access
+from trident.drpc.connection import Connections
+from trident.drpc.errors import DRPCUsageError
+from trident.drpc.functions import Functions
+from trident.drpc.http_connection import HTTPConnection as ServerConnection
+from trident.drpc.limits import DRPCLimits
+from trident.drpc.router import Router
+from trident.drpc.server import DRPCServer
+from trident.testing.servers.certificates import make_certificates
+
+GET = b"GET /drpc/echo/cat HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+def echo() -> TridentTopology:
+    topology = TridentTopology()
+    topology.newDRPCStream("echo").each("args", lambda args: [args], "out").project("out")
+    topology.newDRPCStream("long").each("args", lambda n: ["a" * int(n)], "out").project("out")
+    return topology
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[DRPCServer]:
+    """A server that takes little."""
+    limits = DRPCLimits(slow=PATIENCE, idle=PATIENCE, args=1000, head=2000)
+    with DRPCServer(echo(), port=0, limits=limits) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def hasty() -> Iterator[DRPCServer]:
+    """A server that waits for nobody."""
+    with DRPCServer(echo(), port=0, limits=DRPCLimits(slow=0.2, idle=0.4)) as server:
+        yield server
+
+
+def connected(server: DRPCServer) -> socket.socket:
+    assert server.port is not None
+    client = socket.create_connection(("127.0.0.1", server.port), PATIENCE)
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return client
+
+
+def everything(client: socket.socket) -> bytes:
+    """All that the server sends until it ends the connection."""
+    received = b""
+    while True:
+        try:
+            more = client.recv(2**16)
+        except ConnectionResetError:
+            return received
+        if not more:
+            return received
+        received += more
+
+
+def sent(server: DRPCServer, *parts: bytes) -> bytes:
+    with closing(connected(server)) as client:
+        for part in parts:
+            client.sendall(part)
+        return everything(client)
+
+
+def test_a_connection_answers_one_request_after_the_other(server: DRPCServer) -> None:
+    assert server.port is not None
+    with closing(HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)) as client:
+        for args in ("a", "b"):
+            client.request("POST", "/drpc/echo", args)
+            response = client.getresponse()
+            assert (response.status, response.read()) == (200, f'[["{args}"]]'.encode())
+
+
+def test_requests_sent_at_once_are_answered_in_their_order(server: DRPCServer) -> None:
+    requests = [b"GET /drpc/echo/%d HTTP/1.1\r\n\r\n" % number for number in range(300)]
+    last = b"GET /drpc/echo/last HTTP/1.1\r\nConnection: close\r\n\r\n"
+    received = sent(server, b"".join(requests) + last)
+    answers = [part.split(b"\r\n\r\n")[1] for part in received.split(b"HTTP/1.1 200 OK")[1:]]
+    assert answers == [b'[["%d"]]' % number for number in range(300)] + [b'[["last"]]']
+
+
+def test_a_body_in_chunks_is_taken(server: DRPCServer) -> None:
+    head = b"POST /drpc/echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    assert sent(server, head, b"2\r\nab\r\n1\r\n", b"c\r\n0\r\n\r\n").endswith(b'[["abc"]]')
+
+
+def test_a_client_that_says_it_will_is_told_to_go_on(server: DRPCServer) -> None:
+    head = b"POST /drpc/echo HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n"
+    with closing(connected(server)) as client:
+        client.sendall(head)
+        assert client.recv(100).startswith(b"HTTP/1.1 100 Continue")
+        client.sendall(b"a")
+        assert b"200 OK" in client.recv(1000)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"POST /drpc/echo HTTP/1.1\r\nContent-Length: 500000\r\n\r\n",
+        b"POST /drpc/echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n7a120\r\n",
+    ],
+)
+def test_a_body_over_the_limit_is_413_though_it_is_still_coming(
+    server: DRPCServer, head: bytes
+) -> None:
+    received = sent(server, head, b"a" * 500_000)
+    assert received.startswith(b"HTTP/1.1 413 ")
+    body = json.loads(received.partition(b"\r\n\r\n")[2])
+    assert (body["error"], body["limit"]) == ("ARGUMENTS_TOO_LARGE", 1000)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /" + b"a" * 3000,
+        b"GET / HTTP/1.1\r\nX: " + b"a" * 3000,
+        b"GET / HTTP/1.1\r\n" + b"X: a\r\n" * 200,
+    ],
+    ids=["line", "header", "headers"],
+)
+def test_a_head_that_never_ends_is_431(server: DRPCServer, head: bytes) -> None:
+    assert sent(server, head, b"a" * 300_000).startswith(b"HTTP/1.1 431 ")
+
+
+@pytest.mark.parametrize("garbage", [b"\x16\x03\x01\x02\x00", b"HELLO\r\n\r\n", b"GET\r\n\r\n"])
+def test_what_is_no_http_is_400(server: DRPCServer, garbage: bytes) -> None:
+    assert sent(server, garbage).startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_client_that_sends_a_byte_now_and_then_has_no_more_time(hasty: DRPCServer) -> None:
+    with closing(connected(hasty)) as client:
+        client.settimeout(0.02)
+        received = b""
+        for byte in GET * 100:
+            client.sendall(bytes([byte]))
+            try:
+                received = client.recv(1000)
+                break
+            except TimeoutError:
+                continue
+        assert received.startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize("request_first", [False, True])
+def test_a_connection_without_a_request_is_ended(hasty: DRPCServer, request_first: bool) -> None:
+    received = sent(hasty, GET) if request_first else sent(hasty)
+    assert received.endswith(b'[["cat"]]' if request_first else b"")
+
+
+def test_a_client_that_takes_no_answer_is_ended(hasty: DRPCServer) -> None:
+    with closing(connected(hasty)) as client:
+        client.sendall(b"GET /drpc/long/50000000 HTTP/1.1\r\n\r\n" * 3)
+        until(lambda: len(hasty.connections) == 1)
+        until(lambda: len(hasty.connections) == 0)
+
+
+def test_the_call_of_a_client_that_hangs_up_leaves_the_queue(monkeypatch: Any) -> None:
+    monkeypatch.setattr("trident.drpc.gathering.LONG", 1e9)
+    with held() as (drpc, get), DRPCServer(drpc, port=0) as server:
+        with closing(connected(server)) as client:
+            client.sendall(b"GET /drpc/words/a HTTP/1.1\r\n\r\n")
+            until(lambda: drpc.waiting("words") == 1)
+        until(lambda: drpc.waiting("words") == 0)
+        assert not get.go_on.is_set()
+    assert get.asked == [["held"]]
+
+
+def test_more_connections_than_the_limit_are_refused_until_one_ends() -> None:
+    limits = DRPCLimits(connections=20)
+    with DRPCServer(echo(), port=0, limits=limits) as server, ExitStack() as stack:
+        clients = [stack.enter_context(closing(connected(server))) for _ in range(20)]
+        until(lambda: len(server.connections) == 20)
+        refused = sent(server, GET)
+        assert refused.startswith(b"HTTP/1.1 503 ") or refused == b""
+        clients[0].sendall(GET)
+        assert clients[0].recv(1000).endswith(b'[["cat"]]')
+        clients[1].close()
+        until(lambda: len(server.connections) == 19)
+        assert b"200 OK" in sent(server, GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+
+
+def test_two_thousand_idle_connections_keep_nobody_from_an_answer() -> None:
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    number = min(2000, (soft - 300) // 2)
+    with DRPCServer(echo(), port=0) as server, ExitStack() as stack:
+        clients = [stack.enter_context(closing(connected(server))) for _ in range(number)]
+        until(lambda: len(server.connections) == number)
+        clients[-1].sendall(GET)
+        assert clients[-1].recv(1000).endswith(b'[["cat"]]')
+
+
+def test_bodies_that_come_in_part_have_a_limit_together() -> None:
+    limits = DRPCLimits(received=100_000, args=60_000)
+    head = b"POST /drpc/echo HTTP/1.1\r\nContent-Length: 60000\r\nConnection: close\r\n\r\n"
+    with (
+        DRPCServer(echo(), port=0, limits=limits) as server,
+        closing(connected(server)) as first,
+        closing(connected(server)) as second,
+    ):
+        first.sendall(head + b"a" * 59_999)
+        until(lambda: server.connections.received == 59_999)
+        second.sendall(head + b"a" * 60_000)
+        assert everything(second).startswith(b"HTTP/1.1 503 ")
+        first.sendall(b"a")
+        assert everything(first).startswith(b"HTTP/1.1 200 ")
+        assert server.connections.received == 0
+
+
+def test_a_server_that_stops_answers_the_calls_that_are_here(monkeypatch: Any) -> None:
+    monkeypatch.setattr("trident.drpc.gathering.LONG", 1e9)
+    with held() as (drpc, get):
+        server = DRPCServer(drpc, port=0).start()
+        with closing(connected(server)) as client, closing(connected(server)) as idle:
+            client.sendall(b"GET /drpc/words/a HTTP/1.1\r\n\r\n")
+            until(lambda: drpc.waiting("words") == 1)
+            stopping = Thread(target=server.stop, args=(PATIENCE,))
+            stopping.start()
+            assert everything(idle) == b""
+            with pytest.raises(ConnectionRefusedError):
+                connected(server)
+            get.go_on.set()
+            received = everything(client)
+            assert received.endswith(b'[["a",1]]')
+            assert b"Connection: close" in received
+            stopping.join(PATIENCE)
+        server.stop()
+
+
+def received_by_tls(context: ssl.SSLContext, server: DRPCServer) -> bytes:
+    try:
+        with context.wrap_socket(connected(server)) as client:
+            client.sendall(GET)
+            return client.recv(1000)
+    except OSError:  # of which the errors of TLS are
+        return b""
+
+
+def test_tls_by_files_and_only_to_clients_with_a_certificate(tmp_path: Path) -> None:
+    made = make_certificates(tmp_path)
+    certfile, keyfile, authority = made.certificate, made.key, made.authority
+    trusting = ssl.create_default_context(cafile=authority)
+    trusting.check_hostname = False
+    with DRPCServer(echo(), port=0, certfile=certfile, keyfile=keyfile) as server:
+        assert server.url.startswith("https://")
+        assert received_by_tls(trusting, server).endswith(b'[["cat"]]')
+        assert b"200 OK" not in sent(server, GET)
+    with DRPCServer(
+        echo(), port=0, certfile=certfile, keyfile=keyfile, client_ca=authority
+    ) as server:
+        assert b"200 OK" not in received_by_tls(trusting, server)
+        trusting.load_cert_chain(certfile, keyfile)
+        assert received_by_tls(trusting, server).endswith(b'[["cat"]]')
+
+
+def test_what_a_server_cannot_use_is_refused(tmp_path: Path, server: DRPCServer) -> None:
+    with pytest.raises(DRPCUsageError, match=f"127.0.0.1:{server.port} is taken. Give another"):
+        DRPCServer(echo(), port=server.port).start()
+    with pytest.raises(DRPCUsageError, match="a number from 0 to 65535, or None; found '70000'"):
+        DRPCServer(echo(), port=70000)
+    with pytest.raises(DRPCUsageError, match="no certificate can be read"):
+        DRPCServer(echo(), certfile=tmp_path / "none.pem")
+    with pytest.raises(DRPCUsageError, match="give certfile= too"):
+        DRPCServer(echo(), keyfile=tmp_path / "none.pem")
+    with pytest.raises(DRPCUsageError, match="found 'int'"):
+        DRPCServer(5)
+    with pytest.raises(DRPCUsageError, match="has no queries. Declare one with newDRPCStream"):
+        DRPCServer(TridentTopology())
+
+
+def word_count(spout: FeederBatchSpout, state: Any) -> TridentTopology:
+    topology = TridentTopology()
+    words = topology.newStream("lines", spout).each("line", Split(), "word").groupBy("word")
+    known = words.persistentAggregate(state, Count(), "count")
+    topology.newDRPCStream("count").stateQuery(known, "args", MapGet(), "n").project("n")
+    return topology
+
+
+def got(server: DRPCServer, path: str) -> tuple[int, Any]:
+    assert server.port is not None
+    with closing(HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)) as client:
+        client.request("GET", path)
+        response = client.getresponse()
+        return response.status, json.loads(response.read())
+
+
+def test_a_run_and_another_process_of_its_topology_answer_the_same(tmp_path: Path) -> None:
+    spout = FeederBatchSpout("line string")
+    topology = word_count(spout, sqlite.opaque(tmp_path / "counts.db"))
+    # What another process has: the plan, declared again.
+    elsewhere = word_count(FeederBatchSpout("line string"), sqlite.opaque(tmp_path / "counts.db"))
+    with elsewhere.serve(port=0) as reader:
+        assert got(reader, "/drpc/count/cat")[0] == 500
+        with topology.start() as run:
+            server = run.serve(port=0)
+            spout.feed([("the cat",)], PATIENCE)
+            assert got(server, "/drpc/count/cat") == (200, [[1]])
+            assert got(reader, "/drpc/count/cat") == (200, [[1]])
+        with pytest.raises(ConnectionRefusedError):
+            got(server, "/drpc/count/cat")
+        assert got(reader, "/drpc/count/cat") == (200, [[1]])
+
+
+def test_a_state_in_the_memory_of_another_process_is_refused() -> None:
+    topology = word_count(FeederBatchSpout("line string"), MemoryMapState.Factory())
+    with pytest.raises(DRPCUsageError, match="memory of the run's process: 'count'"):
+        topology.serve(port=0)
+    with topology.start(), topology.serve(port=0) as server:
+        assert got(server, "/drpc/count/cat") == (200, [[None]])
+
+
+class Wire(asyncio.Transport):
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.closed = False
+
+    def write(self, data: Any) -> None:
+        self.written += data
+
+    def close(self) -> None:
+        self.closed = True
+
+    abort = write_eof = close
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+
+async def fed(parts: list[bytes]) -> bytes:
+    """What a connection answers to some bytes."""
+
+    class Echo:
+        functions = ("echo",)
+
+        async def execute_async(self, function: str, args: str, timeout: Any = None) -> str:
+            return json.dumps([[args]])
+
+    limits = DRPCLimits(args=300, head=400)
+    connections = Connections(limits)
+    connection = ServerConnection(connections, Router(Functions([Echo()], Access(), limits)))
+    wire = Wire()
+    connection.connection_made(wire)
+    for part in parts:
+        connection.data_received(part)
+        while connection.busy:
+            await asyncio.sleep(0)
+        assert connections.received <= 300
+    connection.connection_lost(None)
+    assert (len(connections), connections.received) == (0, 0)
+    return wire.written
+
+
+_PIECES = st.sampled_from(
+    [
+        *(b"GET ", b"POST ", b"/drpc/echo/", b"a", b"%C3%BC", b"%ff", b" HTTP/1.1\r\n", b"\r\n"),
+        *(b"Content-Length: 5\r\n", b"Content-Length: 99999\r\n", b"Content-Length: -1\r\n"),
+        *(b"Transfer-Encoding: chunked\r\n", b"5\r\nhello\r\n", b"0\r\n\r\n", b"ffffffffffff\r\n"),
+        *(b"Expect: 100-continue\r\n", b"Upgrade: h2c\r\nConnection: upgrade\r\n", b"x" * 500),
+        *(b"Authorization: Bearer \xff\r\n", b"X-DRPC-Timeout: x\r\n", b"\x00", b": ", b"hello"),
+    ]
+)
+
+
+@settings(max_examples=300)
+@given(st.lists(st.one_of(_PIECES, st.binary(max_size=40)), max_size=30))
+def test_whatever_bytes_come_are_answered_or_ended(parts: list[bytes]) -> None:
+    for line in asyncio.run(fed(parts)).split(b"\r\n"):
+        if line.startswith(b"HTTP/1.1 "):
+            assert 100 <= int(line.split()[1]) < 500
+
+
+@settings(max_examples=100)
+@given(st.binary(min_size=1, max_size=300), st.lists(st.integers(1, 60), max_size=20))
+def test_a_request_is_the_same_however_its_bytes_come(body: bytes, cuts: list[int]) -> None:
+    request = b"POST /drpc/echo HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    parts, rest = [], request
+    for cut in cuts:
+        parts.append(rest[:cut])
+        rest = rest[cut:]
+    answer = asyncio.run(fed([part for part in [*parts, rest] if part]))
+    assert answer == asyncio.run(fed([request]))
+    assert (b"200 OK" in answer) == (body.decode(errors="replace").encode() == body)

@@ -1,0 +1,259 @@
+"""From requests to responses, without a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.drpc.asking import asking, counts, held, until
+from trident import FailedException, MapGet, TridentTopology
+from trident.drpc.access import Access
+from trident.drpc.errors import DRPCUsageError
+from trident.drpc.functions import Functions
+from trident.drpc.limits import DRPCLimits
+from trident.drpc.router import Request, Response, Router
+from trident.drpc.service import LocalDRPC
+from trident.states.errors import StateUnavailableError
+
+
+def failing(args: str) -> list[str]:
+    match args:
+        case "failed":
+            raise FailedException("not today")
+        case "away":
+            raise StateUnavailableError("redis://secret.example:6379", "refused")
+        case "odd":
+            raise ValueError("odd \ud800")
+    return [args]
+
+
+@pytest.fixture
+def drpc() -> Iterator[LocalDRPC]:
+    topology = asking(MapGet(), counts({"the cat": 1, "cat": 2, "ü/🐄": 3}))
+    topology.newDRPCStream("echo").each("args", failing, "out").project("out")
+    with LocalDRPC(topology.plan()) as drpc:
+        yield drpc
+
+
+def asked(
+    drpc: LocalDRPC,
+    method: str,
+    target: str,
+    body: bytes = b"",
+    headers: dict[str, str] | None = None,
+    access: Access | None = None,
+    limits: DRPCLimits | None = None,
+) -> Response:
+    router = Router(Functions([drpc], access or Access(), limits or DRPCLimits()))
+    return asyncio.run(router.answer(Request(method, target, headers or {}, body)))
+
+
+def told(response: Response) -> tuple[int, Any]:
+    return response.status, json.loads(response.body)
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body", "args"),
+    [
+        ("GET", "/drpc/echo/cat", b"", "cat"),
+        ("GET", "/drpc/echo/the%20cat", b"", "the cat"),
+        ("GET", "/drpc/echo/a+b%2Bc", b"", "a+b+c"),
+        ("GET", "/drpc/echo/a/b%2Fc", b"", "a/b/c"),
+        ("GET", "/drpc/echo/%C3%BC?ignored=1", b"", "ü"),
+        ("GET", "/drpc/echo", b"", ""),
+        ("GET", "/drpc/echo/", b"", ""),
+        ("GET", "/drpc/%65cho/cat", b"", "cat"),
+        ("POST", "/drpc/echo", b"the \xf0\x9f\x90\x84", "the 🐄"),
+        ("POST", "/drpc/echo", b"", ""),
+    ],
+)
+def test_storms_urls_are_answered(
+    drpc: LocalDRPC, method: str, target: str, body: bytes, args: str
+) -> None:
+    response = asked(drpc, method, target, body)
+    assert told(response) == (200, [[args]])
+    assert response.headers == (("Content-Type", "application/json"),)
+
+
+def test_an_unknown_function_is_404_with_those_that_the_caller_may_call(drpc: LocalDRPC) -> None:
+    access = Access({"ann": "t"}, {"words": ["ann"], "wodrs": ["ann"]})
+    bearer = {"authorization": "Bearer t"}
+    status, body = told(asked(drpc, "GET", "/drpc/wodrs", headers=bearer, access=access))
+    assert (status, body["error"]) == (404, "UNKNOWN_FUNCTION")
+    assert body["functions"] == ["words"]
+    assert "Did you mean 'words'?" in body["errorMessage"]
+
+
+def test_a_users_exception_is_400_with_message_and_step_and_no_frame(drpc: LocalDRPC) -> None:
+    status, body = told(asked(drpc, "GET", "/drpc/echo/odd"))
+    assert (status, body["error"]) == (400, "FAILED_REQUEST")
+    assert body["errorMessage"].startswith("ValueError: odd ? in the step each(args, failing")
+    assert "File" not in body["errorMessage"]
+    assert ".py" not in body["errorMessage"]
+    assert told(asked(drpc, "GET", "/drpc/echo/failed"))[0] == 400
+
+
+def test_a_store_that_is_away_is_503_and_isnt_named(drpc: LocalDRPC) -> None:
+    response = asked(drpc, "GET", "/drpc/echo/away")
+    assert told(response)[0] == 503
+    assert ("Retry-After", "1") in response.headers
+    assert b"secret" not in response.body
+
+
+def test_what_the_library_fails_with_is_500_and_logged_only(
+    drpc: LocalDRPC, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*given: Any) -> str:
+        raise ZeroDivisionError("internals")
+
+    monkeypatch.setattr(drpc, "execute_async", broken)
+    status, body = told(asked(drpc, "GET", "/drpc/echo/a"))
+    assert (status, body["error"]) == (500, "INTERNAL_ERROR")
+    assert "internals" not in str(body)
+    assert "internals" in caplog.text
+
+
+def test_time_over_is_504_with_function_time_and_queue() -> None:
+    with held() as (drpc, _):
+        headers = {"x-drpc-timeout": "0.01"}
+        status, body = told(asked(drpc, "GET", "/drpc/words/held", headers=headers))
+    assert (status, body["error"], body["function"]) == (504, "SERVER_TIMEOUT", "words")
+    assert body["elapsed"] >= 0.01
+    assert body["queueLength"] == 0
+
+
+def test_a_client_can_ask_for_less_time_than_the_servers_and_not_for_more() -> None:
+    with held() as (drpc, _):
+        headers = {"x-drpc-timeout": "1000"}
+        limits = DRPCLimits(timeout=0.01)
+        response = asked(drpc, "GET", "/drpc/words/held", headers=headers, limits=limits)
+    assert response.status == 504
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "soon", "nan", "inf"])
+def test_a_time_that_is_no_number_of_seconds_is_400(drpc: LocalDRPC, seconds: str) -> None:
+    response = asked(drpc, "GET", "/drpc/echo/a", headers={"x-drpc-timeout": seconds})
+    assert (response.status, b"X-DRPC-Timeout" in response.body) == (400, True)
+
+
+def test_a_full_queue_is_503_with_retry_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask(router: Router) -> list[Response]:
+        request = Request("GET", "/drpc/words/held")
+        return await asyncio.gather(*[router.answer(request) for _ in range(40)])
+
+    with held() as (drpc, _):
+        responses = asyncio.run(ask(Router(Functions([drpc], Access(), DRPCLimits(timeout=0.2)))))
+    full = [each for each in responses if each.status == 503]
+    assert full
+    assert ("Retry-After", "1") in full[0].headers
+    assert json.loads(full[0].body)["queueLength"] == 10
+    assert {each.status for each in responses} == {503, 504}
+
+
+def test_shutting_down_is_503_with_storms_name(drpc: LocalDRPC) -> None:
+    functions = Functions([drpc], Access(), DRPCLimits())
+    functions.close()
+    response = asyncio.run(Router(functions).answer(Request("GET", "/drpc/echo/a")))
+    assert (response.status, json.loads(response.body)["error"]) == (503, "SERVER_SHUTDOWN")
+    assert ("Retry-After", "1") in response.headers
+
+
+@pytest.mark.parametrize(("size", "status"), [(2**20, 200), (2**20 + 1, 413)])
+def test_arguments_have_a_megabyte_at_most(drpc: LocalDRPC, size: int, status: int) -> None:
+    assert asked(drpc, "POST", "/drpc/echo", b"a" * size).status == status
+
+
+def test_the_megabyte_is_of_utf8(drpc: LocalDRPC) -> None:
+    limits = DRPCLimits(args=10)
+    assert asked(drpc, "POST", "/drpc/echo", "ü".encode() * 5, limits=limits).status == 200
+    assert asked(drpc, "POST", "/drpc/echo", "ü".encode() * 6, limits=limits).status == 413
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body"),
+    [
+        ("POST", "/drpc/echo", b"a\xff"),
+        ("GET", "/drpc/echo/%ff", b""),
+        ("GET", "/drpc/%C3", b""),
+        ("GET", "/drpc/echo/%ed%a0%80", b""),
+    ],
+)
+def test_malformed_utf8_is_400(drpc: LocalDRPC, method: str, target: str, body: bytes) -> None:
+    status, said = told(asked(drpc, method, target, body))
+    assert (status, said["error"]) == (400, "MALFORMED_REQUEST")
+
+
+def test_other_paths_are_404_and_other_methods_405(drpc: LocalDRPC) -> None:
+    assert told(asked(drpc, "GET", "/"))[0] == 404
+    response = asked(drpc, "DELETE", "/drpc/echo/a")
+    assert response.status == 405
+    assert ("Allow", "GET, POST") in response.headers
+
+
+def test_routes_can_be_added_once_and_the_longest_wins(drpc: LocalDRPC) -> None:
+    async def health(request: Request) -> Response:
+        return Response(200, request.path.encode())
+
+    router = Router(Functions([drpc], Access(), DRPCLimits()))
+    router.add("GET", "/healthz", health)
+    router.add("GET", "/drpc/own/", health)
+    for path in ("/healthz", "/drpc/own/a"):
+        assert asyncio.run(router.answer(Request("GET", path))).body == path.encode()
+    assert asyncio.run(router.answer(Request("GET", "/healthz/a"))).status == 404
+    with pytest.raises(DRPCUsageError, match="answers already 'GET /healthz'"):
+        router.add("GET", "/healthz", health)
+
+
+@pytest.mark.parametrize(
+    ("authorization", "words", "echo", "free"),
+    [
+        (None, 401, 401, 200),
+        ("Bearer wrong", 401, 401, 200),
+        ("Basic a-token", 401, 401, 200),
+        ("Bearer a-token", 200, 403, 200),
+        ("bearer b-token", 403, 200, 200),
+    ],
+)
+def test_a_function_is_answered_to_the_users_of_its_list(
+    authorization: str | None, words: int, echo: int, free: int
+) -> None:
+    access = Access(
+        {"ann": "a-token", "bob": "b-token"}, {"words": ["ann"], "echo": ["bob"], "free": ["*"]}
+    )
+    topology = TridentTopology()
+    for function in ("words", "echo", "free"):
+        topology.newDRPCStream(function).map(str.upper, "text")
+    headers = {"authorization": authorization} if authorization else {}
+    with LocalDRPC(topology.plan()) as drpc:
+        responses = [
+            asked(drpc, "GET", f"/drpc/{function}/a", headers=headers, access=access)
+            for function in ("words", "echo", "free")
+        ]
+    assert [each.status for each in responses] == [words, echo, free]
+    for each in responses:
+        assert (each.status == 401) == (("WWW-Authenticate", "Bearer") in each.headers)
+
+
+def test_with_tokens_and_no_list_every_user_may_call_every_function(drpc: LocalDRPC) -> None:
+    access = Access({"ann": "a"})
+    assert asked(drpc, "GET", "/drpc/echo/a", access=access).status == 401
+    bearer = {"authorization": "Bearer a"}
+    assert asked(drpc, "GET", "/drpc/echo/a", headers=bearer, access=access).status == 200
+
+
+def test_wrong_access_and_limits_are_refused() -> None:
+    with pytest.raises(DRPCUsageError, match="no token for the user 'bob'"):
+        Access({"ann": "a"}, {"words": ["bob"]})
+    with pytest.raises(DRPCUsageError, match="isn't empty"):
+        Access({"ann": ""})
+    with pytest.raises(DRPCUsageError, match="args is a number above 0, found '-1'"):
+        DRPCLimits(args=-1)
+
+
+def test_a_call_that_ends_leaves_nothing_in_the_queue(drpc: LocalDRPC) -> None:
+    asked(drpc, "GET", "/drpc/words/cat")
+    until(lambda: drpc.waiting("words") == 0)

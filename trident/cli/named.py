@@ -1,0 +1,35 @@
+"""What a command names as ``module:name``, found from the current folder."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from trident.states.errors import UsageError
+from trident.topology import TridentTopology
+
+
+def named_topology(name: str) -> TridentTopology:
+    """The topology that a module has under a name, or that a function without arguments returns.
+
+    Raises
+    ------
+    UsageError
+        Where there is none.
+    """
+    module, _, attribute = name.partition(":")
+    if not (module and attribute):
+        advice = "As in words:topology."
+        raise UsageError("the topology is written module:name, found", name, advice=advice)
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    advice = "It is looked for from the current folder."
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"{name} can't be imported: {error}", advice=advice) from error
+    made = found if isinstance(found, TridentTopology) or not callable(found) else found()
+    if not isinstance(made, TridentTopology):
+        what = f"{name} is no TridentTopology, nor a function that returns one, but a"
+        raise UsageError(what, type(made).__name__)
+    return made

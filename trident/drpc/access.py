@@ -1,0 +1,83 @@
+"""Who may call which function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hmac import compare_digest
+
+from trident.drpc.errors import DRPCAccessError, DRPCUsageError
+
+ANYONE = "*"
+"""In a list of users: everybody, with a token or without."""
+
+
+class Access:
+    """Users with their tokens, and the functions that each may call, as Storm's simple ACL.
+
+    Parameters
+    ----------
+    tokens : mapping of str to str, optional
+        The token of each user. With any, a call needs one of them.
+    allow : mapping of str to users, optional
+        The users of each function; ``"*"`` is everybody. Functions that it doesn't name are
+        nobody's. Without it every user may call every function.
+
+    Raises
+    ------
+    DRPCUsageError
+        For an empty token, or a function of a user who has none.
+
+    Examples
+    --------
+    >>> access = Access({"ann": "s3cret"}, {"words": ["ann"], "health": ["*"]})
+    >>> access.check("words", "s3cret"), access.check("health", None)
+    (None, None)
+    >>> access.check("words", None)
+    Traceback (most recent call last):
+    ...
+    trident.drpc.errors.DRPCAccessError: 'words' is answered to those with a token only.
+    Give token=.
+    """
+
+    def __init__(
+        self,
+        tokens: Mapping[str, str] | None = None,
+        allow: Mapping[str, Iterable[str]] | None = None,
+    ) -> None:
+        self._users = [(token.encode(), user) for user, token in (tokens or {}).items()]
+        if not all(token for token, _ in self._users):
+            raise DRPCUsageError("tokens: a token is a text that isn't empty, found", "''")
+        self._allow = None if allow is None else {name: set(users) for name, users in allow.items()}
+        for users in (self._allow or {}).values():
+            for unknown in sorted(users - {ANYONE, *(tokens or ())}):
+                what = "allow: there is no token for the user"
+                raise DRPCUsageError(what, unknown, tuple(tokens or ()), "Give it in tokens=.")
+
+    def check(self, function: str, token: str | None) -> None:
+        """Refuse a call that its caller may not make.
+
+        Raises
+        ------
+        DRPCAccessError
+            With the user, or without one where the token is none of a user.
+        """
+        user = self.user_of(token)
+        if not self._allows(function, user):
+            raise DRPCAccessError(function, user)
+
+    def allowed(self, functions: Iterable[str], token: str | None) -> tuple[str, ...]:
+        """Those of some functions that the caller may call."""
+        user = self.user_of(token)
+        return tuple(name for name in functions if self._allows(name, user))
+
+    def user_of(self, token: str | None) -> str | None:
+        """Whose token it is; None where nobody's. It takes the same time for all tokens."""
+        given = (token or "").encode(errors="surrogateescape")
+        found = [user for own, user in self._users if compare_digest(own, given)]
+        return found[0] if found else None
+
+    def _allows(self, function: str, user: str | None) -> bool:
+        if self._allow is None:
+            return user is not None or not self._users
+        users = self._allow.get(function, ())
+        return ANYONE in users or user in users

@@ -1,0 +1,112 @@
+"""The functions that a server answers, of whatever service, for every transport."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from trident.drpc.access import Access
+from trident.drpc.errors import (
+    ArgumentsTooLargeError,
+    DRPCClosedError,
+    DRPCUsageError,
+    UnknownFunctionError,
+)
+from trident.drpc.limits import DRPCLimits
+
+
+class Service(Protocol):
+    """Answers some functions, as `LocalDRPC` does."""
+
+    @property
+    def functions(self) -> Sequence[str]:
+        """The functions that there are at present."""
+
+    async def execute_async(self, function: str, args: str, timeout: float | None = None) -> str:
+        """Answer one request."""
+
+
+class Functions:
+    """Checks a call, and has the service answer it that has the function.
+
+    Parameters
+    ----------
+    services : iterable of Service
+        The services; where two have a function of one name, the first answers.
+    access : Access
+        Who may call what.
+    limits : DRPCLimits
+        How large arguments may be, and how long a call may take.
+    """
+
+    def __init__(self, services: Iterable[Service], access: Access, limits: DRPCLimits) -> None:
+        self.services = tuple(services)
+        self.access = access
+        self.limits = limits
+        self._under_way = 0
+        self._closed = False
+
+    @property
+    def under_way(self) -> int:
+        """How many calls are being answered."""
+        return self._under_way
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All functions, each once."""
+        return tuple(dict.fromkeys(name for each in self.services for name in each.functions))
+
+    async def execute(
+        self, function: str, args: str, timeout: float | None = None, token: str | None = None
+    ) -> str:
+        """Answer a call.
+
+        Parameters
+        ----------
+        function, args : str
+            The request.
+        timeout : float, optional
+            Seconds; never more than the server's.
+        token : str, optional
+            The caller's.
+
+        Raises
+        ------
+        DRPCError
+            What `LocalDRPC.execute` raises, `DRPCAccessError` and `ArgumentsTooLargeError`.
+        """
+        if self._closed:
+            raise DRPCClosedError(function)
+        self.access.check(function, token)
+        most = self.limits.args
+        # A character takes four bytes at most.
+        if len(args) * 4 > most and len(args.encode(errors="surrogatepass")) > most:
+            raise ArgumentsTooLargeError(function, most)
+        seconds = self.limits.timeout if timeout is None else min(timeout, self.limits.timeout)
+        self._under_way += 1
+        try:
+            for service in self.services:
+                if function in service.functions:
+                    return await service.execute_async(function, args, seconds)
+        finally:
+            self._under_way -= 1
+        raise UnknownFunctionError(function, self.access.allowed(self.names, token))
+
+    def close(self) -> None:
+        """Take no more calls."""
+        self._closed = True
+
+
+def service_of(served: Any) -> Service:
+    """The service of a run, or a service itself.
+
+    Raises
+    ------
+    DRPCUsageError
+        For anything else.
+    """
+    service: Service = getattr(served, "drpc", served)
+    if not hasattr(service, "execute_async"):
+        what = "a DRPC server answers for a run, a topology or a service, or a list of them, found"
+        raise DRPCUsageError(what, type(served).__name__)
+    return service

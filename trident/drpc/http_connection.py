@@ -1,0 +1,166 @@
+"""HTTP/1.1: from bytes to requests, and from responses to bytes."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+import httptools
+
+from trident.drpc.connection import Connection, Connections
+from trident.drpc.errors import ArgumentsTooLargeError, DRPCQueueFullError, MalformedRequestError
+from trident.drpc.router import JSON, Request, Response, Router, failure
+
+_REASONS = {status.value: status.phrase for status in HTTPStatus}
+_MOST_HEADERS = 100
+
+
+class HTTPConnection(Connection):
+    """A connection that speaks HTTP.
+
+    Parameters
+    ----------
+    connections : Connections
+        Those of the server.
+    router : Router
+        What answers.
+    """
+
+    def __init__(self, connections: Connections, router: Router) -> None:
+        super().__init__(connections)
+        self._router = router
+        self._parser = httptools.HttpRequestParser(self)
+        self._clear()
+
+    def _clear(self) -> None:
+        self._target = b""
+        self._headers: dict[str, str] = {}
+        self._in_head = True
+        self._fed = self._head = 0
+        self._body: list[bytes] = []
+        self._size = 0
+        self._begun = False
+        self._refused = False
+
+    def take(self, data: bytes) -> None:
+        self._fed += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self.end()  # what follows is another protocol; the request itself is answered
+        except httptools.HttpParserError as error:
+            if not self._refused:
+                problem = f"it is no HTTP ({str(error)[:100]})"
+                self._refuse(failure(MalformedRequestError(problem)))
+        else:
+            # The parser keeps a line that has no end yet.
+            if self._in_head and self._fed > self.limits.head:
+                self._refuse(_too_large_head())
+
+    # What follows is called by the parser.
+
+    def on_message_begin(self) -> None:
+        self._clear()
+        self._begun = True
+
+    def on_url(self, url: bytes) -> None:
+        self._target += url
+        self._counted(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._counted(len(name) + len(value))
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        length = self._headers.get("content-length", "0")
+        if length.isdecimal() and int(length) > self.limits.args:
+            self._stop(self._too_large())
+        if self._headers.get("expect", "").lower() == "100-continue":
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        self._size += len(body)
+        if self._size > self.limits.args:
+            self._stop(self._too_large())
+        self._body.append(body)
+        if not self.held(self._size):
+            self._stop(failure(DRPCQueueFullError(self._function(), len(self.connections))))
+
+    def on_message_complete(self) -> None:
+        if self._refused or self._ends:
+            return
+        method = self._parser.get_method().decode("latin-1")
+        body = b"".join(self._body)
+        request = Request(method, self._target.decode("latin-1"), self._headers, body)
+        keeps = self._parser.should_keep_alive()
+        self.held(0)
+        self._clear()
+        self.request((request, keeps))
+        if not keeps:
+            self.end()
+
+    async def answer(self, request: Any) -> bytes:
+        asked, keeps = request
+        response = await self._router.answer(asked)
+        return written(response, keeps and not self.connections.closing, asked.method != "HEAD")
+
+    def refuse(self) -> bytes:
+        return written(failure(DRPCQueueFullError("the server", len(self.connections))), False)
+
+    def too_slow(self) -> bytes:
+        body = b'{"error":"REQUEST_TIMEOUT","errorMessage":"the request took too long to come"}'
+        return written(Response(408, body), False)
+
+    def _partly(self) -> bool:
+        return self._begun
+
+    def _function(self) -> str:
+        return self._target.decode("latin-1").removeprefix("/drpc/").partition("?")[0]
+
+    def _counted(self, size: int) -> None:
+        """So many bytes of the head have come."""
+        self._head += size
+        if self._head > self.limits.head or len(self._headers) >= _MOST_HEADERS:
+            self._stop(_too_large_head())
+
+    def _too_large(self) -> Response:
+        return failure(ArgumentsTooLargeError(self._function(), self.limits.args))
+
+    def _stop(self, response: Response) -> None:
+        """Answer, and read no more; raised through the parser, which stops there."""
+        self._refuse(response)
+        raise _Stopped
+
+    def _refuse(self, response: Response) -> None:
+        self._refused = True
+        self._body = []
+        self._begun = False
+        self.end(written(response, False))
+
+
+class _Stopped(Exception):
+    """A request was refused before its end."""
+
+
+def written(response: Response, keeps: bool, with_body: bool = True) -> bytes:
+    """A response as bytes.
+
+    Examples
+    --------
+    >>> written(Response(200, b"[]"), True)
+    b'HTTP/1.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: 2\\r\\n\\r\\n[]'
+    """
+    status, body, headers = response
+    lines = [f"HTTP/1.1 {status} {_REASONS.get(status, '')}"]
+    lines += [f"{name}: {value}" for name, value in headers]
+    lines.append(f"Content-Length: {len(body)}")
+    if not keeps:
+        lines.append("Connection: close")
+    head = "\r\n".join([*lines, "", ""]).encode("latin-1", errors="replace")
+    return head + body if with_body else head
+
+
+def _too_large_head() -> Response:
+    body = b'{"error":"REQUEST_TOO_LARGE","errorMessage":"send large arguments by POST"}'
+    return Response(431, body, (JSON,))

@@ -1,0 +1,99 @@
+"""Functions that others answer: they fetch requests, and return results."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from secrets import token_hex
+from time import monotonic
+from typing import NamedTuple
+
+from trident.drpc.errors import (
+    DRPCClosedError,
+    DRPCExecutionError,
+    DRPCQueueFullError,
+    DRPCTimeoutError,
+)
+
+FRESH = 60.0
+"""Seconds for which a function is there after somebody has asked for its requests."""
+MOST_FUNCTIONS = 1_000
+MOST_WAITING = 1_000
+
+
+class _Request(NamedTuple):
+    function: str
+    args: str
+    answer: asyncio.Future[str]
+
+
+class Invocations:
+    """Keeps requests for whoever fetches them; used in one event loop.
+
+    A function is there from the first time that somebody asks for its requests, for as long as that
+    goes on. It forgets a request when its caller no longer waits.
+    """
+
+    def __init__(self) -> None:
+        self._asked: OrderedDict[str, float] = OrderedDict()
+        self._waiting: dict[str, deque[str]] = {}
+        self._requests: dict[str, _Request] = {}
+
+    @property
+    def functions(self) -> Sequence[str]:
+        """The functions that somebody answers."""
+        now = monotonic()
+        return tuple(name for name, asked in self._asked.items() if now - asked < FRESH)
+
+    async def execute_async(self, function: str, args: str, timeout: float | None = None) -> str:
+        """Have a request answered; raises what `LocalDRPC.execute_async` does."""
+        waiting = self._waiting.setdefault(function, deque())
+        if len(waiting) >= MOST_WAITING:
+            raise DRPCQueueFullError(function, len(waiting))
+        id = token_hex(16)  # nobody returns a result who hasn't fetched the request
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._requests[id] = _Request(function, args, answer)
+        waiting.append(id)
+        began = monotonic()
+        try:
+            return await asyncio.wait_for(answer, timeout)
+        except TimeoutError:
+            error = DRPCTimeoutError(function, monotonic() - began, len(waiting))
+            raise error from None
+        finally:
+            del self._requests[id]
+            if id in waiting:
+                waiting.remove(id)
+
+    def fetch(self, function: str) -> tuple[str, str]:
+        """The arguments and the id of a request; both empty where there is none."""
+        self._asked[function] = monotonic()
+        self._asked.move_to_end(function)
+        if len(self._asked) > MOST_FUNCTIONS:
+            forgotten, _ = self._asked.popitem(last=False)
+            self._waiting.pop(forgotten, None)
+        waiting = self._waiting.get(function)
+        if not waiting:
+            return "", ""
+        id = waiting.popleft()
+        return self._requests[id].args, id
+
+    def result(self, id: str, result: str) -> None:
+        """The answer to a request; nobody may wait for it any more."""
+        request = self._requests.get(id)
+        if request is not None and not request.answer.done():
+            request.answer.set_result(result)
+
+    def fail(self, id: str, message: str = "Request failed") -> None:
+        """A request has failed."""
+        request = self._requests.get(id)
+        if request is not None and not request.answer.done():
+            error = DRPCExecutionError(request.function, request.args, message)
+            request.answer.set_exception(error)
+
+    def close(self) -> None:
+        """Refuse those who wait."""
+        for request in self._requests.values():
+            if not request.answer.done():
+                request.answer.set_exception(DRPCClosedError(request.function))

@@ -1,0 +1,51 @@
+"""What a server takes, so that no client costs it more than its share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from trident.drpc.errors import DRPCUsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class DRPCLimits:
+    """What a server takes.
+
+    Parameters
+    ----------
+    args : int
+        Bytes of a call's arguments, in UTF-8.
+    head : int
+        Bytes of the first line and the headers of an HTTP request.
+    received : int
+        Bytes of requests that have come in part, of all connections together.
+    connections : int
+        Connections at one time; more are closed at once.
+    slow : float
+        Seconds from the first byte of a request to its last, and for an answer to be taken.
+    idle : float
+        Seconds that a connection may be without a request.
+    timeout : float
+        Seconds that a call may take; a client may ask for less.
+
+    Examples
+    --------
+    >>> DRPCLimits(args=10).idle
+    60.0
+    """
+
+    args: int = 2**20
+    head: int = 2**16
+    received: int = 64 * 2**20
+    connections: int = 10_000
+    slow: float = 10.0
+    idle: float = 60.0
+    timeout: float = 5.0
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            kinds = (int, float) if each.type == "float" else (int,)
+            if type(value) not in kinds or not 0 < value < float("inf"):
+                what = f"DRPCLimits: {each.name} is a number above 0, found"
+                raise DRPCUsageError(what, repr(value))

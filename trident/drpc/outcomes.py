@@ -1,0 +1,99 @@
+"""What an error is to those who ask from elsewhere: Storm's names, over HTTP and Thrift."""
+
+from __future__ import annotations
+
+import logging
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from trident.drpc.errors import (
+    ArgumentsTooLargeError,
+    DRPCAccessError,
+    DRPCClosedError,
+    DRPCExecutionError,
+    DRPCInternalError,
+    DRPCQueueFullError,
+    DRPCTimeoutError,
+    DRPCUnavailableError,
+    MalformedRequestError,
+    UnknownFunctionError,
+)
+
+_logger = logging.getLogger("trident")
+
+
+class ExceptionType(IntEnum):
+    """Storm's ``DRPCExceptionType``."""
+
+    INTERNAL_ERROR = 0
+    SERVER_SHUTDOWN = 1
+    SERVER_TIMEOUT = 2
+    FAILED_REQUEST = 3
+
+
+class Outcome(NamedTuple):
+    """A failure, as it is told.
+
+    Parameters
+    ----------
+    status : int
+        Of HTTP.
+    type : ExceptionType
+        Of Thrift.
+    error : str
+        Its name in the JSON of HTTP.
+    message : str
+        What happened; never a frame.
+    details : dict
+        More of it for programs, in the JSON of HTTP.
+    """
+
+    status: int
+    type: ExceptionType
+    error: str
+    message: str
+    details: dict[str, Any]
+
+
+def outcome(error: Exception) -> Outcome:
+    """What is told of an error; what isn't for others is logged.
+
+    Examples
+    --------
+    >>> outcome(DRPCTimeoutError("words", 5.0, 2))[:3]
+    (504, <ExceptionType.SERVER_TIMEOUT: 2>, 'SERVER_TIMEOUT')
+    """
+    internal, shutdown, timeout, failed = ExceptionType
+    match error:
+        case DRPCTimeoutError(function=function, elapsed=elapsed, waiting=waiting):
+            details = {"function": function, "elapsed": round(elapsed, 3), "queueLength": waiting}
+            return Outcome(504, timeout, timeout.name, str(error), details)
+        case DRPCQueueFullError(function=function, waiting=waiting):
+            details = {"function": function, "queueLength": waiting}
+            return Outcome(503, internal, "QUEUE_FULL", str(error), details)
+        case DRPCClosedError(function=function):
+            return Outcome(503, shutdown, shutdown.name, str(error), {"function": function})
+        case UnknownFunctionError(function=function, known=known):
+            details = {"function": function, "functions": list(known)}
+            return Outcome(404, failed, "UNKNOWN_FUNCTION", str(error), details)
+        case DRPCUnavailableError(function=function):
+            _logger.warning("%s", error)
+            message = f"{function!r} can't be answered now: a store that it reads is away"
+            return Outcome(503, internal, "STORE_UNAVAILABLE", message, {"function": function})
+        case DRPCInternalError(function=function):
+            _logger.error("%s", error, exc_info=error.__cause__)
+            message = f"{function!r} could not be answered; the server's log says why"
+            return Outcome(500, internal, internal.name, message, {"function": function})
+        case DRPCExecutionError(function=function, summary=summary):
+            return Outcome(400, failed, failed.name, summary, {"function": function})
+        case ArgumentsTooLargeError(function=function, limit=limit):
+            details = {"function": function, "limit": limit}
+            return Outcome(413, failed, "ARGUMENTS_TOO_LARGE", str(error), details)
+        case MalformedRequestError():
+            return Outcome(400, failed, "MALFORMED_REQUEST", str(error), {})
+        case DRPCAccessError(function=function, user=user):
+            status = 401 if user is None else 403
+            return Outcome(status, failed, "Not Authorized", str(error), {"function": function})
+    _logger.error("a request could not be answered", exc_info=error)
+    message = "the request could not be answered; the server's log says why"
+    return Outcome(500, internal, internal.name, message, {})

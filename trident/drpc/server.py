@@ -1,0 +1,264 @@
+"""A server of DRPC, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import ssl
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from threading import Event, Thread
+from types import TracebackType
+from typing import Any, Self
+
+from trident.drpc.access import Access
+from trident.drpc.connection import Connection, Connections
+from trident.drpc.errors import DRPCUsageError
+from trident.drpc.functions import Functions, service_of
+from trident.drpc.invocations import Invocations
+from trident.drpc.limits import DRPCLimits
+from trident.drpc.router import Router
+from trident.drpc.serving import opened
+from trident.drpc.thrift_connection import ThriftConnection, calls, invocations
+
+HTTP_PORT = 3774
+THRIFT_PORT = 3772
+INVOCATIONS_PORT = 3773
+DRAIN = 5.0
+
+
+class DRPCServer:
+    """Answers queries over HTTP, and over Thrift, as Storm's DRPC server.
+
+    It listens from :meth:`start` on, in a thread of its own; as a context manager until the end
+    of the block.
+
+    Parameters
+    ----------
+    served : Run, TridentTopology, LocalDRPC, or several
+        Whose functions are answered. A topology is not started: its states are opened for reading,
+        wherever its run is; they have to be in stores that this process reaches.
+    host : str
+        Where to listen; by default only this machine can connect.
+    port : int or None
+        Of HTTP; 0 takes a free one, None leaves HTTP out.
+    thrift_port : int or None
+        Of Thrift's ``DistributedRPC``, for Storm's clients; Storm's is 3772.
+    invocations_port : int or None
+        Of Thrift's ``DistributedRPCInvocations``, by which other processes fetch the requests of
+        functions that no topology here has, and return their results; Storm's is 3773. With
+        tokens it needs a network of its own, as Storm's plain transport carries none.
+    tokens : mapping of str to str, optional
+        The token of each user. With any, a call needs ``Authorization: Bearer`` and a token.
+    allow : mapping of str to users, optional
+        The users that may call each function; see `Access`.
+    certfile, keyfile : path, optional
+        PEM files of the certificate and its key: everything is TLS then.
+    client_ca : path, optional
+        PEM file of who signs the certificates that clients must have.
+    limits : DRPCLimits
+        What is taken of clients.
+
+    Raises
+    ------
+    DRPCUsageError
+        For a port that is taken or out of range, files that are no certificate, states in the
+        memory of another process, or what can't be served.
+
+    Examples
+    --------
+    >>> from urllib.request import urlopen
+    >>> from trident import TridentTopology
+    >>> topology = TridentTopology()
+    >>> _ = topology.newDRPCStream("upper").map(str.upper, "text")
+    >>> with DRPCServer(topology, port=0) as server:
+    ...     urlopen(f"http://127.0.0.1:{server.port}/drpc/upper/cat").read()
+    b'[["CAT"]]'
+    """
+
+    def __init__(
+        self,
+        served: Any,
+        host: str = "127.0.0.1",
+        port: int | None = HTTP_PORT,
+        *,
+        thrift_port: int | None = None,
+        invocations_port: int | None = None,
+        tokens: Mapping[str, str] | None = None,
+        allow: Mapping[str, Iterable[str]] | None = None,
+        certfile: str | os.PathLike[str] | None = None,
+        keyfile: str | os.PathLike[str] | None = None,
+        client_ca: str | os.PathLike[str] | None = None,
+        limits: DRPCLimits | None = None,
+    ) -> None:
+        self.host = host
+        self.port = _checked("port", port)
+        self.thrift_port = _checked("thrift_port", thrift_port)
+        self.invocations_port = _checked("invocations_port", invocations_port)
+        self._tls = _tls(certfile, keyfile, client_ca)
+        limits = _within_files(limits or DRPCLimits())
+        access = Access(tokens, allow)
+        own, self._owned = opened(served)
+        self._invocations = Invocations()
+        services = [*map(service_of, own), self._invocations]
+        self.functions = Functions(services, access, limits)
+        self.router = Router(self.functions)
+        self.connections = Connections(limits)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._thread: Thread | None = None
+        self._ended = Event()
+
+    @property
+    def url(self) -> str:
+        """Where HTTP is answered."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self._tls else 'http'}://{host}:{self.port}"
+
+    def start(self) -> Self:
+        """Listen; returns when connections are taken."""
+        if self._thread is not None:
+            raise DRPCUsageError("start: the server has been started already")
+        started: list[BaseException | None] = []
+        ready = Event()
+
+        def told(error: BaseException | None) -> None:
+            started.append(error)
+            ready.set()
+
+        self._thread = Thread(target=self._run, args=(told,), name="trident-serve", daemon=True)
+        self._thread.start()
+        ready.wait()
+        if started[0] is not None:
+            self.stop()
+            raise started[0]
+        return self
+
+    def stop(self, drain: float = DRAIN) -> None:
+        """Take no more calls, answer those that are here, `drain` seconds at most, and end; may be
+        repeated."""
+        self.functions.close()
+        if self._loop is not None and self._stop is not None and self._thread is not None:
+            self._drain = drain
+            with suppress(RuntimeError):  # it has ended
+                self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join()
+        for service in self._owned:
+            service.close(drain)
+        self._ended.set()
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:
+        """Wait until the server is stopped, `timeout` seconds at most; whether it is."""
+        return self._ended.wait(timeout)
+
+    def __enter__(self) -> Self:
+        return self if self._thread is not None else self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    _drain = DRAIN
+
+    def _run(self, told: Callable[[BaseException | None], None]) -> None:
+        try:
+            asyncio.run(self._serve(told))
+        except BaseException as error:
+            told(error)
+
+    async def _serve(self, told: Callable[[BaseException | None], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        listening: list[asyncio.Server] = []
+        try:
+            for name, protocol in self._protocols():
+                server = await self._listen(name, protocol)
+                listening.append(server)
+        except BaseException:
+            for server in listening:
+                server.close()
+            raise
+        sweeping = asyncio.create_task(self.connections.sweep())
+        told(None)
+        await self._stop.wait()
+        for server in listening:
+            server.close()
+        self._invocations.close()
+        await self.connections.close(self._drain)
+        sweeping.cancel()
+
+    def _protocols(self) -> Iterable[tuple[str, Callable[[], Connection]]]:
+        """The ports that are asked for, each with what makes its connections."""
+        if self.port is not None:
+            from trident.drpc.http_connection import HTTPConnection
+
+            yield "port", lambda: HTTPConnection(self.connections, self.router)
+        if self.thrift_port is not None:
+            methods = calls(self.functions)
+            yield "thrift_port", lambda: ThriftConnection(self.connections, methods)
+        if self.invocations_port is not None:
+            others = invocations(self.functions, self._invocations)
+            yield "invocations_port", lambda: ThriftConnection(self.connections, others)
+
+    async def _listen(self, name: str, protocol: Callable[[], Connection]) -> asyncio.Server:
+        assert self._loop is not None
+        port = getattr(self, name)
+        try:
+            server = await self._loop.create_server(
+                protocol,
+                self.host,
+                port,
+                ssl=self._tls,
+                ssl_handshake_timeout=self.connections.limits.slow if self._tls else None,
+                backlog=1024,
+            )
+        except OSError as error:
+            problem = "is taken" if error.errno == errno.EADDRINUSE else f"can't be had ({error})"
+            advice = f"Give another {name}=, or 0 for a free one."
+            what = f"DRPCServer: {self.host}:{port} {problem}"
+            raise DRPCUsageError(what, "", (), advice) from error
+        setattr(self, name, server.sockets[0].getsockname()[1])
+        return server
+
+
+def _checked(name: str, port: int | None) -> int | None:
+    if port is None or (type(port) is int and 0 <= port < 2**16):
+        return port
+    what = f"DRPCServer: {name} is a number from 0 to 65535, or None; found"
+    raise DRPCUsageError(what, repr(port))
+
+
+def _tls(certfile: Any, keyfile: Any, client_ca: Any) -> ssl.SSLContext | None:
+    if certfile is None:
+        if keyfile is not None or client_ca is not None:
+            raise DRPCUsageError("DRPCServer: for TLS give certfile= too")
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certfile, keyfile)
+        if client_ca is not None:
+            context.load_verify_locations(client_ca)
+            context.verify_mode = ssl.CERT_REQUIRED
+    except OSError as error:  # of which ssl.SSLError is one
+        what = f"DRPCServer: no certificate can be read of certfile=, keyfile= ({error}):"
+        raise DRPCUsageError(what, str(certfile), (), "Both are PEM files.") from error
+    return context
+
+
+def _within_files(limits: DRPCLimits) -> DRPCLimits:
+    """The same limits, with no more connections than this process may have files."""
+    try:
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    except ImportError:
+        return limits
+    if soft == resource.RLIM_INFINITY:
+        return limits
+    return replace(limits, connections=min(limits.connections, max(16, soft - 128)))

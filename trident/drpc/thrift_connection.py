@@ -1,0 +1,166 @@
+"""Thrift, framed: from bytes to calls, and from results to bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from trident.drpc.connection import Connection, Connections
+from trident.drpc.errors import (
+    ArgumentsTooLargeError,
+    DRPCAccessError,
+    DRPCQueueFullError,
+    MalformedRequestError,
+)
+from trident.drpc.functions import Functions
+from trident.drpc.invocations import Invocations
+from trident.drpc.outcomes import outcome
+from trident.drpc.thrift_binary import (
+    CALL,
+    EXCEPTION,
+    REPLY,
+    Fields,
+    Message,
+    ThriftError,
+    framed,
+    read_head,
+    read_message,
+    written_message,
+)
+
+_UNKNOWN_METHOD, _PROTOCOL_ERROR = 1, 7
+_AROUND_ARGS = 2**16
+"""Bytes of a frame besides the arguments."""
+_SUCCESS = 0
+
+Method = Callable[[Fields], Awaitable[Fields]]
+"""From the fields of the arguments to those of the result."""
+
+
+class ThriftConnection(Connection):
+    """A connection that speaks Thrift's binary protocol in frames.
+
+    Parameters
+    ----------
+    connections : Connections
+        Those of the server.
+    methods : mapping of str to callable
+        What answers each call.
+    """
+
+    def __init__(self, connections: Connections, methods: Mapping[str, Method]) -> None:
+        super().__init__(connections)
+        self._methods = methods
+        self._buffer = bytearray()
+
+    def take(self, data: bytes) -> None:
+        self._buffer += data
+        at = 0
+        while len(self._buffer) >= at + 4:
+            size = int.from_bytes(self._buffer[at : at + 4], "big", signed=True)
+            if not 0 <= size <= self.limits.args + _AROUND_ARGS:
+                self._refuse(at, ArgumentsTooLargeError("the call", self.limits.args))
+                return
+            if len(self._buffer) < at + 4 + size:
+                break
+            self.request(bytes(self._buffer[at + 4 : at + 4 + size]))
+            at += 4 + size
+        del self._buffer[:at]
+        if not self.held(len(self._buffer)):
+            self._refuse(0, DRPCQueueFullError("the server", len(self.connections)))
+
+    async def answer(self, request: Any) -> bytes:
+        try:
+            message = read_message(request)
+        except ThriftError as problem:
+            self._ends = True
+            return _exception(Message("", CALL, 0, {}), _PROTOCOL_ERROR, str(problem))
+        method = self._methods.get(message.name)
+        if message.kind != CALL or method is None:
+            known = ", ".join(self._methods)
+            text = f"no call {message.name!r:.100} here; there are: {known}"
+            return _exception(message, _UNKNOWN_METHOD, text)
+        try:
+            result = await method(message.fields)
+        except Exception as error:
+            result = _failure(message.name, error)
+        return _reply(message, result)
+
+    def refuse(self) -> bytes:
+        return b""
+
+    def too_slow(self) -> bytes:
+        return b""
+
+    def _partly(self) -> bool:
+        return bool(self._buffer)
+
+    def _refuse(self, at: int, error: Exception) -> None:
+        """Answer a call that has not come as a whole, and read no more."""
+        try:
+            message = read_head(bytes(self._buffer[at + 4 : at + 300]))
+        except ThriftError:
+            self.end()
+        else:
+            self.end(_reply(message, _failure(message.name, error)))
+        self._buffer.clear()
+
+
+def calls(functions: Functions) -> Mapping[str, Method]:
+    """Storm's ``DistributedRPC``."""
+
+    async def execute(fields: Fields) -> Fields:
+        function, args = _texts(fields, 2)
+        return {_SUCCESS: await functions.execute(function, args)}
+
+    return {"execute": execute}
+
+
+def invocations(functions: Functions, kept: Invocations) -> Mapping[str, Method]:
+    """Storm's ``DistributedRPCInvocations``."""
+
+    async def fetch(fields: Fields) -> Fields:
+        (function,) = _texts(fields, 1)
+        functions.access.check(function, None)
+        args, id = kept.fetch(function)
+        return {_SUCCESS: {1: args, 2: id}}
+
+    async def result(fields: Fields) -> Fields:
+        kept.result(*_texts(fields, 2))
+        return {}
+
+    async def fail(fields: Fields) -> Fields:
+        (id,) = _texts(fields, 1)
+        told = fields.get(2)
+        message = told.get(1) if isinstance(told, dict) else None
+        kept.fail(id, *([message] if isinstance(message, str) else []))
+        return {}
+
+    return {"fetchRequest": fetch, "result": result, "failRequest": fail, "failRequestV2": fail}
+
+
+def _texts(fields: Fields, number: int) -> list[str]:
+    """The first arguments, which are strings."""
+    found = [fields.get(index + 1) for index in range(number)]
+    if not all(isinstance(each, str) for each in found):
+        raise MalformedRequestError("an argument is missing, or is no UTF-8")
+    return [str(each) for each in found]
+
+
+def _failure(method: str, error: Exception) -> Fields:
+    """The fields of a result that is an exception which Storm's interface declares."""
+    if isinstance(error, DRPCAccessError):
+        return {2 if method == "execute" else 1: {1: str(error)}}
+    told = outcome(error)
+    if method == "execute":
+        return {1: {1: told.message, 2: int(told.type)}}
+    return {1: {1: told.message}}
+
+
+def _reply(message: Message, result: Fields) -> bytes:
+    return framed(written_message(message.name, REPLY, message.seqid, result))
+
+
+def _exception(message: Message, kind: int, text: str) -> bytes:
+    """Thrift's own exception, of a call that no service declares."""
+    return framed(written_message(message.name, EXCEPTION, message.seqid, {1: text, 2: kind}))
