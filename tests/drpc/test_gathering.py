@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import pickle
 from pathlib import Path
 from threading import get_ident
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -213,6 +215,19 @@ def test_whatever_one_call_raises_no_other_fails_for_it(raised: BaseException, k
         get.go_on.set()
         a, failed, b = [each.ended() for each in callers]
         assert (a, type(failed), b) == ('[["a",1]]', kind, '[["b",2]]')
+
+
+def test_an_event_loop_that_has_ended_is_not_kept() -> None:
+    with LocalDRPC(asking(MapGet(), counts({"a": 1})).plan()) as drpc:
+        loops = []
+
+        async def ask() -> str:
+            loops.append(ref(asyncio.get_running_loop()))
+            return await drpc.execute_async("words", "a")
+
+        assert asyncio.run(ask()) == '[["a",1]]'
+        gc.collect()
+        assert [loop() for loop in loops] == [None]
 
 
 def test_answers_given_together_are_those_given_one_by_one() -> None:
