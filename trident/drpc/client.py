@@ -190,7 +190,7 @@ class _Server(ABC):
     def __init__(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
         self.host, self.port, self.tls = host, port, tls
         self.address = f"{host}:{port}"
-        self._idle: deque[Any] = deque()
+        self._idle: deque[tuple[int, Any]] = deque()  # each with the process that made it
 
     def execute(self, function: str, args: str, until: float, connecting: float) -> str:
         """Call a function, with an idle connection if there is one.
@@ -206,9 +206,12 @@ class _Server(ABC):
         """
         while True:
             try:
-                connection = self._idle.pop()
+                process, connection = self._idle.pop()
             except IndexError:
                 break
+            if process != os.getpid():  # it is the parent's, which would get our answers
+                connection.close()
+                continue
             try:
                 return self._with(connection, function, args, until)
             except TimeoutError:
@@ -225,9 +228,10 @@ class _Server(ABC):
         """End the idle connections."""
         while self._idle:
             try:
-                self._idle.pop().close()
+                _, connection = self._idle.pop()
             except IndexError:
                 return
+            connection.close()
 
     @abstractmethod
     def connect(self, seconds: float) -> Any:
@@ -247,7 +251,7 @@ class _Server(ABC):
             connection.close()
             raise
         if len(self._idle) < _KEPT:
-            self._idle.append(connection)
+            self._idle.append((os.getpid(), connection))
         else:
             connection.close()
         return answer()
