@@ -104,6 +104,23 @@ def test_a_body_in_chunks_is_taken(server: DRPCServer) -> None:
     assert sent(server, head, b"2\r\nab\r\n1\r\n", b"c\r\n0\r\n\r\n").endswith(b'[["abc"]]')
 
 
+CHUNKED = b"POST /drpc/echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+
+
+def test_a_trailer_that_never_ends_is_431(server: DRPCServer) -> None:
+    with closing(connected(server)) as client:
+        client.sendall(CHUNKED + b"1\r\na\r\n0\r\nX: ")
+        until(lambda: server.connections.received == 1)
+        client.settimeout(2)
+        client.sendall(b"a" * 2001)
+        assert everything(client).startswith(b"HTTP/1.1 431 ")
+
+
+def test_a_trailer_is_no_header(server: DRPCServer) -> None:
+    answer = sent(server, CHUNKED + b"1\r\na\r\n0\r\nX-DRPC-Timeout: none\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
 def test_a_client_that_says_it_will_is_told_to_go_on(server: DRPCServer) -> None:
     head = b"POST /drpc/echo HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n"
     with closing(connected(server)) as client:

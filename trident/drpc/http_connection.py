@@ -53,8 +53,8 @@ class HTTPConnection(Connection):
                 problem = f"it is no HTTP ({str(error)[:100]})"
                 self._refuse(failure(MalformedRequestError(problem)))
         else:
-            # The parser keeps a line that has no end yet.
-            if self._in_head and self._fed > self.limits.head:
+            # The parser keeps a line that has no end yet, of the head or after the last chunk.
+            if self._fed > self.limits.head:
                 self._refuse(_too_large_head())
 
     # What follows is called by the parser.
@@ -69,7 +69,8 @@ class HTTPConnection(Connection):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._counted(len(name) + len(value))
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        if self._in_head:  # what follows the last chunk is none of the caller's token
+            self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -80,6 +81,7 @@ class HTTPConnection(Connection):
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
+        self._fed = 0  # what is kept now is counted as the body
         self._size += len(body)
         if self._size > self.limits.args:
             self._stop(self._too_large())
