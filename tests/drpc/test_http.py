@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import ssl
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from http.client import HTTPConnection
@@ -114,6 +115,25 @@ def test_a_trailer_that_never_ends_is_431(server: DRPCServer) -> None:
         client.settimeout(2)
         client.sendall(b"a" * 2001)
         assert everything(client).startswith(b"HTTP/1.1 431 ")
+
+
+def test_a_body_of_small_chunks_takes_no_more_than_its_bytes() -> None:
+    limits = DRPCLimits(slow=PATIENCE, idle=PATIENCE)
+    functions = Functions([], Access(), limits)
+
+    async def taken() -> int:
+        connection = ServerConnection(Connections(limits), Router(functions))
+        connection.take(b"POST /drpc/echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+        chunks = b"2\r\nab\r\n" * 10_000
+        tracemalloc.start()
+        try:
+            connection.take(chunks)
+            kept, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        return kept
+
+    assert asyncio.run(taken()) < 2 * 20_000
 
 
 def test_a_trailer_is_no_header(server: DRPCServer) -> None:

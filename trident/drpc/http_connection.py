@@ -37,8 +37,7 @@ class HTTPConnection(Connection):
         self._headers: dict[str, str] = {}
         self._in_head = True
         self._fed = self._head = 0
-        self._body: list[bytes] = []
-        self._size = 0
+        self._body = bytearray()
         self._begun = False
         self._refused = False
 
@@ -82,19 +81,18 @@ class HTTPConnection(Connection):
 
     def on_body(self, body: bytes) -> None:
         self._fed = 0  # what is kept now is counted as the body
-        self._size += len(body)
-        if self._size > self.limits.args:
+        self._body += body
+        if len(self._body) > self.limits.args:
             self._stop(self._too_large())
-        self._body.append(body)
-        if not self.held(self._size):
+        if not self.held(len(self._body)):
             self._stop(failure(DRPCQueueFullError(self._function(), len(self.connections))))
 
     def on_message_complete(self) -> None:
         if self._refused or self._ends:
             return
         method = self._parser.get_method().decode("latin-1")
-        body = b"".join(self._body)
-        request = Request(method, self._target.decode("latin-1"), self._headers, body)
+        target = self._target.decode("latin-1")
+        request = Request(method, target, self._headers, bytes(self._body))
         keeps = self._parser.should_keep_alive()
         self.held(0)
         self._clear()
@@ -136,7 +134,7 @@ class HTTPConnection(Connection):
 
     def _refuse(self, response: Response) -> None:
         self._refused = True
-        self._body = []
+        self._body = bytearray()
         self._begun = False
         self.end(written(response, False))
 
