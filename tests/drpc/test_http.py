@@ -117,6 +117,11 @@ def test_a_trailer_that_never_ends_is_431(server: DRPCServer) -> None:
         assert everything(client).startswith(b"HTTP/1.1 431 ")
 
 
+def test_what_follows_the_last_request_has_no_answer(server: DRPCServer) -> None:
+    last = b"GET /drpc/echo/a HTTP/1.1\r\nConnection: close\r\n\r\n"
+    assert sent(server, last + b"garbage\r\n\r\n").count(b"HTTP/1.1 ") == 1
+
+
 def test_a_body_of_small_chunks_takes_no_more_than_its_bytes() -> None:
     limits = DRPCLimits(slow=PATIENCE, idle=PATIENCE)
     functions = Functions([], Access(), limits)

@@ -48,7 +48,7 @@ class HTTPConnection(Connection):
         except httptools.HttpParserUpgrade:
             self.end()  # what follows is another protocol; the request itself is answered
         except httptools.HttpParserError as error:
-            if not self._refused:
+            if not self._refused and not self._ends:  # the last request has its one answer
                 problem = f"it is no HTTP ({str(error)[:100]})"
                 self._refuse(failure(MalformedRequestError(problem)))
         else:
