@@ -270,6 +270,22 @@ def test_bodies_that_come_in_part_have_a_limit_together() -> None:
         assert server.connections.received == 0
 
 
+def test_requests_that_wait_for_the_one_before_have_a_limit_together() -> None:
+    limits = DRPCLimits(received=100_000, timeout=0.5)
+    head = b"POST /drpc/echo HTTP/1.1\r\nContent-Length: 60000\r\nConnection: close\r\n\r\n"
+    with held() as (drpc, _), DRPCServer([drpc, echo()], port=0, limits=limits) as server:
+        with closing(connected(server)) as first, closing(connected(server)) as second:
+            for client in (first, second):
+                client.sendall(b"GET /drpc/words/held HTTP/1.1\r\n\r\n")
+            until(lambda: server.functions.under_way == 2)
+            first.sendall(head + b"a" * 60_000)
+            until(lambda: 60_000 < server.connections.received < 61_000)
+            second.sendall(head + b"a" * 60_000)
+            assert b" 200 " not in everything(second)
+            assert b" 200 " in everything(first)
+        until(lambda: server.connections.received == 0)
+
+
 def test_a_server_that_stops_answers_the_calls_that_are_here(monkeypatch: Any) -> None:
     monkeypatch.setattr("trident.drpc.gathering.LONG", 1e9)
     with held() as (drpc, get):

@@ -94,9 +94,10 @@ class HTTPConnection(Connection):
         target = self._target.decode("latin-1")
         request = Request(method, target, self._headers, bytes(self._body))
         keeps = self._parser.should_keep_alive()
+        size = self._head + len(self._body)
         self.held(0)
         self._clear()
-        self.request((request, keeps))
+        self.request((request, keeps), size)
         if not keeps:
             self.end()
 
