@@ -18,7 +18,7 @@ def named_topology(name: str) -> TridentTopology:
         Where there is none.
     """
     module, _, attribute = name.partition(":")
-    if not (module and attribute):
+    if not (module and attribute) or module.startswith("."):
         advice = "As in words:topology."
         raise UsageError("the topology is written module:name, found", name, advice=advice)
     if "" not in sys.path:

@@ -98,6 +98,8 @@ class DRPCClient:
         if not servers:
             raise DRPCUsageError("DRPCClient: give a server", "", (), "As in 'localhost:3774'.")
         _check_seconds(timeout)
+        if token is not None and not token.isprintable():
+            raise DRPCUsageError("DRPCClient: a token is one line of text that can be shown")
         self._timeout = timeout
         tls = _tls(ca, certfile, keyfile) if any("s://" in each for each in servers) else None
         self._servers = [_server(each, token, tls) for each in servers]
@@ -150,7 +152,7 @@ class DRPCClient:
                 break
             except _ELSEWHERE as error:
                 told = error
-            except (OSError, HTTPException, ThriftError) as error:
+            except (OSError, HTTPException, ThriftError, UnicodeError) as error:
                 problems.append(f"{server.address}: {error or type(error).__name__}")
             else:
                 self._first = position
