@@ -29,6 +29,7 @@ from trident.drpc.http_connection import HTTPConnection as ServerConnection
 from trident.drpc.limits import DRPCLimits
 from trident.drpc.router import Router
 from trident.drpc.server import DRPCServer
+from trident.states.errors import UsageError
 from trident.testing.servers.certificates import make_certificates
 
 GET = b"GET /drpc/echo/cat HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -378,6 +379,13 @@ def test_a_run_and_another_process_of_its_topology_answer_the_same(tmp_path: Pat
         with pytest.raises(ConnectionRefusedError):
             got(server, "/drpc/count/cat")
         assert got(reader, "/drpc/count/cat") == (200, [[1]])
+
+
+def test_a_run_that_has_been_stopped_serves_no_more() -> None:
+    run = echo().start()
+    run.stop()
+    with pytest.raises(UsageError, match="the run has been stopped"):
+        run.serve(port=0)
 
 
 def test_a_state_in_the_memory_of_another_process_is_refused() -> None:
