@@ -8,9 +8,11 @@ INPUT  ?=
 DATA   ?=
 PYTEST_ARGS ?=
 BENCH  ?=
+MINUTES ?=
+CHAOS  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help wordcount test quick pythons oldest bench lint typecheck lock environment java servers clean
+.PHONY: help wordcount test quick pythons oldest chaos bench lint typecheck lock environment java servers clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +35,9 @@ pythons: $(STAMP) ## run the fast tests on Python 3.11, 3.12 and 3.13, where the
 
 oldest: $(STAMP) servers ## run the tests of Redis with the oldest driver that is allowed
 	@setup/oldest $(ENV)/oldest $(PYTHON_IN_ENV)
+
+chaos: $(STAMP) servers java ## kill drivers and hurt a store, for MINUTES (CHAOS="--state redis: --spark": see docs/reliability.md)
+	@$(PYTHON_IN_ENV) -m trident chaos $(if $(CHAOS),$(CHAOS),--state sqlite:) $(if $(MINUTES),--minutes $(MINUTES))
 
 bench: $(STAMP) servers java ## measure, as ratios to the hand-written job of the same run (BENCH="sqlite drpc" for some; BENCH=sizes for docs/performance.md)
 	@$(PYTHON_IN_ENV) -m tests.bench $(BENCH)
