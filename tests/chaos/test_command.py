@@ -96,7 +96,7 @@ def test_a_store_that_the_command_started_is_paused_and_restarted(tmp_path: Path
         (["--state", "redis://here?prefix=mine"], "leave prefix= out"),
         (["--state", "sqlite:", "--source", "opqaue"], "Did you mean 'opaque'"),
         (["nothing.there:topology", "--state", "sqlite:"], "can't be imported"),
-        (["topology", "--state", "sqlite:"], "module:function"),
+        (["topology", "--state", "sqlite:"], "module:name"),
         (["--state", "mystore:"], "mystore"),
     ],
 )
