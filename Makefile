@@ -24,8 +24,8 @@ test: $(STAMP) servers java ## run every test (PYTEST_ARGS="-k word" for some of
 	@$(PYTHON_IN_ENV) -m pytest --numprocesses auto --dist loadfile $(PYTEST_ARGS)
 
 # Where the variable is set a test that asks for a server is skipped. One that starts Spark and is
-# not marked so fails, as it finds no Java. What is left out installs projects, or waits for
-# processes to die.
+# not marked so fails, as it finds no Java. What is left out installs projects, waits for
+# processes to die, or runs the suite of maps once more for each layer above them.
 quick: $(STAMP) ## run the tests that need neither a server nor Java, in about a minute
 	@TRIDENT_TEST_QUICK=1 JAVA_HOME=/nonexistent $(PYTHON_IN_ENV) -m pytest -r fE \
 		--numprocesses auto -m "not spark and not slow" --ignore tests/crash --ignore tests/faults $(PYTEST_ARGS)
