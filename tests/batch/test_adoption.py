@@ -27,7 +27,12 @@ from trident.batch.errors import BatchFailedError
 from trident.batch.runner import BatchRunner
 from trident.batch.states import GroupStates
 from trident.log.checkpoint import Checkpoint, groups_at, held_checkpoint
-from trident.log.errors import AdoptionError, CheckpointInUseError, TakenOverError
+from trident.log.errors import (
+    AdoptionError,
+    CheckpointInUseError,
+    LogUnavailableError,
+    TakenOverError,
+)
 from trident.log.held import HeldCheckpoint
 from trident.log.log import Log, MemoryLog
 from trident.log.staging import StagedFile, StagingArea
@@ -555,6 +560,21 @@ def test_a_state_moves_between_a_folder_and_a_url(
         told = f"{place}: its state was taken over by {successor}"
         with pytest.raises(AdoptionError, match=re.escape(told)):
             open_runner(held.log("words"), state)
+
+
+def test_nothing_begins_behind_an_end_of_the_old_log_that_is_not_confirmed(
+    redis_server: Served, state: OpaqueMap, engine: CountingEngine
+) -> None:
+    url = f"{redis_server.url}?prefix={uuid4().hex}"
+    with closing_checkpoint(url) as held:
+        open_runner(held.log("words"), state).run(Words(engine, "a"))
+    log = MemoryLog("new")
+    for _ in range(2):
+        with pytest.raises(LogUnavailableError, match="of 99 replicas have acknowledged"):
+            open_runner(log, state, adopt=f"{url}&wait_replicas=99&wait_timeout=0.01")
+        assert log.newest() is None
+    open_runner(log, state, adopt=url).run(Words(engine, "a"))
+    assert counts(state, "a") == [2]
 
 
 def test_a_checkpoint_by_url_that_is_not_there_is_not_made(url: str, state: OpaqueMap) -> None:

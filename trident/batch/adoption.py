@@ -177,6 +177,7 @@ def _from_log(log: Log, group: str, checkpoint: HeldCheckpoint) -> LogEntry:
         log_id, successor = last.successor
         if successor != log.place:
             raise adopted_already(old, successor)
+        old.append(last)  # whoever did may have failed before it was confirmed
     else:
         if last.clock == "dataframe":
             _check_nothing_staged(checkpoint, group, last.committed)
