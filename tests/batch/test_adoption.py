@@ -600,6 +600,9 @@ def test_what_is_staged_beside_a_url_is_asked_for(
         log_id = newest(log).log_id
     with pytest.raises(AdoptionError, match="whether batches of it are staged.*Give both: adopt="):
         open_of_frame(MemoryLog("new"), url)
+    wrong = {"checkpoint": url, "spark_checkpoint": tmp_path / "not mounted"}
+    with pytest.raises(AdoptionError, match="not mounted/words: there is no such folder"):
+        open_of_frame(MemoryLog("new"), wrong)
     staged = StagingArea(tmp_path / "words" / "staged")
     staged.stage(StagedFile(log_id, "q", 2, "5f3a"))
     adopt = {"checkpoint": url, "spark_checkpoint": tmp_path}

@@ -213,6 +213,13 @@ def _check_nothing_staged(checkpoint: HeldCheckpoint, group: str, committed: int
             "in the folder beside that checkpoint can't be seen",
             "Give both: adopt={'checkpoint': …, 'spark_checkpoint': …}.",
         ) from None
+    if not folder.parent.is_dir():
+        raise AdoptionError(
+            str(folder.parent),
+            "there is no such folder, and batches may be staged where that checkpoint had it",
+            "Give the spark_checkpoint= that it was started with, mounted where it was. If that "
+            "was never made, make this folder.",
+        )
     found = [each.txid for each in StagingArea(folder).staged() if each.txid > committed]
     if found:
         raise AdoptionError(
