@@ -337,13 +337,19 @@ def test_burning_is_for_opaque_maps_only() -> None:
         {"log_id": "a1", "in_flight": "maybe"},
         {"log_id": "a1", "in_flight": "burn", "more": 1},
         {"log_id": "unknown", "in_flight": "burn"},
+        7,
+        "",
+        b"redis://:s3cr3t@cache?prefix=words",
+        {"checkpoint": None, "spark_checkpoint": "/mnt"},
+        {"checkpoint": "/words", "spark_checkpoint": ["/mnt"]},
     ],
 )
 def test_what_says_too_little_is_refused(state: OpaqueMap, adopt: Any) -> None:
     orphan(state, in_flight="before commit")
     log = MemoryLog("new")
-    with pytest.raises(AdoptionError):
+    with pytest.raises(AdoptionError) as raised:
         open_runner(log, state, adopt=adopt)
+    assert "s3cr3t" not in str(raised.value)
     assert log.newest() is None
 
 

@@ -85,6 +85,18 @@ class OlderCheckpoint:
     checkpoint: str | os.PathLike[str] = field(repr=False)
     spark_checkpoint: str | os.PathLike[str] | None = None
 
+    def __post_init__(self) -> None:
+        beside = () if self.spark_checkpoint is None else (self.spark_checkpoint,)
+        for given in (self.checkpoint, *beside):
+            if not (isinstance(given, str | os.PathLike) and given):
+                # Only its type, as it may hold a password.
+                found = "an empty str" if given == "" else type(given).__name__
+                raise AdoptionError(
+                    "adopt=",
+                    f"found {found}, where a folder or URL is due",
+                    "Give the path of the older checkpoint, or its URL, as a str.",
+                )
+
 
 Adopt = str | os.PathLike[str] | Mapping[str, Any] | Adoption | StormState
 
