@@ -247,6 +247,7 @@ def test_a_server_that_is_not_there_is_told_without_the_password(
         ("zookeeper:words", "the URL names no host.*zookeeper://host:2181"),
         ("zookeeper://one/a?prefix=b", "unknown option 'prefix'; there are: session_timeout"),
         ("zookeeper://one/a?timeout=0", "above 0 seconds"),
+        ("zookeeper://one/a?session_timeout=1e9", "2,147,483 seconds at most"),
         ("hdfs://me:s3cr3t@nn:8020/c", "no scheme of a checkpoint's URL is 'hdfs'"),
         ("redis://me:s3cr3t@cache/0@x?prefix=a", "checkpoint redis:….*an @ stands"),
     ],
