@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import logging.config
 import pickle
 import re
 import subprocess
@@ -229,6 +230,25 @@ def test_a_server_that_is_not_there_is_told_without_the_password(
     assert "s3cr3t" not in repr([(str(error), error and error.args) for error in chain])
     assert "s3cr3t" not in caplog.text
     assert "s3cr3t" not in repr(StartOptions(checkpoint=url, adopt=url))
+
+
+def test_a_later_configuration_of_logging_does_not_show_the_password(
+    zookeeper_server: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = f"{zookeeper_server.url.partition('//')[2]}/{uuid4().hex}"
+    import trident.backends.zookeeper  # noqa: F401
+
+    loggers = {"trident": {"level": "DEBUG"}}
+    told = {"version": 1, "disable_existing_loggers": False, "loggers": loggers}
+    before = logging.getLogger("trident").level
+    try:
+        logging.config.dictConfig(told)
+        logging.getLogger().addHandler(caplog.handler)
+        held_checkpoint(f"zookeeper://me:s3cr3t@{place}").release()
+    finally:
+        logging.getLogger().removeHandler(caplog.handler)
+        logging.getLogger("trident").setLevel(before)
+    assert "s3cr3t" not in caplog.text
 
 
 @pytest.mark.parametrize(
