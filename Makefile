@@ -8,9 +8,11 @@ INPUT  ?=
 DATA   ?=
 PYTEST_ARGS ?=
 BENCH  ?=
+MINUTES ?=
+CHAOS  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help wordcount test quick pythons oldest bench lint typecheck lock environment java servers clean
+.PHONY: help wordcount test quick pythons oldest chaos bench lint typecheck lock environment java servers clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,8 +24,8 @@ test: $(STAMP) servers java ## run every test (PYTEST_ARGS="-k word" for some of
 	@$(PYTHON_IN_ENV) -m pytest --numprocesses auto --dist loadfile $(PYTEST_ARGS)
 
 # Where the variable is set a test that asks for a server is skipped. One that starts Spark and is
-# not marked so fails, as it finds no Java. What is left out installs projects, or waits for
-# processes to die.
+# not marked so fails, as it finds no Java. What is left out installs projects, waits for
+# processes to die, or runs the suite of maps once more for each layer above them.
 quick: $(STAMP) ## run the tests that need neither a server nor Java, in about a minute
 	@TRIDENT_TEST_QUICK=1 JAVA_HOME=/nonexistent $(PYTHON_IN_ENV) -m pytest -r fE \
 		--numprocesses auto -m "not spark and not slow" --ignore tests/crash --ignore tests/faults $(PYTEST_ARGS)
@@ -33,6 +35,9 @@ pythons: $(STAMP) ## run the fast tests on Python 3.11, 3.12 and 3.13, where the
 
 oldest: $(STAMP) servers ## run the tests of Redis with the oldest driver that is allowed
 	@setup/oldest $(ENV)/oldest $(PYTHON_IN_ENV)
+
+chaos: $(STAMP) servers java ## kill drivers and hurt a store, for MINUTES (CHAOS="--state redis: --spark": see docs/reliability.md)
+	@$(PYTHON_IN_ENV) -m trident chaos $(if $(CHAOS),$(CHAOS),--state sqlite:) $(if $(MINUTES),--minutes $(MINUTES))
 
 bench: $(STAMP) servers java ## measure, as ratios to the hand-written job of the same run (BENCH="sqlite drpc" for some; BENCH=sizes for docs/performance.md)
 	@$(PYTHON_IN_ENV) -m tests.bench $(BENCH)

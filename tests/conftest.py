@@ -104,6 +104,10 @@ def memory() -> Served:
     return PromisedServer("memory:")
 
 
+_ZOOKEEPER = ("zookeeper", "zookeeper_server")
+"""Fixtures that a test asks for, or is given the name of."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what asks for the session, so that `-m "not spark"` needs no Java.
 
@@ -112,8 +116,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         asked = {*getattr(item, "fixturenames", ())}
         if callspec := getattr(item, "callspec", None):
-            asked |= {"zookeeper", "zookeeper_server"} & {*map(str, callspec.params.values())}
-        if asked & {"spark", "zookeeper", "zookeeper_server"} or item.name.endswith(
-            ".local_session"
-        ):
+            asked |= {value for value in callspec.params.values() if value in _ZOOKEEPER}
+        if asked & {"spark", *_ZOOKEEPER} or item.name.endswith(".local_session"):
             item.add_marker("spark")

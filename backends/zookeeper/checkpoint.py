@@ -17,6 +17,9 @@ _logger = logging.getLogger("trident")
 _held: weakref.WeakSet[ZooKeeperCheckpoint] = weakref.WeakSet()
 """What runs of this process hold."""
 
+_LONGEST = 2_147_483
+"""Seconds; servers count a session's milliseconds in 32 bits, and longer ones never begin."""
+
 _LOGS = "logs"
 _LOCK = "lock"
 
@@ -69,6 +72,8 @@ class ZooKeeperCheckpoint(CheckpointStore):
     ) -> None:
         if timeout <= 0 or session_timeout <= 0:
             raise ValueError("timeout and session_timeout are above 0 seconds")
+        if max(timeout, session_timeout) > _LONGEST:
+            raise ValueError(f"timeout and session_timeout are {_LONGEST:,} seconds at most")
         self.where = f"zookeeper://{addresses(sorted(hosts))}{quote(path)}"
         self._path = path
         login = None if user is None else f"{user}:{password}"

@@ -9,9 +9,9 @@ from typing import Any
 
 from trident.backends.zookeeper.errors import explained, unreachable
 
-_driver_log = logging.getLogger("trident.kazoo")
-# What it warns of at each try to connect again, our errors say once.
-_driver_log.setLevel(logging.CRITICAL)
+# What it warns of at each try to connect again, our errors say once; and its debugging shows the
+# password. So it is no part of the tree of loggers, which a later configuration would turn on.
+_driver_log = logging.Logger("trident.kazoo", logging.CRITICAL)
 
 _RECONNECT = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
 

@@ -27,7 +27,12 @@ from trident.batch.errors import BatchFailedError
 from trident.batch.runner import BatchRunner
 from trident.batch.states import GroupStates
 from trident.log.checkpoint import Checkpoint, groups_at, held_checkpoint
-from trident.log.errors import AdoptionError, CheckpointInUseError, TakenOverError
+from trident.log.errors import (
+    AdoptionError,
+    CheckpointInUseError,
+    LogUnavailableError,
+    TakenOverError,
+)
 from trident.log.held import HeldCheckpoint
 from trident.log.log import Log, MemoryLog
 from trident.log.staging import StagedFile, StagingArea
@@ -332,13 +337,19 @@ def test_burning_is_for_opaque_maps_only() -> None:
         {"log_id": "a1", "in_flight": "maybe"},
         {"log_id": "a1", "in_flight": "burn", "more": 1},
         {"log_id": "unknown", "in_flight": "burn"},
+        7,
+        "",
+        b"redis://:s3cr3t@cache?prefix=words",
+        {"checkpoint": None, "spark_checkpoint": "/mnt"},
+        {"checkpoint": "/words", "spark_checkpoint": ["/mnt"]},
     ],
 )
 def test_what_says_too_little_is_refused(state: OpaqueMap, adopt: Any) -> None:
     orphan(state, in_flight="before commit")
     log = MemoryLog("new")
-    with pytest.raises(AdoptionError):
+    with pytest.raises(AdoptionError) as raised:
         open_runner(log, state, adopt=adopt)
+    assert "s3cr3t" not in str(raised.value)
     assert log.newest() is None
 
 
@@ -557,6 +568,21 @@ def test_a_state_moves_between_a_folder_and_a_url(
             open_runner(held.log("words"), state)
 
 
+def test_nothing_begins_behind_an_end_of_the_old_log_that_is_not_confirmed(
+    redis_server: Served, state: OpaqueMap, engine: CountingEngine
+) -> None:
+    url = f"{redis_server.url}?prefix={uuid4().hex}"
+    with closing_checkpoint(url) as held:
+        open_runner(held.log("words"), state).run(Words(engine, "a"))
+    log = MemoryLog("new")
+    for _ in range(2):
+        with pytest.raises(LogUnavailableError, match="of 99 replicas have acknowledged"):
+            open_runner(log, state, adopt=f"{url}&wait_replicas=99&wait_timeout=0.01")
+        assert log.newest() is None
+    open_runner(log, state, adopt=url).run(Words(engine, "a"))
+    assert counts(state, "a") == [2]
+
+
 def test_a_checkpoint_by_url_that_is_not_there_is_not_made(url: str, state: OpaqueMap) -> None:
     with pytest.raises(AdoptionError, match="adopt=.*no log of the group words"):
         open_runner(MemoryLog("new"), state, adopt=url)
@@ -580,6 +606,9 @@ def test_what_is_staged_beside_a_url_is_asked_for(
         log_id = newest(log).log_id
     with pytest.raises(AdoptionError, match="whether batches of it are staged.*Give both: adopt="):
         open_of_frame(MemoryLog("new"), url)
+    wrong = {"checkpoint": url, "spark_checkpoint": tmp_path / "not mounted"}
+    with pytest.raises(AdoptionError, match="not mounted/words: there is no such folder"):
+        open_of_frame(MemoryLog("new"), wrong)
     staged = StagingArea(tmp_path / "words" / "staged")
     staged.stage(StagedFile(log_id, "q", 2, "5f3a"))
     adopt = {"checkpoint": url, "spark_checkpoint": tmp_path}

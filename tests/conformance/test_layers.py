@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any, ClassVar
 
+import pytest
+
 from trident.states import (
     Ability,
     CachedMap,
@@ -26,6 +28,9 @@ from trident.states.testing.stores import (
     VersionedMap,
 )
 from trident.states.testing.suite import BackingMapConformance
+
+# The whole suite, for each layer over each kind of store.
+pytestmark = pytest.mark.slow
 
 _NUMBERS = count()
 FENCED = frozenset({Ability.FENCED, Ability.REMOVE})

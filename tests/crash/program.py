@@ -22,10 +22,10 @@ class Counted(NamedTuple):
     total: int
 
 
-def run(folder: Path, how: str = "nowhere", number: float = 0) -> int:
+def run(folder: Path, where: str = "nowhere", number: int = 0) -> int:
     """Run the program to its end, or until it is killed; its return code."""
-    command = [sys.executable, "-m", counting.__name__, str(folder), how, str(number)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    command = [sys.executable, "-m", counting.__name__, str(folder), where, str(number)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode
 

@@ -35,6 +35,23 @@ def test_a_second_run_of_this_process_is_told_that_it_runs_already(tmp_path: Pat
     Checkpoint(f"file://{tmp_path}/c").release()
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file://nas/words",
+        "file://me:s3cr3t@nas/words",
+        "file:///words?prefix=a",
+        "file:///words#a",
+        "file:",
+    ],
+)
+def test_what_a_file_url_says_beside_its_folder_is_not_ignored(url: str) -> None:
+    with pytest.raises(CheckpointError, match="no host and no options.*file:///folder") as raised:
+        local_path(url)
+    assert "s3cr3t" not in str(raised.value)
+    assert local_path("file://localhost/a%3Fb") == Path("/a?b")
+
+
 def test_a_run_of_another_process_is_named_until_it_is_killed(tmp_path: Path) -> None:
     holder = subprocess.Popen(
         [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import logging.config
 import pickle
 import re
 import subprocess
@@ -231,6 +232,25 @@ def test_a_server_that_is_not_there_is_told_without_the_password(
     assert "s3cr3t" not in repr(StartOptions(checkpoint=url, adopt=url))
 
 
+def test_a_later_configuration_of_logging_does_not_show_the_password(
+    zookeeper_server: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = f"{zookeeper_server.url.partition('//')[2]}/{uuid4().hex}"
+    import trident.backends.zookeeper  # noqa: F401
+
+    loggers = {"trident": {"level": "DEBUG"}}
+    told = {"version": 1, "disable_existing_loggers": False, "loggers": loggers}
+    before = logging.getLogger("trident").level
+    try:
+        logging.config.dictConfig(told)
+        logging.getLogger().addHandler(caplog.handler)
+        held_checkpoint(f"zookeeper://me:s3cr3t@{place}").release()
+    finally:
+        logging.getLogger().removeHandler(caplog.handler)
+        logging.getLogger("trident").setLevel(before)
+    assert "s3cr3t" not in caplog.text
+
+
 @pytest.mark.parametrize(
     ("url", "text"),
     [
@@ -247,6 +267,7 @@ def test_a_server_that_is_not_there_is_told_without_the_password(
         ("zookeeper:words", "the URL names no host.*zookeeper://host:2181"),
         ("zookeeper://one/a?prefix=b", "unknown option 'prefix'; there are: session_timeout"),
         ("zookeeper://one/a?timeout=0", "above 0 seconds"),
+        ("zookeeper://one/a?session_timeout=1e9", "2,147,483 seconds at most"),
         ("hdfs://me:s3cr3t@nn:8020/c", "no scheme of a checkpoint's URL is 'hdfs'"),
         ("redis://me:s3cr3t@cache/0@x?prefix=a", "checkpoint redis:….*an @ stands"),
     ],

@@ -37,3 +37,12 @@ def test_a_driver_that_is_killed_again_and_again_counts_every_word_once(
         assert run(tmp_path, point, txid) == -signal.SIGKILL, point
     lines.count()
     assert lines.counts == lines.expected
+
+
+def test_a_driver_whose_jvm_is_killed_ends_with_an_error(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    Lines(spark, tmp_path).write("one batch")
+    program = [sys.executable, "-m", "tests.spark.without_jvm", str(tmp_path)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=280, check=True)
+    assert done.stdout.strip().endswith("Error"), done.stdout  # not that it hangs

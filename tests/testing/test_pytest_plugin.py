@@ -159,3 +159,19 @@ def test_loading_it_loads_no_engine_no_driver_and_not_the_api() -> None:
     code = f"import sys, trident.pytest_plugin; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_what_fails_elsewhere_does_not_load_the_api(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_of_something_else():
+            assert False
+
+        def test_loaded():
+            assert "trident.testing" not in sys.modules
+        """
+    )
+    ran = pytester.runpytest_subprocess("-p", "trident.pytest_plugin", "-p", "no:cacheprovider")
+    ran.assert_outcomes(failed=1, passed=1)

@@ -85,6 +85,18 @@ class OlderCheckpoint:
     checkpoint: str | os.PathLike[str] = field(repr=False)
     spark_checkpoint: str | os.PathLike[str] | None = None
 
+    def __post_init__(self) -> None:
+        beside = () if self.spark_checkpoint is None else (self.spark_checkpoint,)
+        for given in (self.checkpoint, *beside):
+            if not (isinstance(given, str | os.PathLike) and given):
+                # Only its type, as it may hold a password.
+                found = "an empty str" if given == "" else type(given).__name__
+                raise AdoptionError(
+                    "adopt=",
+                    f"found {found}, where a folder or URL is due",
+                    "Give the path of the older checkpoint, or its URL, as a str.",
+                )
+
 
 Adopt = str | os.PathLike[str] | Mapping[str, Any] | Adoption | StormState
 
@@ -177,6 +189,7 @@ def _from_log(log: Log, group: str, checkpoint: HeldCheckpoint) -> LogEntry:
         log_id, successor = last.successor
         if successor != log.place:
             raise adopted_already(old, successor)
+        old.append(last)  # whoever did may have failed before it was confirmed
     else:
         if last.clock == "dataframe":
             _check_nothing_staged(checkpoint, group, last.committed)
@@ -212,6 +225,13 @@ def _check_nothing_staged(checkpoint: HeldCheckpoint, group: str, committed: int
             "in the folder beside that checkpoint can't be seen",
             "Give both: adopt={'checkpoint': …, 'spark_checkpoint': …}.",
         ) from None
+    if not folder.parent.is_dir():
+        raise AdoptionError(
+            str(folder.parent),
+            "there is no such folder, and batches may be staged where that checkpoint had it",
+            "Give the spark_checkpoint= that it was started with, mounted where it was. If that "
+            "was never made, make this folder.",
+        )
     found = [each.txid for each in StagingArea(folder).staged() if each.txid > committed]
     if found:
         raise AdoptionError(

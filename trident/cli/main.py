@@ -10,6 +10,7 @@ from importlib import import_module
 from trident.states.errors import TridentError, UsageError
 
 COMMANDS = {
+    "chaos": "kill a topology's processes, and compare what it keeps with the truth",
     "drpc": "call a function of a DRPC server",
     "serve": "answer the queries of a topology over HTTP and Thrift",
 }

@@ -190,7 +190,7 @@ def local_path(path: Place) -> Path:
     Raises
     ------
     CheckpointError
-        When it is the URL of another file system.
+        When it is the URL of another file system, or says more than a folder.
 
     Examples
     --------
@@ -204,8 +204,16 @@ def local_path(path: Place) -> Path:
             "it is not a local file system",
             "Give the path of a folder, where the file system is mounted.",
         )
-    found = _SCHEME.match(text)
-    return Path(unquote(urlsplit(text).path) if found else text).absolute()
+    if _SCHEME.match(text) is None:
+        return Path(text).absolute()
+    url = urlsplit(text)
+    if url.netloc not in ("", "localhost") or url.query or url.fragment or not url.path:
+        raise CheckpointError(
+            shown(text),
+            "a file: URL has the path of a folder on this machine, and no host and no options",
+            "Write it file:///folder/name; in names ? is %3F and # is %23.",
+        )
+    return Path(unquote(url.path)).absolute()
 
 
 def _groups_in(path: Path) -> list[str]:
@@ -239,7 +247,7 @@ def shown(place: Place) -> str:
     ('redis://me:***@cache/0?prefix=words', '/data/words')
     """
     text = os.fspath(place)
-    if _is_folder(text):
+    if _SCHEME.match(text) is None:
         return text
     try:
         return str(StateURL.parse(text))

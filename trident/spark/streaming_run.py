@@ -325,11 +325,15 @@ class StreamingRun(GroupRun):
             failure = None
         elif failure is not None:
             failure = of_spark(failure) if isinstance(failure, Exception) else failure
-        if self._stopper is not None:
-            self._stopper.join()
-        self._tuples_of_last()
         try:
+            with self._gate:  # or it may be there, and not started yet
+                stopper = self._stopper
+            if stopper is not None:
+                stopper.join()
+            self._tuples_of_last()
             self._engine.close()
             self._quiet.off()
+        except Exception as error:  # the JVM may have ended
+            failure = failure or of_spark(error)
         finally:
             self.ended(failure)

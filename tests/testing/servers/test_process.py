@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from trident.testing.servers.ports import accepts
-from trident.testing.servers.process import wait_until
+from trident.testing.servers.process import MissingServer, wait_until
 from trident.testing.servers.redis import RedisServer
 
 ROOT = Path(__file__).parents[3]
@@ -59,6 +60,19 @@ def test_a_server_that_does_not_start_shows_its_log(server: RedisServer, tmp_pat
     with pytest.raises(RuntimeError, match="(?s)redis-server did not start.*nonsense"):
         wrong.start()
     assert not wrong.running
+
+
+def test_a_server_that_cannot_be_asked_does_not_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here for want of redis-cli."""
+    for name in ("redis-server", "sh"):
+        (tmp_path / name).symlink_to(shutil.which(name) or name)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    alone = RedisServer(tmp_path / "alone")
+    with pytest.raises(MissingServer, match="redis-cli is not installed"):
+        alone.start()
+    assert not alone.running
 
 
 def test_nothing_outlives_tests_that_are_killed(server: RedisServer, tmp_path: Path) -> None:

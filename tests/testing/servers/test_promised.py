@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -51,13 +52,14 @@ def test_a_missing_server_is_told_with_the_ways_to_have_it(
     assert str(pickle.loads(pickle.dumps(missing.value))) == str(missing.value)
 
 
-@pytest.mark.parametrize("url", ["redis://:secret@127.0.0.1:{}/0?a=b", "redis://127.0.0.1:{}"])
+@pytest.mark.parametrize("url", ["redis://:secret@{}/0?a=b", "redis://{}"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "nowhere.invalid"])
 def test_a_promised_server_that_is_not_there_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, url: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, url: str, host: str
 ) -> None:
-    port = free_port()
-    monkeypatch.setenv("TRIDENT_TEST_REDIS_URL", url.format(port))
-    with pytest.raises(BrokenPromise, match=f"none is at 127.0.0.1:{port}; ") as broken:
+    place = f"{host}:{free_port()}"
+    monkeypatch.setenv("TRIDENT_TEST_REDIS_URL", url.format(place))
+    with pytest.raises(BrokenPromise, match=f"none is at {re.escape(place)}; ") as broken:
         need(lambda: RedisServer(tmp_path / "server"))
     assert "secret" not in str(broken.value)
     assert str(pickle.loads(pickle.dumps(broken.value))) == str(broken.value)

@@ -22,10 +22,12 @@ def free_port() -> int:
 
 
 def accepts(host: str, port: int) -> bool:
-    """Tell whether someone takes connections there."""
-    with socket.socket() as probe:
-        probe.settimeout(3)
-        return probe.connect_ex((host, port)) == 0
+    """Tell whether someone takes connections there; an IPv6 address may be in brackets."""
+    try:
+        with socket.create_connection((host.strip("[]"), port), 3):
+            return True
+    except OSError:  # nobody does, or no host has that name
+        return False
 
 
 def _own_ports() -> range:

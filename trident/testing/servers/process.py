@@ -120,6 +120,9 @@ class ServerProcess(ABC):
             started = self.running
         except TimeoutError:
             started = False
+        except BaseException:
+            self.kill()
+            raise
         if not started:
             self.kill()
             raise RuntimeError(f"{self.program} did not start; its log ends:\n{self._last_lines()}")

@@ -1,0 +1,109 @@
+"""Drivers are killed by the hundred, and the command tells whether that did any harm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.command import Said, chaos
+from trident.batch.watchpoints import POINTS
+from trident.cli.main import main
+from trident.testing.servers.redis import RedisServer
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
+    folder = tmp_path_factory.mktemp("chaos")
+    return chaos(folder, "--state", "sqlite:", "--rounds", "70", "--words", "900", "--seed", "7")
+
+
+def test_every_word_counts_once_whenever_drivers_are_killed(said: Said) -> None:
+    assert said.status == 0, said.text + said.errors
+    assert said.kills >= 50
+    assert (said.lost, said.duplicated) == (0, 0)
+    for point in POINTS:
+        assert f"{point} " in said.main, said.main
+
+
+def test_readers_see_whole_batches_and_never_earlier_ones(said: Said) -> None:
+    assert said.reads > 0
+    assert said.torn == 0
+
+
+def test_drivers_that_go_on_after_a_take_over_are_refused(said: Said) -> None:
+    assert "continued after a take-over" in said.main
+    assert "; 0 were refused when another one had gone on" not in said.main
+
+
+def test_what_cannot_be_exact_is_seen_to_fail_in_the_same_run(said: Said) -> None:
+    assert len(said.compared) == 2
+    assert all(said.compared)
+
+
+def test_it_says_by_which_command_it_is_repeated(said: Said) -> None:
+    command = "again: python -m trident chaos --state sqlite: --rounds 70 --seed 7"
+    assert command in said.text
+
+
+def test_a_transactional_state_is_exact_where_batches_come_back_the_same(tmp_path: Path) -> None:
+    words = ("--source", "transactional", "--rounds", "15", "--words", "300", "--seed", "3")
+    said = chaos(tmp_path, "--state", "sqlite:?mode=transactional", *words)
+    assert said.status == 0, said.text + said.errors
+
+
+def test_a_state_that_is_not_exact_is_reported_and_is_the_exit_status(tmp_path: Path) -> None:
+    words = ("--rounds", "25", "--words", "300", "--seed", "1")
+    said = chaos(tmp_path, "--state", "sqlite:?mode=nontransactional", *words)
+    assert said.status == 1
+    assert said.duplicated > 0
+    assert said.torn > 0
+    assert "and should be" in said.main
+
+
+def test_a_topology_of_ones_own_is_put_to_the_test(tmp_path: Path) -> None:
+    (tmp_path / "lengths.py").write_text(
+        "from trident import Sum, TridentTopology\n\n"
+        "def topology(source, state):\n"
+        "    made = TridentTopology()\n"
+        "    words = made.newStream('words', source)\n"
+        "    numbers = words.each('word', lambda word: [int(word[1:])], 'n')\n"
+        "    numbers.persistentAggregate(state, 'n', Sum(), 'sum')\n"
+        "    return made\n"
+    )
+    words = ("--state", "sqlite:", "--rounds", "6", "--words", "200", "--seed", "2")
+    said = chaos(tmp_path, "lengths:topology", *words)
+    assert said.status == 0, said.text + said.errors
+    assert "chaos lengths:topology --state sqlite:" in said.text
+
+
+def test_a_store_that_the_command_started_is_paused_and_restarted(tmp_path: Path) -> None:
+    RedisServer(tmp_path).command()  # it is there, or the test is skipped
+    words = ("--rounds", "30", "--words", "500", "--seed", "5", "--table", "table.md")
+    said = chaos(tmp_path, "--state", "redis:?layout=hash", *words)
+    assert said.status == 0, said.text + said.errors
+    assert "store and source: " in said.main, said.main
+    row = (tmp_path / "table.md").read_text().splitlines()[-1]
+    assert row.startswith("| `redis:?layout=hash` | opaque | ")
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (["--state", "memory:"], "outlives it"),
+        (["--state", "redis://here?prefix=mine"], "leave prefix= out"),
+        (["--state", "sqlite:", "--source", "opqaue"], "Did you mean 'opaque'"),
+        (["nothing.there:topology", "--state", "sqlite:"], "can't be imported"),
+        (["topology", "--state", "sqlite:"], "module:name"),
+        (["--state", "mystore:"], "mystore"),
+    ],
+)
+def test_wrong_use_is_told_in_one_line_with_what_to_do(
+    words: list[str], advice: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["chaos", *words]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert advice in told

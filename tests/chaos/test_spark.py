@@ -1,0 +1,40 @@
+"""Drivers on Spark are programs with a JVM below them."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from trident.backends.urls import state_from_url
+from trident.chaos.contender import Place, truth_of
+from trident.chaos.life import UNHARMED, Life
+from trident.chaos.on_spark import FrameWords, Spark, below
+from trident.chaos.process import Outcome, Process
+from trident.chaos.record import Record
+from trident.chaos.word_count import topology
+from trident.testing.servers.process import wait_until
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
+]
+
+
+def test_a_driver_on_spark_has_a_jvm_below_it_and_counts_every_word(tmp_path: Path) -> None:
+    record = Record("1", 20)
+    place = Place(tmp_path, "chaos-1", "1")
+    factory = state_from_url(f"sqlite:{tmp_path}/state.db")
+    contender = Spark().declared("words", topology, factory, FrameWords(record, 9))
+    contender.before(place)
+    life = Life(1, UNHARMED, tmp_path / "mark")
+    with closing(Process(partial(contender.drive, place, life), tmp_path / "log", life)) as driver:
+        wait_until(lambda: "JVM" in [is_a for _, is_a in below(driver.pid)], 120)
+        assert driver.wait(250)
+        assert driver.outcome is Outcome.FINISHED, driver.problem
+    truth = truth_of(topology, record)
+    with contender.reading(place, truth.keys) as read:
+        assert truth.words_in(read()) == record.length

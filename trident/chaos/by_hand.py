@@ -1,0 +1,170 @@
+"""The same word count as it is written by hand: add each batch, then note how far one came.
+
+A process that dies between the two adds the batch again. Where the test reports nothing of it, the
+test is worth nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trident.batch.watchpoints import reached
+from trident.chaos.contender import Contender, Place, Reader
+from trident.chaos.life import Life
+from trident.chaos.record import Record
+from trident.chaos.truth import Key, Reading
+from trident.states.backing_map import Codec
+from trident.states.maps import MapStateFactory
+from trident.states.values import Token
+
+
+class Counters(ABC):
+    """Numbers in a store that can be added to."""
+
+    @abstractmethod
+    def add(self, amounts: Mapping[str, int]) -> None:
+        """Add to each number."""
+
+    @abstractmethod
+    def read(self, names: Sequence[str]) -> list[int]:
+        """Return the numbers; 0 where there is none."""
+
+
+class Incremented(Counters):
+    """Numbers in Redis, by ``INCRBY``.
+
+    Parameters
+    ----------
+    host, port : str, int
+        The server.
+    prefix : str
+        What the keys begin with.
+    """
+
+    def __init__(self, host: str, port: int, prefix: str) -> None:
+        self._prefix = prefix
+        self._socket = socket.create_connection((host, port), timeout=5)
+        self._answers = self._socket.makefile("rb")
+
+    def add(self, amounts: Mapping[str, int]) -> None:
+        self._incremented(amounts)
+
+    def read(self, names: Sequence[str]) -> list[int]:
+        return self._incremented(dict.fromkeys(names, 0))
+
+    def _incremented(self, amounts: Mapping[str, int]) -> list[int]:
+        lines = [f"INCRBY {self._prefix}:{name} {more}\r\n" for name, more in amounts.items()]
+        self._socket.sendall("".join(lines).encode())
+        return [int(self._answers.readline()[1:] or 0) for _ in lines]
+
+
+class ReadAndPut(Counters):
+    """Numbers in any store: read, added to, and put back.
+
+    Parameters
+    ----------
+    factory : MapStateFactory
+        Of states that keep values alone, without a prefix.
+    prefix : str
+        The prefix.
+    """
+
+    def __init__(self, factory: MapStateFactory, prefix: str) -> None:
+        self._map = factory.store.named(prefix).open()
+        self._bytes = self._map.codec is Codec.BYTES
+
+    def add(self, amounts: Mapping[str, int]) -> None:
+        found = self.read([*amounts])
+        sums = [number + more for number, more in zip(found, amounts.values(), strict=True)]
+        values = [b"%d" % total for total in sums] if self._bytes else sums
+        self._map.multiPut([name.encode() for name in amounts], values)
+
+    def read(self, names: Sequence[str]) -> list[int]:
+        found = self._map.multiGet([name.encode() for name in names])
+        return [int(value or 0) for value in found]
+
+
+@dataclass(frozen=True)
+class ByHand(Contender):
+    """A loop that reads a batch, adds it, and notes in a file where it is.
+
+    Parameters
+    ----------
+    record : Record
+        The words.
+    most : int
+        The largest size of a batch.
+    factory : MapStateFactory
+        Of states that keep values alone, in the store that is put to the test.
+    redis : tuple of (str, int) or None
+        Where it is, if it is a Redis server: then numbers are incremented by it.
+    """
+
+    record: Record
+    most: int
+    factory: MapStateFactory
+    redis: tuple[str, int] | None
+    reads_whole = False
+    points = ("before begin", "before write", "after write", "before commit", "after commit")
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """What it is called."""
+        return "a plain loop and INCRBY" if self.redis else "a plain loop that reads, adds and puts"
+
+    def drive(self, place: Place, life: Life) -> None:
+        counters = self.counters(place)
+        noted = place.folder / "noted"
+        position, batch = json.loads(noted.read_text()) if noted.exists() else (0, 0)
+        while position < self.record.length:
+            batch += 1
+            token = Token(batch, 0)
+            reached("before begin", token)
+            size = random.Random(f"{place.seed} {batch}").randint(1, self.most)
+            words = self.record.words[position : position + size]
+            reached("before write", token)
+            counters.add({**Counter(words), "": len(words)})
+            reached("after write", token)
+            position += len(words)
+            reached("before commit", token)
+            _note(noted, [position, batch])
+            reached("after commit", token)
+
+    @contextmanager
+    def reading(self, place: Place, keys: Sequence[Key]) -> Iterator[Reader]:
+        counters: list[Counters] = []
+        names = ["" if key is None else str(key[0]) for _, key in keys]
+
+        def read() -> Reading:
+            if not counters:
+                counters.append(self.counters(place))
+            try:
+                found = counters[0].read(names)
+            except OSError:
+                counters.clear()
+                raise
+            return {key: number or None for key, number in zip(keys, found, strict=True)}
+
+        yield read
+
+    def counters(self, place: Place) -> Counters:
+        """Return the numbers of an episode, for the process that calls."""
+        if self.redis is not None:
+            return Incremented(*self.redis, place.name)
+        return ReadAndPut(self.factory, place.name)
+
+
+def _note(file: Path, what: Any) -> None:
+    part = file.with_suffix(f".{os.getpid()}")
+    part.write_text(json.dumps(what))
+    part.rename(file)

@@ -1,0 +1,273 @@
+"""What is put to the test: something that counts the words of a record in a store."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Self
+from uuid import uuid4
+
+from trident.batch.watchpoints import POINTS, watching
+from trident.chaos.life import Life
+from trident.chaos.record import Record, Words
+from trident.chaos.truth import Key, Reading, Truth
+from trident.open_states import close_states, make_states
+from trident.plan.nodes import StateNode
+from trident.plan.plan import Plan
+from trident.spouts.fixed import FixedBatchSpout
+from trident.states.errors import UsageError
+from trident.states.keys import decode_key
+from trident.states.maps import MapStateFactory
+from trident.states.memory import MemoryStore
+from trident.states.reading import read_committed
+from trident.states.state import State
+from trident.states.stored_map import StoredMap
+from trident.states.values import StateType
+from trident.topology import TridentTopology
+
+TopologyFunction = Callable[[Any, Any], TridentTopology]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an episode keeps what it keeps.
+
+    Parameters
+    ----------
+    folder : Path
+        For the checkpoint, and whatever else the drivers need; empty at first.
+    name : str
+        What its states are called by in the store, so that they are new.
+    seed : str
+        What the sizes of its batches follow from.
+    """
+
+    folder: Path
+    name: str
+    seed: str
+
+    @property
+    def checkpoint(self) -> Path:
+        """The folder of the topology's log."""
+        return self.folder / "checkpoint"
+
+
+class Contender(ABC):
+    """What is put to the test.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    reads_whole : bool
+        Whether it promises that readers see whole batches.
+    points : sequence of str
+        Which of the `POINTS` its batches pass.
+    """
+
+    name: str
+    reads_whole: bool
+    points: Sequence[str] = POINTS
+
+    @abstractmethod
+    def drive(self, place: Place, life: Life) -> None:
+        """Count what isn't counted yet, in the process of a driver.
+
+        Parameters
+        ----------
+        place : Place
+            The episode.
+        life : Life
+            The driver's.
+        """
+
+    @abstractmethod
+    def reading(self, place: Place, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
+        """Return what reads the values of `keys`, in the process of a reader."""
+
+    def before(self, place: Place) -> None:  # noqa: B027 - most need nothing
+        """Prepare for an episode, in a process of its own."""
+
+
+Reader = Callable[[], Reading]
+
+
+class Source(ABC):
+    """Where the words of an episode come from; pickles."""
+
+    troubles: Sequence[Callable[[], str]] = ()
+    """What can be done to it."""
+
+    def before(self, place: Place) -> None:  # noqa: B027 - most need nothing
+        """Prepare for an episode, in a process of its own."""
+
+    @abstractmethod
+    def made(self, place: Place, life: int) -> Any:
+        """Return what the topology of a driver reads from."""
+
+
+@dataclass(frozen=True)
+class OwnSpout(Source):
+    """A spout that needs nothing from outside.
+
+    Parameters
+    ----------
+    record : Record
+        The words.
+    most : int
+        The largest size of a batch.
+    kind : str
+        ``"opaque"`` or ``"transactional"``.
+    """
+
+    record: Record
+    most: int
+    kind: str
+
+    def made(self, place: Place, life: int) -> Words:
+        return Words(self.record, self.most, place.seed, self.kind)
+
+
+@dataclass(frozen=True)
+class FreshFactory(MapStateFactory):
+    """A factory whose states have names that no episode before had; pickles.
+
+    Parameters
+    ----------
+    fresh : str
+        What stands before the names.
+    """
+
+    fresh: str = ""
+
+    @classmethod
+    def of(cls, factory: MapStateFactory, fresh: str) -> Self:
+        """Return the factory of the same states under new names."""
+        same = {each.name: getattr(factory, each.name) for each in fields(MapStateFactory)}
+        return cls(**same, fresh=fresh)
+
+    def named(self, name: str) -> Self:
+        return super().named(f"{self.fresh}-{name}")
+
+
+@dataclass(frozen=True)
+class Declared(Contender):
+    """A topology.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    make : callable
+        Declares it: from a source, a stream of the field ``word``, and a factory of its states.
+    factory : MapStateFactory
+        The factory, without a prefix.
+    source : Source
+        Where the words come from.
+    """
+
+    name: str
+    make: TopologyFunction
+    factory: MapStateFactory
+    source: Source
+
+    @property
+    def reads_whole(self) -> bool:  # type: ignore[override]
+        """Whether its states show whole batches only."""
+        return self.factory.kind is StateType.OPAQUE
+
+    def declared(self, place: Place, source: Any) -> TridentTopology:
+        """Return the topology of an episode, over a source."""
+        return self.make(source, FreshFactory.of(self.factory, place.name))
+
+    def before(self, place: Place) -> None:
+        self.source.before(place)
+
+    def drive(self, place: Place, life: Life) -> None:
+        # Some of them let batches overlap.
+        options: dict[str, Any] = {"max_pending": 3} if life.number % 4 == 3 else {}
+        topology = self.declared(place, self.source.made(place, life.number))
+        with topology.start(None, place.checkpoint, trigger="available", **options) as run:
+            run.awaitTermination()
+
+    @contextmanager
+    def reading(self, place: Place, keys: Sequence[Key]) -> Iterator[Reader]:
+        # What it reads from doesn't matter here.
+        plan = self.declared(place, FixedBatchSpout("word string", 1)).plan()
+        with _views(plan) as states:
+            by_state: dict[str, list[tuple[Any, ...] | None]] = {}
+            for name, key in keys:
+                by_state.setdefault(name, []).append(key)
+            asked = [by_state.get(name, []) for name, _, _ in states]
+
+            def query(views: Sequence[Any]) -> Reading:
+                found: dict[Key, Any] = {}
+                for (name, _, _), view, wanted in zip(states, views, asked, strict=True):
+                    keys = [key for key in wanted if key is not None]
+                    values = view.multiGet(keys)
+                    for key, value in zip(keys, values, strict=True):
+                        found[name, key] = value
+                    if None in wanted:
+                        found[name, None] = view.get()
+                return found
+
+            yield lambda: read_committed([(group, state) for _, group, state in states], query)
+
+
+def truth_of(make: TopologyFunction, record: Record) -> Truth:
+    """Run a topology over the record, a word a batch, without a fault, in this process's memory.
+
+    Raises
+    ------
+    UsageError
+        Where the topology has no state that can be compared.
+    """
+    factory = MapStateFactory(MemoryStore(uuid4().hex, prefix=None))
+    topology = make(Words(record, 1, "truth"), factory)
+    readings: list[Reading] = []
+    with _views(topology.plan()) as states:
+        pairs = [(group, state) for _, group, state in states]
+
+        def query(views: Sequence[Any]) -> Reading:
+            found: dict[Key, Any] = {}
+            for (name, _, state), view in zip(states, views, strict=True):
+                for encoded, value in view.entries():
+                    key = decode_key(encoded)
+                    found[name, None if key == tuple(state.key) else key] = value
+            return found
+
+        def watch(point: str, token: Any) -> None:
+            if point == "after announce":
+                readings.append(read_committed(pairs, query))
+
+        with watching(watch), topology.start(None, trigger="available") as run:
+            run.awaitTermination()
+    return Truth(readings[: record.length])
+
+
+@contextmanager
+def _views(plan: Plan) -> Iterator[list[tuple[str, str, StoredMap]]]:
+    """Give each state that batches update: its name, its group, and the state itself."""
+    groups = {node: group.id for group in plan.groups for node in group.updates}
+    if not groups:
+        raise UsageError("the topology updates no state, so there is nothing to compare")
+    states = make_states(groups)
+    try:
+        yield [
+            (_name(node), group, _map(node, states[node])) for node, group in groups.items()
+        ]
+    finally:
+        close_states(states.values())
+
+
+def _name(node: StateNode) -> str:
+    return node.state.name
+
+
+def _map(node: StateNode, state: State) -> StoredMap:
+    if not isinstance(state, StoredMap):
+        raise UsageError(f"the state {_name(node)} is no map, and only maps can be compared")
+    return state

@@ -1,0 +1,88 @@
+"""The record in a topic of Kafka."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trident.backends.kafka.driver import admin_module, driver
+from trident.chaos.contender import Place, Source
+from trident.chaos.record import Record
+from trident.chaos.trouble import paused, restarted
+from trident.spouts.kafka.records import KafkaRecord
+from trident.spouts.kafka.spout import KafkaSpout
+from trident.states.errors import UsageError
+from trident.testing.servers.kafka import KafkaServer
+from trident.testing.servers.process import MissingServer
+from trident.tuples.fields import Fields
+
+
+@dataclass(frozen=True)
+class KafkaWords(Source):
+    """A topic for each episode, with all words in one partition.
+
+    Each driver takes another number of records a batch, so that a batch comes back with others.
+
+    Parameters
+    ----------
+    record : Record
+        The words.
+    most : int
+        The largest size of a batch.
+    servers : str
+        Where the brokers are.
+    troubles : sequence of callable
+        What can be done to them.
+    """
+
+    record: Record
+    most: int
+    servers: str
+    troubles: Sequence[Callable[[], str]] = ()
+
+    def before(self, place: Place) -> None:
+        settings = {"bootstrap.servers": self.servers}
+        admin = admin_module().AdminClient(settings)
+        admin.create_topics([admin_module().NewTopic(place.name, 1, 1)])[place.name].result(60)
+        producer = driver().Producer({**settings, "enable.idempotence": True, "linger.ms": 1})
+        for word in self.record.words:
+            producer.produce(place.name, word, partition=0)
+        if producer.flush(60):
+            raise TimeoutError(f"{self.servers} did not take the record within 60 s")
+
+    def made(self, place: Place, life: int) -> Any:
+        size = random.Random(f"{place.seed} {life}").randint(1, self.most)
+        return KafkaSpout.opaque(
+            self.servers,
+            place.name,
+            fields=Fields(word=str),
+            translator=_word,
+            max_records=size,
+            poll_timeout=2.0,
+        )
+
+
+def _word(record: KafkaRecord) -> Sequence[str]:
+    return [record.value]
+
+
+@contextmanager
+def kafka_words(text: str, record: Record, most: int, folder: Path) -> Iterator[KafkaWords]:
+    """Give the source of ``kafka://host:port``; start a broker for ``kafka:``."""
+    servers = text.removeprefix("kafka:").removeprefix("//")
+    if servers:
+        yield KafkaWords(record, most, servers)
+        return
+    try:
+        with KafkaServer(folder / "kafka") as server:
+            troubles = [
+                lambda: f"broker {paused(server, 3.0)}",
+                lambda: f"broker {restarted(server)}",
+            ]
+            yield KafkaWords(record, most, f"{server.host}:{server.port}", troubles)
+    except MissingServer as missing:
+        raise UsageError(f"--source kafka: {missing}") from None

@@ -1,0 +1,283 @@
+"""The same on Spark: drivers with a JVM and Python workers, which are killed as well.
+
+Run as ``python -m`` it is such a driver.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trident.batch.watchpoints import reached
+from trident.chaos.by_hand import ByHand
+from trident.chaos.contender import (
+    Contender,
+    Declared,
+    OwnSpout,
+    Place,
+    Reader,
+    Source,
+    TopologyFunction,
+)
+from trident.chaos.life import STARTING, UNHARMED, Fate, Life
+from trident.chaos.process import Outcome, ended
+from trident.chaos.record import Record
+from trident.chaos.rounds import Episode, Killed
+from trident.chaos.store import ChaosStore
+from trident.chaos.truth import Key
+from trident.chaos.ways import MOST, Way
+from trident.states.errors import UsageError
+from trident.states.maps import MapStateFactory
+from trident.states.values import Token
+
+# A task whose worker was killed is tried again, more often than workers are killed.
+_SETTINGS = {"spark.master": "local[2,16]", "spark.sql.shuffle.partitions": "2"}
+_MOST_PASSES = 3
+_MOST_WORKERS = 24
+_PATIENCE = 300.0
+
+
+@dataclass(frozen=True)
+class FrameWords(Source):
+    """A streaming DataFrame of text files, one a batch.
+
+    Parameters
+    ----------
+    record : Record
+        The words.
+    most : int
+        How many a file has at most.
+    """
+
+    record: Record
+    most: int
+
+    def before(self, place: Place) -> None:
+        folder = self._folder(place)
+        folder.mkdir()
+        choose = random.Random(place.seed)
+        start = 0
+        while start < self.record.length:
+            end = start + choose.randint(1, self.most)
+            file = folder / f"{start:06}.txt"
+            file.write_text("".join(f"{word}\n" for word in self.record.words[start:end]))
+            os.utime(file, (start, start))  # by which Spark puts them in order
+            start = end
+
+    def made(self, place: Place, life: int) -> Any:
+        reading = session().readStream.option("maxFilesPerTrigger", 1)
+        return reading.text(str(self._folder(place))).withColumnRenamed("value", "word")
+
+    def _folder(self, place: Place) -> Path:
+        return place.folder / "words"
+
+
+@dataclass(frozen=True)
+class OnSpark(Contender):
+    """A contender whose drivers are programs of their own, as Spark can't be forked.
+
+    Parameters
+    ----------
+    inner : Contender
+        What counts; pickles.
+    """
+
+    inner: Contender
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """What it is called."""
+        return self.inner.name
+
+    @property
+    def reads_whole(self) -> bool:  # type: ignore[override]
+        """Whether it promises that readers see whole batches."""
+        return self.inner.reads_whole
+
+    @property
+    def points(self) -> Sequence[str]:  # type: ignore[override]
+        """Which points its batches pass."""
+        return self.inner.points
+
+    def before(self, place: Place) -> None:
+        self.inner.before(place)
+
+    def drive(self, place: Place, life: Life) -> None:
+        told = life.mark.with_suffix(".told")
+        told.write_bytes(pickle.dumps((self.inner, place, life)))
+        os.execv(sys.executable, [sys.executable, "-m", __name__, str(told)])
+
+    def reading(self, place: Place, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
+        return self.inner.reading(place, keys)
+
+
+@dataclass(frozen=True)
+class DeclaredForSpark(Declared):
+    """A topology whose batches all run on Spark."""
+
+    def drive(self, place: Place, life: Life) -> None:
+        topology = self.declared(place, self.source.made(place, life.number))
+        options: dict[str, Any] = {"trigger": "available", "engine": "spark"}
+        with topology.start(session(), place.checkpoint, **options) as run:
+            run.awaitTermination()
+
+
+@dataclass(frozen=True)
+class ForeachBatchByHand(ByHand):
+    """``foreachBatch`` as it is written by hand: Spark notes a batch when its function returns.
+
+    Parameters
+    ----------
+    source : FrameWords
+        The stream.
+    """
+
+    source: FrameWords
+    points = ("before write", "after write")  # type: ignore[assignment]
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """What it is called."""
+        return f"foreachBatch and {'INCRBY' if self.redis else 'reads, adds and puts'}"
+
+    def before(self, place: Place) -> None:
+        self.source.before(place)
+
+    def drive(self, place: Place, life: Life) -> None:
+        counters = self.counters(place)
+
+        def add(frame: Any, batch: int) -> None:
+            token = Token(batch + 1, 0)
+            words = Counter({row[0]: row[1] for row in frame.groupBy("word").count().collect()})
+            reached("before write", token)
+            counters.add({**words, "": words.total()})
+            reached("after write", token)
+
+        writing = self.source.made(place, life.number).writeStream.foreachBatch(add)
+        writing = writing.option("checkpointLocation", str(place.checkpoint))
+        writing.trigger(availableNow=True).start().awaitTermination()
+
+
+@dataclass
+class SparkEpisode(Episode):
+    """An episode whose drivers have processes below them."""
+
+    def _round(self) -> bool:
+        self.tally.rounds += 1
+        at_point = self.choose.random() < 0.3
+        with closing(Killed(self, self._fate() if at_point else UNHARMED)) as driver:
+            if at_point:
+                driver.process.wait(_PATIENCE)
+                return self._done(driver)
+            _wait_at_work(driver)
+            for _ in range(self.choose.randint(1, _MOST_WORKERS)):
+                self.tally.kills["Python worker"] += self._killed(driver, "worker")
+                driver.process.wait(self.choose.uniform(0, 1))
+            driver.process.wait(self.choose.uniform(0, 1))
+            if self.choose.random() < 0.5 and self._killed(driver, "JVM"):
+                self.tally.kills["JVM"] += 1
+                if not driver.process.wait(_PATIENCE):
+                    self._wrong("a driver went on without its JVM")
+                return driver.process.outcome is Outcome.FINISHED
+            driver.process.close()
+            return self._done(driver)
+
+    def _fate(self) -> Fate:
+        return Fate(next(self.points), self.choose.randrange(_MOST_PASSES))
+
+    def _killed(self, driver: Killed, what: str) -> bool:
+        """Kill one of the processes below a driver, when there is one; return whether it was."""
+        deadline = time.monotonic() + _PATIENCE
+        while driver.process.outcome is None and time.monotonic() < deadline:
+            found = [pid for pid, is_a in below(driver.process.pid) if is_a == what]
+            with suppress(ProcessLookupError):
+                if found:
+                    os.kill(self.choose.choice(found), signal.SIGKILL)
+                    return True
+            driver.process.wait(0.05)
+        return False
+
+
+def below(pid: int) -> Iterator[tuple[int, str]]:
+    """Give the processes below one, each ``"JVM"``, ``"worker"``, or something else."""
+    parents: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(") ")[2].split()[1])
+    yield from _below(pid, "", parents)
+
+
+def _below(pid: int, above: str, parents: Mapping[int, int]) -> Iterator[tuple[int, str]]:
+    for child, parent in parents.items():
+        if parent != pid:
+            continue
+        with suppress(OSError):
+            command = Path(f"/proc/{child}/cmdline").read_bytes()
+            is_a = "other"
+            if Path(os.fsdecode(command.split(b"\0")[0])).name == "java":
+                is_a = "JVM"
+            elif b"pyspark.daemon" in command:
+                is_a = "worker" if above == "daemon" else "daemon"
+            yield child, is_a
+            yield from _below(child, is_a, parents)
+
+
+class Spark(Way):
+    """Drivers are programs with a session of Spark each."""
+
+    source_name = "frame"
+    words = 300
+    episode = SparkEpisode
+
+    def source(self, name: str, record: Record, folder: Path) -> AbstractContextManager[Source]:
+        if name == "frame":
+            return nullcontext(FrameWords(record, MOST))
+        if name not in ("opaque", "transactional"):
+            known = ["frame", "opaque", "transactional"]
+            raise UsageError("--source, with --spark, is", name, known)
+        return nullcontext(OwnSpout(record, MOST, name))
+
+    def declared(
+        self, name: str, make: TopologyFunction, factory: MapStateFactory, source: Source
+    ) -> OnSpark:
+        return OnSpark(DeclaredForSpark(name, make, factory, source))
+
+    def by_hand(self, record: Record, store: ChaosStore, source: Source) -> OnSpark:
+        frame = FrameWords(record, MOST)
+        return OnSpark(ForeachBatchByHand(record, MOST, store.plain, store.redis, frame))
+
+
+def session() -> Any:
+    """Return the session of a driver."""
+    from trident.spark import local_session
+
+    return local_session(**_SETTINGS)
+
+
+def _wait_at_work(driver: Killed) -> None:
+    """Wait until a driver's first batch has begun, or the driver has ended."""
+    deadline = time.monotonic() + _PATIENCE
+    while driver.life.phase == STARTING and time.monotonic() < deadline:
+        if driver.process.wait(0.05):
+            return
+
+
+def main(told: Path) -> int:
+    """Be the driver that a file tells of; return the exit status."""
+    contender, place, life = pickle.loads(told.read_bytes())
+    with life.watched():
+        return ended(lambda: contender.drive(place, life)).value
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

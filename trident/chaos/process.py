@@ -1,0 +1,156 @@
+"""A process of our own, such as a driver's, which may be stopped and killed.
+
+It is forked from the one that has everything loaded, so it is at work within milliseconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import nullcontext
+from enum import Enum
+from pathlib import Path
+from typing import NoReturn
+
+from trident.batch.errors import OutageError
+from trident.chaos.life import Life
+from trident.log.errors import CheckpointInUseError, LogConflictError, TakenOverError
+from trident.states.errors import OtherLogError, StaleBatchError, UnavailableError
+
+_OVERTAKEN = (
+    StaleBatchError,
+    TakenOverError,
+    LogConflictError,
+    CheckpointInUseError,  # for one that was stopped before it had its checkpoint
+    OtherLogError,  # for one that was stopped between its look at an empty log and one at the state
+)
+_DEATH_OF_PARENT = 1  # PR_SET_PDEATHSIG
+
+
+class Outcome(Enum):
+    """How a driver has ended; the value is its exit status, negative for a signal."""
+
+    FINISHED = 0
+    KILLED = -signal.SIGKILL
+    OVERTAKEN = 3
+    FAILED = 4
+    GAVE_UP = 5
+    """Its store was away for too long, or when it started."""
+
+
+class Process:
+    """A forked process that does some work, and can be stopped, continued and killed.
+
+    It ends when this process does.
+
+    Parameters
+    ----------
+    work : callable
+        What it does; takes nothing.
+    log : Path
+        Where what it prints goes, and the traceback of what it fails with.
+    life : Life, optional
+        Of a driver: what becomes of it by itself.
+    """
+
+    def __init__(self, work: Callable[[], object], log: Path, life: Life | None = None) -> None:
+        self.log = log
+        self.outcome: Outcome | None = None
+        self.stopped = False
+        self.born = time.monotonic()
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._live(work, life)
+
+    def _live(self, work: Callable[[], object], life: Life | None) -> NoReturn:
+        status = Outcome.FAILED
+        try:
+            end_with_parent()
+            os.setpgid(0, 0)  # Ctrl-C is for the parent
+            to = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            os.dup2(to, 1)
+            os.dup2(to, 2)
+            sys.stdout = sys.stderr = os.fdopen(2, "w", closefd=False)
+            with life.watched() if life else nullcontext():
+                status = ended(work)
+            sys.stderr.flush()
+        finally:
+            os._exit(status.value)
+
+    @property
+    def problem(self) -> str:
+        """The last line of its log: what it failed with."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        lines = [line for line in text.splitlines() if line.strip()]
+        return lines[-1] if lines else "it left no message"
+
+    def wait(self, seconds: float, *, or_stopped: bool = False) -> bool:
+        """Wait for its end, or until it has stopped itself; return whether that came in time."""
+        deadline = time.monotonic() + seconds
+        while self.outcome is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
+            if pid and os.WIFSTOPPED(status):
+                self.stopped = True
+            elif pid:
+                self.outcome = _outcome(os.waitstatus_to_exitcode(status))
+                break
+            if or_stopped and self.stopped:
+                return True
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(0.001, left))
+        return True
+
+    def stop(self) -> None:
+        """Stop it where it is; return when it stands still, or has ended."""
+        self._send(signal.SIGSTOP)
+        self.wait(10, or_stopped=True)
+
+    def go_on(self) -> None:
+        """Continue it."""
+        self.stopped = False
+        self._send(signal.SIGCONT)
+
+    def close(self) -> None:
+        """Kill it, where it hasn't ended, and wait for that."""
+        self._send(signal.SIGKILL)
+        self.wait(10)
+
+    def _send(self, number: signal.Signals) -> None:
+        # Not reaped yet, so the number can't be another's.
+        if self.outcome is None:
+            os.kill(self.pid, number)
+
+
+def ended(work: Callable[[], object]) -> Outcome:
+    """Do the work; return how it ended, after the traceback was printed where it failed."""
+    try:
+        work()
+    except _OVERTAKEN:
+        return Outcome.OVERTAKEN
+    except (UnavailableError, OutageError):
+        traceback.print_exc()
+        return Outcome.GAVE_UP
+    except BaseException:
+        traceback.print_exc()
+        return Outcome.FAILED
+    return Outcome.FINISHED
+
+
+def end_with_parent() -> None:
+    """Let this process be killed when the one that made it ends, also while it is stopped."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_DEATH_OF_PARENT, signal.SIGKILL)
+
+
+def _outcome(status: int) -> Outcome:
+    try:
+        return Outcome(status)
+    except ValueError:
+        return Outcome.FAILED

@@ -1,0 +1,121 @@
+"""What the source holds: words that follow from a seed, and spouts over them.
+
+The record needs no disk: every process makes the same words of the same seed. Where a run stands in
+them is the topology's own log, as for any spout.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from trident.operations.interfaces import TridentCollector
+from trident.spouts.interfaces import BatchCoordinator, Emitter, ITridentSpout
+from trident.states.values import Token
+from trident.tuples.fields import Fields
+
+
+@dataclass(frozen=True)
+class Record:
+    """So many words, made of a seed; pickles.
+
+    Parameters
+    ----------
+    seed : str
+        What they follow from.
+    length : int
+        How many there are.
+    different : int
+        How many different ones.
+
+    Examples
+    --------
+    >>> Record("7", 5, different=3).words
+    ('w2', 'w2', 'w2', 'w0', 'w1')
+    """
+
+    seed: str
+    length: int
+    different: int = 24
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The words, in their order."""
+        choose = random.Random(self.seed)
+        return tuple(f"w{choose.randrange(self.different)}" for _ in range(self.length))
+
+
+class Words(ITridentSpout):
+    """Emits a record, in batches of random sizes.
+
+    An opaque one draws the size anew for each attempt, so that a batch comes back with fewer tuples
+    or with more. A transactional one draws it for each batch, and its replays are the same.
+
+    Parameters
+    ----------
+    record : Record
+        The words.
+    most : int
+        The largest size of a batch.
+    seed : str
+        What sizes follow from.
+    kind : str
+        ``"opaque"`` or ``"transactional"``.
+    """
+
+    def __init__(self, record: Record, most: int, seed: str, kind: str = "opaque") -> None:
+        self.kind = kind  # type: ignore[assignment,misc]
+        self._part = _Part(record, most, seed, kind)
+
+    def getCoordinator(
+        self, txStateId: str, conf: Mapping[str, Any], context: Any
+    ) -> BatchCoordinator:
+        return _UntilDone(self._part)
+
+    def getEmitter(self, txStateId: str, conf: Mapping[str, Any], context: Any) -> Emitter:
+        return self._part
+
+    def getOutputFields(self) -> Fields:
+        return Fields(word=str)
+
+
+class _Part(Emitter):
+    def __init__(self, record: Record, most: int, seed: str, kind: str) -> None:
+        self._record = record
+        self._most = most
+        self._seed = seed
+        self._kind = kind
+        self.done = False
+
+    def after(self, start: int, *drawn: object) -> int:
+        """Return where a batch ends that starts there."""
+        size = random.Random(f"{self._seed} {drawn}").randint(1, self._most)
+        end = min(start + size, self._record.length)
+        self.done = end == self._record.length
+        return end
+
+    def emitBatch(self, token: Token, metadata: Any, collector: TridentCollector) -> Any:
+        if self._kind == "transactional":
+            start, end = metadata
+            self.done = end == self._record.length
+        else:
+            start = metadata or 0
+            end = self.after(start, token.txid, token.attempt)
+        for word in self._record.words[start:end]:
+            collector.emit([word])
+        return end
+
+
+class _UntilDone(BatchCoordinator):
+    def __init__(self, part: _Part) -> None:
+        self._part = part
+
+    def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
+        start = prevMetadata[1] if prevMetadata else 0
+        return [start, self._part.after(start, txid)]
+
+    def isReady(self, txid: int) -> bool:
+        return not self._part.done

@@ -1,0 +1,214 @@
+"""What happens to the drivers of an episode, round by round, until the record is counted."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+from trident.chaos.contender import Contender, Place
+from trident.chaos.life import STARTING, UNHARMED, Fate, Life
+from trident.chaos.process import Outcome, Process
+from trident.chaos.reader import ReaderProcess
+from trident.chaos.tally import Tally
+from trident.chaos.trouble import Trouble
+from trident.chaos.truth import Truth
+from trident.states.errors import TridentError
+
+_PATIENCE = 120.0
+_MOST_PASSES = 8
+_MOST_ERRORS = 5
+"""After so many the episode is given up."""
+_MOST_GIVEN_UP = 5
+
+
+@dataclass(eq=False, repr=False)
+class NotPreparedError(TridentError):
+    """An episode can't begin.
+
+    Parameters
+    ----------
+    episode : str
+        Which.
+    problem : str
+        Why.
+    """
+
+    episode: str
+    problem: str
+
+    _template = "{episode} could not be prepared: {problem}"
+
+
+@dataclass
+class Pace:
+    """How long drivers live, learnt from those that were killed at a point."""
+
+    life: float = 0.1
+
+    def learn(self, seconds: float) -> None:
+        self.life = 0.9 * self.life + 0.1 * min(seconds, 5.0)
+
+
+@dataclass
+class Episode:
+    """The record, counted once by drivers that follow each other.
+
+    Parameters
+    ----------
+    contender : Contender
+        What counts.
+    place : Place
+        Where; its folder is there.
+    truth : Truth
+        What it has to come to.
+    troubles : sequence of callable
+        What can be done to the store and to the source; each returns what it was.
+    choose : Random
+        Decides what happens.
+    pace : Pace
+        How long drivers live.
+    points : iterator of str
+        Where drivers are killed, in turn.
+    tally : Tally
+        Where it is noted.
+    told : callable
+        Called after each round.
+    """
+
+    contender: Contender
+    place: Place
+    truth: Truth
+    troubles: Sequence[Trouble]
+    choose: random.Random
+    pace: Pace
+    points: Iterator[str]
+    tally: Tally
+    told: Callable[[], None]
+    _lives: int = field(default=0, init=False)
+    _given_up: int = field(default=0, init=False)
+
+    def run(self) -> None:
+        """Have the record counted, and compare."""
+        prepare = partial(self.contender.before, self.place)
+        with closing(Process(prepare, self.place.folder / "before.log")) as preparing:
+            preparing.wait(_PATIENCE)
+            if preparing.outcome is not Outcome.FINISHED:
+                raise NotPreparedError(self.place.name, preparing.problem)
+        with closing(ReaderProcess(self.contender, self.place, self.truth)) as reader:
+            before = len(self.tally.errors)
+            while not self._round() and len(self.tally.errors) < before + _MOST_ERRORS:
+                self.told()
+            self.tally.add(reader.findings(), self.place.name)
+
+    def _round(self) -> bool:
+        """One driver, or two where one takes over; return whether one came to the end."""
+        self.tally.rounds += 1
+        chance = self.choose.random()
+        if chance < 0.15:
+            return self._take_over()
+        if chance < 0.2 and self.troubles:
+            return self._trouble()
+        with closing(Killed(self, self._fate() if chance < 0.6 else UNHARMED)) as driver:
+            if not driver.life.fate.point:
+                driver.process.wait(self._moment())
+                driver.process.close()
+            return self._done(driver)
+
+    def _take_over(self) -> bool:
+        """Stop a driver, let another one take over, and continue the first meanwhile."""
+        with closing(Killed(self, self._stopped())) as first:
+            if not first.life.fate.point:
+                first.process.wait(self._moment())
+                first.process.stop()
+            first.process.wait(_PATIENCE, or_stopped=True)
+            if first.process.outcome is not None:
+                return self._done(first)
+            # As when it is on a machine that is out of reach: its lock is gone.
+            with suppress(FileNotFoundError):
+                (self.place.checkpoint / ".lock").unlink()
+            self.tally.overtaken += 1
+            with closing(Killed(self, self._stopped())) as second:
+                # It is continued at any moment, or while the second stands at a point
+                second.process.wait(self._moment(), or_stopped=True)
+                first.process.go_on()
+                first.process.wait(self._moment())
+                second.process.go_on()
+                second.process.wait(self._moment())
+                for driver in self.choose.sample([first, second], 2):
+                    driver.process.wait(self._moment())
+                    driver.process.close()
+                ended = [self._done(driver, alone=False) for driver in (first, second)]
+                return any(ended)
+
+    def _trouble(self) -> bool:
+        """Let the store have trouble while a driver is at work."""
+        with closing(Killed(self, UNHARMED)) as driver:
+            driver.process.wait(self._moment())
+            self.tally.store[self.choose.choice(self.troubles)()] += 1
+            driver.process.wait(self._moment() + self.pace.life)
+            driver.process.close()
+            return self._done(driver, alone=False)
+
+    def next_life(self, fate: Fate) -> tuple[Life, Process]:
+        """Start the next driver."""
+        self._lives += 1
+        mark = self.place.folder / f"driver-{self._lives}.mark"
+        life = Life(self._lives, fate, mark)
+        work = partial(self.contender.drive, self.place, life)
+        return life, Process(work, mark.with_suffix(".log"), life)
+
+    def _done(self, driver: Killed, *, alone: bool = True) -> bool:
+        """Note how a driver has ended; return whether the record is counted."""
+        process = driver.process
+        if not process.wait(_PATIENCE):
+            process.close()
+            self._wrong(f"a driver hung {driver.life.phase}")
+        # A start waits for no store, and servers that are started here have little time to answer.
+        if process.outcome is Outcome.GAVE_UP:
+            self._given_up += 1
+        elif driver.life.phase != STARTING:
+            self._given_up = 0
+        if self._given_up == _MOST_GIVEN_UP:
+            self._wrong(f"{_MOST_GIVEN_UP} drivers in a row found no store: {process.problem}")
+            self._given_up = 0
+        self.tally.refused += process.outcome is Outcome.OVERTAKEN
+        match process.outcome:
+            case Outcome.KILLED:
+                self.tally.kills[driver.life.phase] += 1
+                if driver.life.fate.point:
+                    self.pace.learn(time.monotonic() - process.born)
+            case Outcome.FAILED:
+                self._wrong(f"a driver failed: {process.problem}")
+            case Outcome.OVERTAKEN if alone:
+                self._wrong(f"a driver was refused, and there was no other: {process.problem}")
+        return process.outcome is Outcome.FINISHED
+
+    def _wrong(self, what: str) -> None:
+        self.tally.errors.append(f"{self.place.name}, round {self.tally.rounds}: {what}")
+
+    def _moment(self) -> float:
+        return self.choose.uniform(0, self.pace.life)
+
+    def _fate(self) -> Fate:
+        return Fate(next(self.points), self.choose.randrange(_MOST_PASSES))
+
+    def _stopped(self) -> Fate:
+        if self.choose.random() < 0.3:
+            return UNHARMED
+        fate = self._fate()
+        return Fate(fate.point, fate.passes, signal.SIGSTOP)
+
+
+class Killed:
+    """A driver, dead when this is closed."""
+
+    def __init__(self, episode: Episode, fate: Fate) -> None:
+        self.life, self.process = episode.next_life(fate)
+
+    def close(self) -> None:
+        self.process.close()

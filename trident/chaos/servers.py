@@ -1,0 +1,111 @@
+"""Servers that the command starts, and what it does to each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from trident.chaos.redis_cluster import ReplicatedCluster
+from trident.chaos.trouble import Trouble, paused, restarted
+from trident.states.errors import UsageError
+from trident.testing.servers.hbase import HBaseServer
+from trident.testing.servers.memcached import MemcachedServers
+from trident.testing.servers.postgres import PostgresServer
+from trident.testing.servers.process import MissingServer
+from trident.testing.servers.redis import RedisServer
+
+_DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
+
+
+@dataclass(frozen=True)
+class Started:
+    """A server that runs.
+
+    Parameters
+    ----------
+    url : str
+        Where it is.
+    troubles : sequence of callable
+        What can be done to it.
+    redis : tuple of (str, int) or None
+        Where it is, if it is one Redis server.
+    timeout : float or None
+        Seconds that it may take to answer; None for as many as any.
+    options : mapping of str to str
+        Further options of the state's URL.
+    """
+
+    url: str
+    troubles: Sequence[Trouble] = ()
+    redis: tuple[str, int] | None = None
+    timeout: float | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@contextmanager
+def _redis(folder: Path) -> Iterator[Started]:
+    with RedisServer(folder / "redis", *_DURABLE) as server:
+        troubles = [partial(paused, server), partial(restarted, server)]
+        yield Started(server.url, troubles, (server.host, server.port))
+
+
+@contextmanager
+def _memcached(folder: Path) -> Iterator[Started]:
+    # It keeps nothing over a restart, so it is only paused.
+    with MemcachedServers(folder / "memcached") as servers:
+        yield Started(servers.url, [partial(paused, node) for node in servers.nodes])
+
+
+@contextmanager
+def _postgres(folder: Path) -> Iterator[Started]:
+    with PostgresServer(folder / "postgres") as server:
+        yield Started(server.url, [partial(paused, server), partial(restarted, server)])
+
+
+@contextmanager
+def _hbase(folder: Path) -> Iterator[Started]:
+    with HBaseServer(folder / "hbase") as server:
+        troubles = [partial(paused, server, 3.0), partial(restarted, server)]
+        yield Started(server.url, troubles, timeout=2.0)
+
+
+@contextmanager
+def _redis_cluster(folder: Path) -> Iterator[Started]:
+    with ReplicatedCluster(folder / "redis-cluster") as cluster:
+        troubles: list[Trouble] = [cluster.fail_over, partial(paused, cluster.nodes[0])]
+        # A write that no replica has yet would be gone with its master.
+        options = {"wait_replicas": "1", "wait_timeout": "0.3", "partitions": "6"}
+        yield Started(cluster.url, troubles, options=options)
+
+
+_SERVERS: Mapping[str, Callable[[Path], Any]] = {
+    "redis": _redis,
+    "redis+cluster": _redis_cluster,
+    "memcached": _memcached,
+    "postgresql": _postgres,
+    "hbase": _hbase,
+}
+
+
+@contextmanager
+def started(scheme: str, folder: Path) -> Iterator[Started]:
+    """Start the server of a scheme.
+
+    Raises
+    ------
+    UsageError
+        Where none is started for the scheme, or it isn't installed.
+    """
+    if scheme not in _SERVERS:
+        raise UsageError(
+            "--state: the URL names no host, and no server is started for", scheme, [*_SERVERS]
+        )
+    try:
+        with _SERVERS[scheme](folder) as server:
+            yield server
+    except MissingServer as missing:
+        raise UsageError(f"--state {scheme}: {missing}") from None

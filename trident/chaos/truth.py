@@ -1,0 +1,111 @@
+"""What each state has to hold after so many words of the record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+Key = tuple[str, tuple[Any, ...] | None]
+"""A state's name and a key in it; None for the single value of an aggregate without groups."""
+
+Reading = Mapping[Key, Any]
+"""What was read of the states; None, or nothing, where there is no value."""
+
+
+@dataclass(frozen=True)
+class Differences:
+    """How a reading differs from the truth.
+
+    Parameters
+    ----------
+    lost, duplicated : int
+        By how much the numbers are too small and too large, all together; a number that is missing
+        is too small by all of it.
+    differing : int
+        How many values differ that are no whole numbers.
+    example : str
+        One of the differences; empty where there is none.
+    """
+
+    lost: int = 0
+    duplicated: int = 0
+    differing: int = 0
+    example: str = ""
+
+
+class Truth:
+    """What states hold after each of the record's words, as a topology without a fault makes it.
+
+    Parameters
+    ----------
+    readings : iterable of mapping
+        What was read after the first word, after the second, and so on.
+
+    Examples
+    --------
+    >>> truth = Truth([{("n", ("a",)): 1}, {("n", ("a",)): 1, ("n", ("b",)): 1}])
+    >>> truth.words_in({("n", ("a",)): 1, ("n", ("b",)): 1}), truth.words_in({("n", ("b",)): 1})
+    (2, None)
+    >>> truth.differences({("n", ("a",)): 3})
+    Differences(lost=1, duplicated=2, differing=0, example="n: ('a',) is 3, and should be 1")
+    """
+
+    def __init__(self, readings: Iterable[Reading]) -> None:
+        self._holding: dict[tuple[Key, Any], int] = {}
+        self.whole: Reading = {}
+        self._length = 0
+        # Of each key and value the numbers of words after which the key has that value, as the bits
+        # of an integer. A key was absent before it was first read.
+        for self._length, reading in enumerate(readings, 1):
+            for key, value in reading.items():
+                held = (key, _comparable(value))
+                self._holding[held] = self._holding.get(held, 0) | 1 << self._length
+            self.whole = reading
+        for key in self.keys:
+            present = sum(bits for (other, _), bits in self._holding.items() if other == key)
+            self._holding[key, None] = self._all & ~present
+
+    @cached_property
+    def keys(self) -> tuple[Key, ...]:
+        """All keys that any state ever has."""
+        return tuple(dict.fromkeys(key for key, _ in self._holding))
+
+    @property
+    def _all(self) -> int:
+        return (1 << self._length + 1) - 1
+
+    def words_in(self, reading: Reading) -> int | None:
+        """Return of how many of the first words a reading is the result; None for of none.
+
+        Where several numbers come to the same it is the largest.
+        """
+        possible = self._all
+        for key in self.keys:
+            possible &= self._holding.get((key, _comparable(reading.get(key))), 0)
+        return possible.bit_length() - 1 if possible else None
+
+    def differences(self, reading: Reading) -> Differences:
+        """Compare a reading with what all words come to."""
+        lost = duplicated = differing = 0
+        example = ""
+        for key in self.keys:
+            expected, found = self.whole.get(key), reading.get(key)
+            if _comparable(found) == _comparable(expected):
+                continue
+            name, inner = key
+            label = name if inner is None else f"{name}: {inner}"
+            example = example or f"{label} is {found}, and should be {expected}"
+            if {type(expected), type(found)} <= {int, type(None)}:
+                more = (found or 0) - (expected or 0)
+                lost, duplicated = lost + max(-more, 0), duplicated + max(more, 0)
+            else:
+                differing += 1
+        return Differences(lost, duplicated, differing, example)
+
+
+def _comparable(value: Any) -> Any:
+    """Return what a value is compared by: of what JSON may have turned into a list, its text."""
+    return value if isinstance(value, int | str | None) else json.dumps(value, default=repr)

@@ -1,0 +1,76 @@
+"""How drivers run: forked, without Spark; `trident.chaos.on_spark` has the other way."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import ClassVar
+
+from trident.chaos.by_hand import ByHand
+from trident.chaos.contender import Contender, Declared, OwnSpout, Source, TopologyFunction
+from trident.chaos.record import Record
+from trident.chaos.rounds import Episode
+from trident.chaos.store import ChaosStore
+from trident.states.errors import UsageError
+from trident.states.maps import MapStateFactory
+
+MOST = 9
+"""How many words a batch has at most."""
+
+
+class Way(ABC):
+    """How drivers run.
+
+    Attributes
+    ----------
+    source_name : str
+        Where words come from, unless the user says otherwise.
+    words : int
+        How many there are.
+    episode : type
+        What happens to drivers.
+    """
+
+    source_name: ClassVar[str]
+    words: ClassVar[int]
+    episode: ClassVar[type[Episode]]
+
+    @abstractmethod
+    def source(self, name: str, record: Record, folder: Path) -> AbstractContextManager[Source]:
+        """Give the source that the user names; raise UsageError where there is none."""
+
+    @abstractmethod
+    def declared(
+        self, name: str, make: TopologyFunction, factory: MapStateFactory, source: Source
+    ) -> Contender:
+        """Return a topology as a contender."""
+
+    @abstractmethod
+    def by_hand(self, record: Record, store: ChaosStore, source: Source) -> Contender:
+        """Return the same, written by hand."""
+
+
+class Forked(Way):
+    """Drivers are forked from this process, which has everything loaded."""
+
+    source_name = "opaque"
+    words = 1500
+    episode = Episode
+
+    def source(self, name: str, record: Record, folder: Path) -> AbstractContextManager[Source]:
+        if name.startswith("kafka:"):
+            from trident.chaos.kafka_words import kafka_words
+
+            return kafka_words(name, record, MOST, folder)
+        if name not in ("opaque", "transactional"):
+            raise UsageError("--source is", name, ["opaque", "transactional", "kafka:"])
+        return nullcontext(OwnSpout(record, MOST, name))
+
+    def declared(
+        self, name: str, make: TopologyFunction, factory: MapStateFactory, source: Source
+    ) -> Declared:
+        return Declared(name, make, factory, source)
+
+    def by_hand(self, record: Record, store: ChaosStore, source: Source) -> ByHand:
+        return ByHand(record, MOST, store.plain, store.redis)

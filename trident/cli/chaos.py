@@ -1,0 +1,154 @@
+"""``python -m trident chaos``: kill, compare, and report."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shlex
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from trident.chaos.campaign import Campaign
+from trident.chaos.contender import Contender, TopologyFunction, truth_of
+from trident.chaos.record import Record
+from trident.chaos.report import Tested, append_row
+from trident.chaos.store import opened
+from trident.chaos.tally import Tally
+from trident.chaos.truth import Truth
+from trident.chaos.ways import Forked, Way
+from trident.chaos.word_count import topology as word_count
+from trident.cli.named import named
+
+_DEFAULT = "trident.chaos.word_count:topology"
+_COMPARED_EPISODES = 30
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.add_argument(
+        "topology",
+        nargs="?",
+        default=_DEFAULT,
+        metavar="module:topology",
+        help="a function of a source (a stream of the field word) and a state's factory that "
+        "returns a topology; by default a word count",
+    )
+    parser.add_argument(
+        "--state",
+        required=True,
+        metavar="URL",
+        help="the store, as in docs/states.md; without a host (redis:) a server is started, and "
+        "hurt as well",
+    )
+    parser.add_argument("--minutes", type=float, help="how long (default: 1, without --rounds)")
+    parser.add_argument("--rounds", type=int, help="how many lives of drivers, at least")
+    parser.add_argument("--seed", help="what happens follows from it (default: a new one)")
+    parser.add_argument(
+        "--source",
+        help="opaque: batches come back with other tuples (default); transactional: with the same; "
+        "kafka://host:port: a topic, kafka: of a broker that is started, and hurt as well; with "
+        "--spark also frame (default there): a streaming DataFrame",
+    )
+    parser.add_argument("--spark", action="store_true", help="run all batches on Spark")
+    parser.add_argument(
+        "--words", type=int, help="how long the record is (default: 1500, on Spark 300)"
+    )
+    parser.add_argument("--table", type=Path, help="a file to which a row in Markdown is appended")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run it; 1 where anything was lost, duplicated or torn, or where the test can't fail."""
+    arguments.seed = arguments.seed or str(random.SystemRandom().randrange(10**6))
+    make: TopologyFunction = named(arguments.topology)
+    way = _way(arguments)
+    record = Record(arguments.seed, arguments.words)
+    signal.signal(signal.SIGTERM, _interrupt)
+    with (
+        tempfile.TemporaryDirectory(prefix="trident-chaos-") as temporary,
+        opened(arguments.state, Path(temporary)) as store,
+        way.source(arguments.source, record, Path(temporary)) as source,
+    ):
+        truth = truth_of(make, record)
+        words_truth = truth if make is word_count else truth_of(word_count, record)
+        troubles = [*store.troubles, *source.troubles]
+        campaign = Campaign(troubles, arguments.seed, Path(temporary), _say, way.episode)
+
+        def tested(contender: Contender, truth: Truth, ends: Callable[[Tally], bool]) -> Tested:
+            found = Tested(contender, campaign.run(contender, truth, ends), record.length)
+            for line in found.lines():
+                _say(line)
+            return found
+
+        topology = way.declared(arguments.topology, make, store.factory, source)
+        found = tested(topology, truth, _until(arguments))
+        compared: list[Tested] = []
+        if not found.tally.errors:
+            _say("for comparison, what can't be exact:")
+            compared = [
+                tested(contender, words_truth, _seen_to_fail)
+                for contender in (
+                    way.by_hand(record, store, source),
+                    way.declared("mode=nontransactional", word_count, store.plain, source),
+                )
+            ]
+    can_fail = all(each.tally.miscounted for each in compared)
+    if not can_fail:
+        _say("nothing wrong was found where something has to be: this run proves nothing")
+    if arguments.table:
+        state, seed = arguments.state, arguments.seed
+        append_row(arguments.table, state, arguments.source, seed, found, compared)
+    _say(f"seed {arguments.seed}; again: {_command(arguments)}")
+    return int(found.wrong or not can_fail)
+
+
+def _interrupt(*_: object) -> NoReturn:
+    """Let servers and folders be cleared away."""
+    raise KeyboardInterrupt
+
+
+def _way(arguments: argparse.Namespace) -> Way:
+    """Return how drivers run, and fill in what is left out."""
+    way: Way = Forked()
+    if arguments.spark:
+        from trident.chaos.on_spark import Spark
+
+        way = Spark()
+    arguments.source = arguments.source or way.source_name
+    arguments.words = arguments.words or way.words
+    return way
+
+
+def _until(arguments: argparse.Namespace) -> Callable[[Tally], bool]:
+    minutes = 1.0 if arguments.minutes is None and arguments.rounds is None else arguments.minutes
+    end = None if minutes is None else time.monotonic() + 60 * minutes
+
+    def ends(tally: Tally) -> bool:
+        enough = arguments.rounds is not None and tally.rounds >= arguments.rounds
+        return enough or (end is not None and time.monotonic() >= end)
+
+    return ends
+
+
+def _seen_to_fail(tally: Tally) -> bool:
+    return tally.miscounted or bool(tally.errors) or tally.episodes >= _COMPARED_EPISODES
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    words = ["python -m trident chaos"]
+    if arguments.topology != _DEFAULT:
+        words.append(arguments.topology)
+    for name in ("state", "minutes", "rounds", "seed", "source", "words"):
+        value = getattr(arguments, name)
+        if value is not None:
+            words.append(f"--{name} {shlex.quote(str(value))}")
+    if arguments.spark:
+        words.append("--spark")
+    return " ".join(words)
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
