@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from trident.batch.progress import BatchProgress
 from trident.keyboard_interrupt import interrupted, interruptible
 from trident.operation_error import OperationError, without_frames
-from trident.states.errors import TridentError
+from trident.states.errors import TridentError, UsageError
 
 if TYPE_CHECKING:
     from trident.drpc.server import DRPCServer
@@ -167,6 +167,7 @@ class Run:
         self._on_end = on_end
         self._on_close: Callable[[], None] | None = on_close
         self._servers: list[DRPCServer] = []
+        self._stopped = False
         self._delivered: BaseException | None = None
         self._abandoned = False
         self._changed = threading.Condition()
@@ -286,6 +287,8 @@ class Run:
         """
         from trident.drpc.server import DRPCServer  # its packages are optional
 
+        if self._stopped:
+            raise UsageError("serve: the run has been stopped; nobody would stop the server")
         server = DRPCServer(self, host, port, **options).start()
         self._servers.append(server)
         return server
@@ -300,6 +303,7 @@ class Run:
         for group in self.groups.values():
             group.stop()
         self._finished.wait()
+        self._stopped = True
         while self._servers:
             self._servers.pop().stop()
         on_close, self._on_close = self._on_close, None

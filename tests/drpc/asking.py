@@ -79,9 +79,9 @@ class Asked(Thread):
 
 
 @contextmanager
-def held() -> Iterator[tuple[LocalDRPC, HeldGet]]:
+def held(get: HeldGet | None = None) -> Iterator[tuple[LocalDRPC, HeldGet]]:
     """A service whose first look-up is held up, until ``go_on`` is set."""
-    get = HeldGet()
+    get = get or HeldGet()
     topology = asking(get, counts({"a": 1, "b": 2}))
     with LocalDRPC(topology.plan(), most_waiting=10) as drpc:
         first = Asked(drpc, "held")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -183,6 +184,32 @@ def test_a_server_tells_how_long_its_queue_is_where_time_is_over() -> None:
         error = raised_by(client, "words", "held", timeout=0.5)
     assert isinstance(error, DRPCTimeoutError)
     assert 0 < error.elapsed < 0.5
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_process_asks_over_a_connection_of_its_own(server: DRPCServer) -> None:
+    with DRPCClient(server.url) as client:
+        assert client.execute("f", "parent") == "parent"
+        open_before = len(server.connections)
+        answers, answer = os.pipe()
+        asked, go_on = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.close(go_on)
+                os.write(answer, client.execute("f", "child").encode())
+                os.read(asked, 1)  # ends with the parent's end of it
+            finally:
+                os._exit(0)
+        try:
+            os.close(answer)
+            assert os.read(answers, 100) == b"child"
+            assert len(server.connections) == open_before + 1
+        finally:
+            os.close(go_on)
+            os.waitpid(child, 0)
+            os.close(answers)
+            os.close(asked)
 
 
 def test_a_token_is_sent_and_a_wrong_one_refused() -> None:

@@ -81,6 +81,8 @@ def test_what_goes_wrong_is_one_line(
     [
         (["tests.drpc.served"], "is written module:name"),
         (["tests.drpc.nowhere:topology"], "can't be imported: No module named"),
+        ([".served:topology"], "is written module:name"),
+        (["tests.drpc.served:topology", "--host", ".."], "can't be had"),
         (["tests.drpc.served:nowhere"], "can't be imported: module"),
         (["tests.drpc.served:nothing"], "is no TridentTopology, nor a function"),
         (["tests.drpc.served:topology", "--access", "/nowhere"], "--access can't be read"),
@@ -100,3 +102,41 @@ def test_serve_refuses_what_it_cannot_use(
     assert main(["serve", *words]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert said in line
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        ('{"tokens": {"ann": 5}}', "the token of each user is a str"),
+        ('{"tokens": ["s3cret"]}', "the token of each user is a str"),
+        ('{"allow": {"count": 5}}', "the users of each function are a list"),
+        ('{"allow": {"count": "ann"}}', "the users of each function are a list"),
+    ],
+)
+def test_serve_refuses_a_file_of_access_that_holds_something_else(
+    held: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("SERVED_DATABASE", str(tmp_path / "counts.db"))
+    access = tmp_path / "access.json"
+    access.write_text(held)
+    assert main(["serve", "tests.drpc.served:topology", "--access", str(access)]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert said in line
+    assert "s3cret" not in line
+
+
+@pytest.mark.parametrize(("host", "token"), [("..", "t"), ("127.0.0.1", "t\nu")])
+def test_drpc_refuses_what_no_request_can_have(
+    host: str,
+    token: str,
+    answering: DRPCServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("TRIDENT_TOKEN", token)
+    assert main(["drpc", f"{host}:{answering.port}", "upper"])
+    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import pickle
 from pathlib import Path
 from threading import get_ident
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -28,7 +30,7 @@ from trident.drpc.errors import (
 from trident.drpc.query import Query
 from trident.drpc.service import LocalDRPC
 from trident.states.cut import BatchMovedOn
-from trident.states.errors import StateUnavailableError
+from trident.states.errors import CorruptStateError, StateUnavailableError
 from trident.states.reading import read_committed
 from trident.states.values import Token
 
@@ -188,6 +190,44 @@ def test_coroutines_that_come_together_ask_each_state_once() -> None:
     with held() as (drpc, get):
         assert asyncio.run(ask(drpc, get)) == ['[["a",1]]'] * 10
         assert get.asked == [["held"], ["a"] * 10]
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize(
+    ("raised", "kind"),
+    [
+        (FailedException("not now"), DRPCExecutionError),
+        (CorruptStateError("counts", "no entry", "b"), DRPCInternalError),
+        (SystemExit(2), DRPCInternalError),
+    ],
+    ids=lambda each: getattr(each, "__name__", type(each).__name__),
+)
+def test_whatever_one_call_raises_no_other_fails_for_it(raised: BaseException, kind: type) -> None:
+    class Raising(HeldGet):
+        def batchRetrieve(self, state: Any, tuples: Any) -> Any:
+            if any(each[0] == "raise" for each in tuples):
+                raise raised
+            return super().batchRetrieve(state, tuples)
+
+    with held(Raising()) as (drpc, get):
+        callers = [Asked(drpc, args) for args in ("a", "raise", "b")]
+        until(lambda: drpc.waiting("words") == 3)
+        get.go_on.set()
+        a, failed, b = [each.ended() for each in callers]
+        assert (a, type(failed), b) == ('[["a",1]]', kind, '[["b",2]]')
+
+
+def test_an_event_loop_that_has_ended_is_not_kept() -> None:
+    with LocalDRPC(asking(MapGet(), counts({"a": 1})).plan()) as drpc:
+        loops = []
+
+        async def ask() -> str:
+            loops.append(ref(asyncio.get_running_loop()))
+            return await drpc.execute_async("words", "a")
+
+        assert asyncio.run(ask()) == '[["a",1]]'
+        gc.collect()
+        assert [loop() for loop in loops] == [None]
 
 
 def test_answers_given_together_are_those_given_one_by_one() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import ssl
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from http.client import HTTPConnection
@@ -28,6 +29,7 @@ from trident.drpc.http_connection import HTTPConnection as ServerConnection
 from trident.drpc.limits import DRPCLimits
 from trident.drpc.router import Router
 from trident.drpc.server import DRPCServer
+from trident.states.errors import UsageError
 from trident.testing.servers.certificates import make_certificates
 
 GET = b"GET /drpc/echo/cat HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -102,6 +104,47 @@ def test_requests_sent_at_once_are_answered_in_their_order(server: DRPCServer) -
 def test_a_body_in_chunks_is_taken(server: DRPCServer) -> None:
     head = b"POST /drpc/echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
     assert sent(server, head, b"2\r\nab\r\n1\r\n", b"c\r\n0\r\n\r\n").endswith(b'[["abc"]]')
+
+
+CHUNKED = b"POST /drpc/echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+
+
+def test_a_trailer_that_never_ends_is_431(server: DRPCServer) -> None:
+    with closing(connected(server)) as client:
+        client.sendall(CHUNKED + b"1\r\na\r\n0\r\nX: ")
+        until(lambda: server.connections.received == 1)
+        client.settimeout(2)
+        client.sendall(b"a" * 2001)
+        assert everything(client).startswith(b"HTTP/1.1 431 ")
+
+
+def test_what_follows_the_last_request_has_no_answer(server: DRPCServer) -> None:
+    last = b"GET /drpc/echo/a HTTP/1.1\r\nConnection: close\r\n\r\n"
+    assert sent(server, last + b"garbage\r\n\r\n").count(b"HTTP/1.1 ") == 1
+
+
+def test_a_body_of_small_chunks_takes_no_more_than_its_bytes() -> None:
+    limits = DRPCLimits(slow=PATIENCE, idle=PATIENCE)
+    functions = Functions([], Access(), limits)
+
+    async def taken() -> int:
+        connection = ServerConnection(Connections(limits), Router(functions))
+        connection.take(b"POST /drpc/echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+        chunks = b"2\r\nab\r\n" * 10_000
+        tracemalloc.start()
+        try:
+            connection.take(chunks)
+            kept, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        return kept
+
+    assert asyncio.run(taken()) < 2 * 20_000
+
+
+def test_a_trailer_is_no_header(server: DRPCServer) -> None:
+    answer = sent(server, CHUNKED + b"1\r\na\r\n0\r\nX-DRPC-Timeout: none\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_client_that_says_it_will_is_told_to_go_on(server: DRPCServer) -> None:
@@ -228,6 +271,22 @@ def test_bodies_that_come_in_part_have_a_limit_together() -> None:
         assert server.connections.received == 0
 
 
+def test_requests_that_wait_for_the_one_before_have_a_limit_together() -> None:
+    limits = DRPCLimits(received=100_000, timeout=0.5)
+    head = b"POST /drpc/echo HTTP/1.1\r\nContent-Length: 60000\r\nConnection: close\r\n\r\n"
+    with held() as (drpc, _), DRPCServer([drpc, echo()], port=0, limits=limits) as server:
+        with closing(connected(server)) as first, closing(connected(server)) as second:
+            for client in (first, second):
+                client.sendall(b"GET /drpc/words/held HTTP/1.1\r\n\r\n")
+            until(lambda: server.functions.under_way == 2)
+            first.sendall(head + b"a" * 60_000)
+            until(lambda: 60_000 < server.connections.received < 61_000)
+            second.sendall(head + b"a" * 60_000)
+            assert b" 200 " not in everything(second)
+            assert b" 200 " in everything(first)
+        until(lambda: server.connections.received == 0)
+
+
 def test_a_server_that_stops_answers_the_calls_that_are_here(monkeypatch: Any) -> None:
     monkeypatch.setattr("trident.drpc.gathering.LONG", 1e9)
     with held() as (drpc, get):
@@ -320,6 +379,13 @@ def test_a_run_and_another_process_of_its_topology_answer_the_same(tmp_path: Pat
         with pytest.raises(ConnectionRefusedError):
             got(server, "/drpc/count/cat")
         assert got(reader, "/drpc/count/cat") == (200, [[1]])
+
+
+def test_a_run_that_has_been_stopped_serves_no_more() -> None:
+    run = echo().start()
+    run.stop()
+    with pytest.raises(UsageError, match="the run has been stopped"):
+        run.serve(port=0)
 
 
 def test_a_state_in_the_memory_of_another_process_is_refused() -> None:

@@ -22,7 +22,9 @@ from tests.drpc.test_http import Wire, everything
 from trident import MapGet, TridentTopology
 from trident.drpc.access import Access
 from trident.drpc.connection import Connections
+from trident.drpc.errors import DRPCQueueFullError, DRPCTimeoutError, MalformedRequestError
 from trident.drpc.functions import Functions
+from trident.drpc.invocations import Invocations
 from trident.drpc.limits import DRPCLimits
 from trident.drpc.server import DRPCServer
 from trident.drpc.thrift_binary import ThriftError, framed, read_message, written_message
@@ -161,6 +163,28 @@ def test_a_request_that_nobody_answers_ends_in_time_and_is_forgotten() -> None:
             client.execute("theirs", "a")
         assert caught.value.type == TYPES.SERVER_TIMEOUT
         assert other.fetchRequest("theirs").request_id == ""
+
+
+def test_what_others_fetch_has_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trident.drpc.invocations.MOST_BYTES", 10)
+    kept = Invocations()
+    with pytest.raises(MalformedRequestError, match="1000 characters at most"):
+        kept.fetch("f" * 1001)
+
+    async def ask() -> None:
+        assert kept.fetch("f") == ("", "")
+        first = asyncio.create_task(kept.execute_async("f", "a" * 10))
+        await asyncio.sleep(0)
+        _, id = kept.fetch("f")
+        with pytest.raises(DRPCQueueFullError):
+            await kept.execute_async("f", "a")
+        kept.result(id, "done")
+        assert await first == "done"
+        with pytest.raises(DRPCTimeoutError):
+            await kept.execute_async("f", "a", 0.001)
+
+    asyncio.run(ask())
+    assert kept.functions == ("f",)
 
 
 def connected_to(server: DRPCServer) -> socket.socket:

@@ -24,7 +24,7 @@ def named(name: str) -> Any:
     6.283185307179586
     """
     module, _, attribute = name.partition(":")
-    if not (module and attribute):
+    if not (module and attribute) or module.startswith("."):
         advice = "As in words:topology."
         raise UsageError("the topology is written module:name, found", name, advice=advice)
     if "" not in sys.path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from hmac import compare_digest
 
 from trident.drpc.errors import DRPCAccessError, DRPCUsageError
@@ -25,7 +25,7 @@ class Access:
     Raises
     ------
     DRPCUsageError
-        For an empty token, or a function of a user who has none.
+        For an empty token, a function of a user who has none, or what are no users and tokens.
 
     Examples
     --------
@@ -42,8 +42,9 @@ class Access:
     def __init__(
         self,
         tokens: Mapping[str, str] | None = None,
-        allow: Mapping[str, Iterable[str]] | None = None,
+        allow: Mapping[str, Collection[str]] | None = None,
     ) -> None:
+        _check(tokens, allow)
         self._users = [(token.encode(), user) for user, token in (tokens or {}).items()]
         if not all(token for token, _ in self._users):
             raise DRPCUsageError("tokens: a token is a text that isn't empty, found", "''")
@@ -81,3 +82,24 @@ class Access:
             return user is not None or not self._users
         users = self._allow.get(function, ())
         return ANYONE in users or user in users
+
+
+def _check(tokens: object, allow: object) -> None:
+    """Refuse what a file may hold by mistake; what was found isn't shown, as it may be a token."""
+    advice = 'Write {"ann": "…"} for tokens, {"words": ["ann"]} for allow.'
+    if not _holds(tokens, _is_text):
+        raise DRPCUsageError("tokens: the token of each user is a str", "", (), advice)
+    if not _holds(allow, _are_users):
+        raise DRPCUsageError("allow: the users of each function are a list of str", "", (), advice)
+
+
+def _holds(given: object, fits: Callable[[object], bool]) -> bool:
+    return given is None or (isinstance(given, Mapping) and all(map(fits, given.values())))
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _are_users(value: object) -> bool:
+    return isinstance(value, Collection) and not _is_text(value) and all(map(_is_text, value))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import quote
 
@@ -54,7 +54,7 @@ class DRPCApp:
         served: Any,
         *,
         tokens: Mapping[str, str] | None = None,
-        allow: Mapping[str, Iterable[str]] | None = None,
+        allow: Mapping[str, Collection[str]] | None = None,
         limits: DRPCLimits | None = None,
     ) -> None:
         own, self._owned = opened(served)

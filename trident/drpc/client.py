@@ -98,6 +98,8 @@ class DRPCClient:
         if not servers:
             raise DRPCUsageError("DRPCClient: give a server", "", (), "As in 'localhost:3774'.")
         _check_seconds(timeout)
+        if token is not None and not token.isprintable():
+            raise DRPCUsageError("DRPCClient: a token is one line of text that can be shown")
         self._timeout = timeout
         tls = _tls(ca, certfile, keyfile) if any("s://" in each for each in servers) else None
         self._servers = [_server(each, token, tls) for each in servers]
@@ -150,7 +152,7 @@ class DRPCClient:
                 break
             except _ELSEWHERE as error:
                 told = error
-            except (OSError, HTTPException, ThriftError) as error:
+            except (OSError, HTTPException, ThriftError, UnicodeError) as error:
                 problems.append(f"{server.address}: {error or type(error).__name__}")
             else:
                 self._first = position
@@ -190,7 +192,7 @@ class _Server(ABC):
     def __init__(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
         self.host, self.port, self.tls = host, port, tls
         self.address = f"{host}:{port}"
-        self._idle: deque[Any] = deque()
+        self._idle: deque[tuple[int, Any]] = deque()  # each with the process that made it
 
     def execute(self, function: str, args: str, until: float, connecting: float) -> str:
         """Call a function, with an idle connection if there is one.
@@ -206,9 +208,12 @@ class _Server(ABC):
         """
         while True:
             try:
-                connection = self._idle.pop()
+                process, connection = self._idle.pop()
             except IndexError:
                 break
+            if process != os.getpid():  # it is the parent's, which would get our answers
+                connection.close()
+                continue
             try:
                 return self._with(connection, function, args, until)
             except TimeoutError:
@@ -225,9 +230,10 @@ class _Server(ABC):
         """End the idle connections."""
         while self._idle:
             try:
-                self._idle.pop().close()
+                _, connection = self._idle.pop()
             except IndexError:
                 return
+            connection.close()
 
     @abstractmethod
     def connect(self, seconds: float) -> Any:
@@ -247,7 +253,7 @@ class _Server(ABC):
             connection.close()
             raise
         if len(self._idle) < _KEPT:
-            self._idle.append(connection)
+            self._idle.append((os.getpid(), connection))
         else:
             connection.close()
         return answer()

@@ -12,6 +12,8 @@ from trident.drpc.limits import DRPCLimits
 _SWEEPS = 4
 """How often in the shortest time that a client has it is looked whether it is over."""
 _NEVER = float("inf")
+_KEPT_BESIDES = 500
+"""Bytes that a request takes besides its own, while it waits for the one before it."""
 
 
 class Connections:
@@ -81,7 +83,7 @@ class Connection(asyncio.Protocol, ABC):
         self.until = _NEVER
         self.loop = asyncio.get_running_loop()
         self.transport: asyncio.Transport = None  # type: ignore[assignment]  # until it is made
-        self._requests: deque[Any] = deque()
+        self._requests: deque[tuple[Any, int]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._received = 0
         self._can_write = True
@@ -122,7 +124,8 @@ class Connection(asyncio.Protocol, ABC):
     def connection_lost(self, error: Exception | None) -> None:
         self.connections.remove(self)
         self.held(0)
-        self._requests.clear()
+        while self._requests:
+            self._next()
         self.until = _NEVER
         if self._task is not None:
             self._task.cancel()  # nobody waits for the answer: its call leaves the queue
@@ -134,6 +137,8 @@ class Connection(asyncio.Protocol, ABC):
             # Counted from the first byte: a client that sends one now and then is slow too.
             self.until = min(self.until, self.loop.time() + self.limits.slow)
         self.take(data)
+        if self._requests and self.connections.received > self.limits.received:
+            self.abort()
         self._go_on()
 
     def eof_received(self) -> bool:
@@ -149,9 +154,17 @@ class Connection(asyncio.Protocol, ABC):
         self.until = self.loop.time() + self.limits.idle
         self._go_on()
 
-    def request(self, request: Any) -> None:
-        """A request has come, completely."""
-        self._requests.append(request)
+    def request(self, request: Any, size: int) -> None:
+        """A request has come, completely, of so many bytes; it waits for its turn."""
+        kept = size + _KEPT_BESIDES
+        self._requests.append((request, kept))
+        self.connections.received += kept
+
+    def _next(self) -> Any:
+        """Take the request out of those that wait whose turn it is."""
+        request, kept = self._requests.popleft()
+        self.connections.received -= kept
+        return request
 
     def held(self, size: int) -> bool:
         """How many bytes of a request have come in part; whether there is room for them."""
@@ -203,7 +216,7 @@ class Connection(asyncio.Protocol, ABC):
             return
         if self._requests:
             self.until = _NEVER
-            self._task = self.loop.create_task(self._answer(self._requests.popleft()))
+            self._task = self.loop.create_task(self._answer(self._next()))
             self._read(not self._requests)  # so as to see that the client hangs up
         elif self._ends:
             self.until = self.loop.time() + self.limits.slow

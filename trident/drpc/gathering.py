@@ -145,15 +145,22 @@ class Gathering:
         """Run ticks until nobody waits, in a worker."""
         while calls := self._taken():
             began = monotonic()
-            answers: Sequence[Answer]
-            try:
-                answers = self._query.answer_together([call.args for call in calls])
-            except BaseException as error:  # nobody but the callers could be told
-                failure = DRPCInternalError(self._query.function, "", repr(error))
-                answers = [failure] * len(calls)
+            answers = self._answers(calls)
             self._learn(len(calls), monotonic() - began)
             for call, answer in zip(calls, answers, strict=True):
                 call.end(answer)
+
+    def _answers(self, calls: Sequence[Call]) -> Sequence[Answer]:
+        """The answers to the calls of a tick."""
+        try:
+            return self._query.answer_together([call.args for call in calls])
+        except BaseException as error:  # such as SystemExit; nobody but the caller could be told
+            if len(calls) > 1:
+                return [answer for call in calls for answer in self._answers([call])]
+            [call] = calls
+            failure = DRPCInternalError(self._query.function, call.args, repr(error))
+            failure.__cause__ = error
+            return [failure]
 
     def _taken(self) -> list[Call]:
         """The calls of the next tick; none ends the ticks of a worker."""

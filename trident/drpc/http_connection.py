@@ -37,8 +37,7 @@ class HTTPConnection(Connection):
         self._headers: dict[str, str] = {}
         self._in_head = True
         self._fed = self._head = 0
-        self._body: list[bytes] = []
-        self._size = 0
+        self._body = bytearray()
         self._begun = False
         self._refused = False
 
@@ -49,12 +48,12 @@ class HTTPConnection(Connection):
         except httptools.HttpParserUpgrade:
             self.end()  # what follows is another protocol; the request itself is answered
         except httptools.HttpParserError as error:
-            if not self._refused:
+            if not self._refused and not self._ends:  # the last request has its one answer
                 problem = f"it is no HTTP ({str(error)[:100]})"
                 self._refuse(failure(MalformedRequestError(problem)))
         else:
-            # The parser keeps a line that has no end yet.
-            if self._in_head and self._fed > self.limits.head:
+            # The parser keeps a line that has no end yet, of the head or after the last chunk.
+            if self._fed > self.limits.head:
                 self._refuse(_too_large_head())
 
     # What follows is called by the parser.
@@ -69,7 +68,8 @@ class HTTPConnection(Connection):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._counted(len(name) + len(value))
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+        if self._in_head:  # what follows the last chunk is none of the caller's token
+            self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -80,23 +80,24 @@ class HTTPConnection(Connection):
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
-        self._size += len(body)
-        if self._size > self.limits.args:
+        self._fed = 0  # what is kept now is counted as the body
+        self._body += body
+        if len(self._body) > self.limits.args:
             self._stop(self._too_large())
-        self._body.append(body)
-        if not self.held(self._size):
+        if not self.held(len(self._body)):
             self._stop(failure(DRPCQueueFullError(self._function(), len(self.connections))))
 
     def on_message_complete(self) -> None:
         if self._refused or self._ends:
             return
         method = self._parser.get_method().decode("latin-1")
-        body = b"".join(self._body)
-        request = Request(method, self._target.decode("latin-1"), self._headers, body)
+        target = self._target.decode("latin-1")
+        request = Request(method, target, self._headers, bytes(self._body))
         keeps = self._parser.should_keep_alive()
+        size = self._head + len(self._body)
         self.held(0)
         self._clear()
-        self.request((request, keeps))
+        self.request((request, keeps), size)
         if not keeps:
             self.end()
 
@@ -134,7 +135,7 @@ class HTTPConnection(Connection):
 
     def _refuse(self, response: Response) -> None:
         self._refused = True
-        self._body = []
+        self._body = bytearray()
         self._begun = False
         self.end(written(response, False))
 

@@ -14,12 +14,17 @@ from trident.drpc.errors import (
     DRPCExecutionError,
     DRPCQueueFullError,
     DRPCTimeoutError,
+    MalformedRequestError,
 )
 
 FRESH = 60.0
 """Seconds for which a function is there after somebody has asked for its requests."""
 MOST_FUNCTIONS = 1_000
 MOST_WAITING = 1_000
+MOST_NAME = 1_000
+"""Characters of a function's name."""
+MOST_BYTES = 64 * 2**20
+"""What the arguments of all requests may take."""
 
 
 class _Request(NamedTuple):
@@ -39,6 +44,7 @@ class Invocations:
         self._asked: OrderedDict[str, float] = OrderedDict()
         self._waiting: dict[str, deque[str]] = {}
         self._requests: dict[str, _Request] = {}
+        self._bytes = 0
 
     @property
     def functions(self) -> Sequence[str]:
@@ -49,11 +55,12 @@ class Invocations:
     async def execute_async(self, function: str, args: str, timeout: float | None = None) -> str:
         """Have a request answered; raises what `LocalDRPC.execute_async` does."""
         waiting = self._waiting.setdefault(function, deque())
-        if len(waiting) >= MOST_WAITING:
+        if len(waiting) >= MOST_WAITING or self._bytes + len(args) > MOST_BYTES:
             raise DRPCQueueFullError(function, len(waiting))
         id = token_hex(16)  # nobody returns a result who hasn't fetched the request
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._requests[id] = _Request(function, args, answer)
+        self._bytes += len(args)
         waiting.append(id)
         began = monotonic()
         try:
@@ -63,11 +70,14 @@ class Invocations:
             raise error from None
         finally:
             del self._requests[id]
+            self._bytes -= len(args)
             if id in waiting:
                 waiting.remove(id)
 
     def fetch(self, function: str) -> tuple[str, str]:
         """The arguments and the id of a request; both empty where there is none."""
+        if len(function) > MOST_NAME:
+            raise MalformedRequestError(f"a function's name has {MOST_NAME} characters at most")
         self._asked[function] = monotonic()
         self._asked.move_to_end(function)
         if len(self._asked) > MOST_FUNCTIONS:

@@ -18,7 +18,8 @@ class DRPCLimits:
     head : int
         Bytes of the first line and the headers of an HTTP request.
     received : int
-        Bytes of requests that have come in part, of all connections together.
+        Bytes of requests that have come in part, or wait for the one before them on their
+        connection, of all connections together.
     connections : int
         Connections at one time; more are closed at once.
     slow : float

@@ -6,7 +6,7 @@ import asyncio
 import errno
 import os
 import ssl
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from threading import Event, Thread
@@ -87,7 +87,7 @@ class DRPCServer:
         thrift_port: int | None = None,
         invocations_port: int | None = None,
         tokens: Mapping[str, str] | None = None,
-        allow: Mapping[str, Iterable[str]] | None = None,
+        allow: Mapping[str, Collection[str]] | None = None,
         certfile: str | os.PathLike[str] | None = None,
         keyfile: str | os.PathLike[str] | None = None,
         client_ca: str | os.PathLike[str] | None = None,
@@ -218,8 +218,9 @@ class DRPCServer:
                 ssl_handshake_timeout=self.connections.limits.slow if self._tls else None,
                 backlog=1024,
             )
-        except OSError as error:
-            problem = "is taken" if error.errno == errno.EADDRINUSE else f"can't be had ({error})"
+        except (OSError, UnicodeError) as error:  # the latter of a name that no host can have
+            taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+            problem = "is taken" if taken else f"can't be had ({error})"
             advice = f"Give another {name}=, or 0 for a free one."
             what = f"DRPCServer: {self.host}:{port} {problem}"
             raise DRPCUsageError(what, "", (), advice) from error

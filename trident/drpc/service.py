@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 from types import TracebackType
 from typing import Any, Self
-from weakref import WeakKeyDictionary
+from weakref import WeakValueDictionary
 
 from trident.drpc.calls import Answer, LoopCall, LoopEnds, ThreadCall
 from trident.drpc.errors import (
@@ -84,7 +84,10 @@ class LocalDRPC:
             function: Gathering(query, self._workers, most_waiting)
             for function, query in self._queries.items()
         }
-        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopEnds] = WeakKeyDictionary()
+        # Each is kept by the calls that need it, so that no loop outlives its last call here.
+        self._loops: WeakValueDictionary[asyncio.AbstractEventLoop, LoopEnds] = (
+            WeakValueDictionary()
+        )
         for query in self._queries.values():
             query.prepare()
 

@@ -63,7 +63,7 @@ class ThriftConnection(Connection):
                 return
             if len(self._buffer) < at + 4 + size:
                 break
-            self.request(bytes(self._buffer[at + 4 : at + 4 + size]))
+            self.request(bytes(self._buffer[at + 4 : at + 4 + size]), size)
             at += 4 + size
         del self._buffer[:at]
         if not self.held(len(self._buffer)):

@@ -11,8 +11,8 @@ from trident.kernels.task import Task
 from trident.kernels.type_check import TypeCheckKernel
 from trident.local.exchanges import Partitions
 from trident.local.program_input import ProgramInput, Rows
-from trident.operation_error import OperationError
 from trident.states.cut import BatchMovedOn
+from trident.states.errors import UnavailableError
 
 ChainRun = Callable[[Sequence[Partitions], ProgramInput], Partitions]
 """Runs a chain of steps: from the output of the chains before it to its own."""
@@ -124,8 +124,8 @@ class SideBySide:
         ------
         BatchMovedOn
             When the views are too old by now.
-        StateError
-            When a state can't be read.
+        UnavailableError
+            When a store is away.
         """
         # From where the first call began: what one has made doesn't count once it is asked again.
         self._made = [list(made) for made in self._begun]
@@ -172,8 +172,10 @@ class SideBySide:
             blocks = [self._made[index][parent][partition] for index in alive]
             try:
                 partitions.append(asked.together(self._given[0], partition, blocks))
-            except OperationError:
-                return False  # the tuples of some request are to blame
+            except (BatchMovedOn, UnavailableError):
+                raise
+            except Exception:
+                return False  # the tuples of some request are to blame, or an entry of theirs
         for index, found in zip(alive, zip(*partitions, strict=True), strict=True):
             made = self._made[index]
             made[part.slot] = list(found)
