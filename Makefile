@@ -25,10 +25,12 @@ test: $(STAMP) servers java ## run every test (PYTEST_ARGS="-k word" for some of
 
 # Where the variable is set a test that asks for a server is skipped. One that starts Spark and is
 # not marked so fails, as it finds no Java. What is left out installs projects, waits for
-# processes to die, or runs the suite of maps once more for each layer above them.
+# processes to die, or runs the suite of maps once more for each layer above them. One process more
+# than there are cores, as tests wait for disks and for time-outs.
 quick: $(STAMP) ## run the tests that need neither a server nor Java, in about a minute
 	@TRIDENT_TEST_QUICK=1 JAVA_HOME=/nonexistent $(PYTHON_IN_ENV) -m pytest -r fE \
-		--numprocesses auto -m "not spark and not slow" --ignore tests/crash --ignore tests/faults $(PYTEST_ARGS)
+		--numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -m "not spark and not slow" \
+		--ignore tests/crash --ignore tests/faults $(PYTEST_ARGS)
 
 pythons: $(STAMP) ## run the fast tests on Python 3.11, 3.12 and 3.13, where they are found
 	@setup/pythons $(ENV)/pythons $(PYTHON_IN_ENV)

@@ -81,6 +81,7 @@ def test_a_second_writer_gives_up_with_an_error(store: SQLiteMap, tmp_path: Path
     impatient.close()
 
 
+@pytest.mark.slow
 def test_a_writer_killed_in_the_middle_of_a_write_leaves_nothing_of_it(
     store: SQLiteMap, tmp_path: Path
 ) -> None:

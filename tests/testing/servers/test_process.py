@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from trident.testing.servers.ports import accepts
-from trident.testing.servers.process import MissingServer, wait_until
+from trident.testing.servers.process import MissingServer, refuse_where_quick, wait_until
 from trident.testing.servers.redis import RedisServer
 
 ROOT = Path(__file__).parents[3]
@@ -66,6 +66,7 @@ def test_a_server_that_cannot_be_asked_does_not_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Here for want of redis-cli."""
+    refuse_where_quick()
     for name in ("redis-server", "sh"):
         (tmp_path / name).symlink_to(shutil.which(name) or name)
     monkeypatch.setenv("PATH", str(tmp_path))
