@@ -58,7 +58,7 @@ def test_a_state_that_is_not_exact_is_reported_and_is_the_exit_status(tmp_path: 
     words = ("--rounds", "25", "--words", "300", "--seed", "1")
     said = chaos(tmp_path, "--state", "sqlite:?mode=nontransactional", *words)
     assert said.status == 1
-    assert said.duplicated > 0
+    assert said.duplicated > 0, said.text
     assert said.torn > 0
     assert "and should be" in said.main
 

@@ -48,6 +48,17 @@ def test_groups_are_those_of_the_encoded_keys(values: list[Any], group: list[str
     assert [encode_key(key) for key in zip(*columns.values(), strict=True)] == encoded
 
 
+@pytest.mark.parametrize("values", COLUMNS.values(), ids=COLUMNS.keys())
+@pytest.mark.parametrize("group", [["x"], ["x", "y"]], ids=["one field", "two fields"])
+def test_a_group_is_the_same_in_whatever_block_its_tuples_are(
+    values: list[Any], group: list[str]
+) -> None:
+    together = Block({"x": values, "y": ["a"] * len(values)}, len(values))
+    alone = [group_keys(Block({"x": [value], "y": ["a"]}, 1), group)[0] for value in values]
+    assert list(group_keys(together, group)) == alone
+    assert list(map(hash, group_keys(together, group))) == list(map(hash, alone))
+
+
 def test_a_group_goes_on_with_the_digits_of_its_decimal_and_without_the_sign_of_zero() -> None:
     block = Block({"x": [Decimal("1.50"), -0.0, [-0.0]]}, 3)
     assert repr(key_columns(["x"], group_keys(block, ["x"]))) == (

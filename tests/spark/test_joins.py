@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
 
 from trident.spark.joins import partitions_of
-from trident.spark.settings import set_up
 
 
 @pytest.fixture
-def batches(spark: Any) -> Any:
-    """A session as the engine runs batches in."""
-    session = spark.newSession()
-    set_up(session, partitions=2)
-    return session
+def batches(spark: Any) -> Iterator[Any]:
+    """The session, which plans as that does in which the engine runs batches."""
+    name = "spark.sql.adaptive.enabled"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "false")
+    yield spark
+    spark.conf.set(name, before)
 
 
 def read(spark: Any, rows: int, partitions: int) -> Any:

@@ -51,7 +51,10 @@ def group_keys(block: Block, group: Sequence[str]) -> Sequence[Hashable]:
         if kinds <= _SAFE:
             return values
         if _are_told_apart(kinds, values):
-            made = {value: _group_key((value,)) for value in dict.fromkeys(values)}
+            made: dict[Any, Hashable] = {
+                value: _group_key((value,)) for value in dict.fromkeys(values)
+            }
+            made[None] = None  # as in a block of nulls alone
             return list(map(made.__getitem__, values))
         return [value if type(value) in _SAFE else _group_key((value,)) for value in values]
     keys = list(block.tuples(group))

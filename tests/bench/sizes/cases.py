@@ -172,13 +172,13 @@ _PENDING = (1, 4) if OVERLAPPING else (1,)
 
 SHORT = Effort(
     "short",
-    sizes=(100, 10_000, 100_000, 1_000_000),
-    keys=(10_000, 1_000_000),
+    sizes=(100, 10_000, 100_000, 1_000_000, 4_000_000),
+    keys=(10_000, 1_000_000, 10_000_000),
     keys_at=100_000,
     pending=_PENDING,
     seconds=0.5,
     spark_batches=5,
-    flat_to=10_000_000,
+    flat_to=100_000_000,
     steady=(LOCAL,),
 )
 LONG = Effort(

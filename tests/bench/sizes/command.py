@@ -29,7 +29,7 @@ def main(words: Sequence[str]) -> None:
     Parameters
     ----------
     words : sequence of str
-        ``long`` for the run that takes an hour or two; else the short one. Any other words choose
+        ``long`` for the run that takes hours; else the short one. Any other words choose
         the cases whose line has one of them: these are printed, and nothing is written.
     """
     [effort] = [EFFORTS[word] for word in words if word in EFFORTS] or [SHORT]
