@@ -55,9 +55,12 @@ def test_a_transactional_state_is_exact_where_batches_come_back_the_same(tmp_pat
 
 
 def test_a_state_that_is_not_exact_is_reported_and_is_the_exit_status(tmp_path: Path) -> None:
-    words = ("--rounds", "25", "--words", "300", "--seed", "1")
-    said = chaos(tmp_path, "--state", "sqlite:?mode=nontransactional", *words)
-    assert said.status == 1
+    for seed in "123":
+        words = ("--rounds", "25", "--words", "300", "--seed", seed)
+        said = chaos(tmp_path, "--state", "sqlite:?mode=nontransactional", *words)
+        assert said.status == 1, said.text
+        if "found no store" not in said.text:  # as drivers may on a machine that is too busy
+            break
     assert said.duplicated > 0, said.text
     assert said.torn > 0
     assert "and should be" in said.main
