@@ -373,11 +373,11 @@ class TridentTopology(Published):
             more than a batch takes. A store that is away when the topology starts is not waited
             for.
         adopt : path, mapping, Adoption or StormState, optional
-            An old checkpoint, a folder or a URL, whose state this one takes over, once (of a URL
-            with a stream of a DataFrame a mapping, with ``checkpoint`` and ``spark_checkpoint``);
-            where that is gone, the
-            ``log_id`` of the state, and whether the batch ``in_flight`` is ``"committed"`` or to
-            ``"burn"``. For state that Storm wrote, ``{"base": its last txid}``.
+            An old checkpoint, a folder or a URL, whose state this one takes over, once. For a URL
+            with a streaming DataFrame, a mapping with ``checkpoint`` and ``spark_checkpoint``.
+            Where the old one is gone, a mapping with the ``log_id`` of the state, and whether the
+            batch ``in_flight`` is ``"committed"`` or to ``"burn"``. For state that Storm wrote,
+            ``{"base": its last txid}``.
         accept_loss : mapping of str to int, optional
             ``{"count": 5}`` goes on although the state ``count`` has lost writes of batch 5 that
             were committed, as the error that stopped the run said. It is kept in the log, and has

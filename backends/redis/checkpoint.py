@@ -88,9 +88,11 @@ class RedisCheckpoint(CheckpointStore):
     def _wired(self) -> Iterator[Wire]:
         """Lend a connection to the server; after an error it is looked anew where that is."""
         try:
-            if self._found is None:
-                self._found = self._master.find()
-            with connected(self._found, self._options) as wire:
+            # Another group's thread may forget the address meanwhile.
+            address = self._found
+            if address is None:
+                address = self._found = self._master.find()
+            with connected(address, self._options) as wire:
                 yield wire
         except StateUnavailableError:
             self._found = None
