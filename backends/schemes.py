@@ -47,6 +47,11 @@ class Schemes:
     group: str
     built_in: Mapping[str, BuiltIn]
 
+    @property
+    def names(self) -> list[str]:
+        """All that a URL may have: ours, and what is registered now."""
+        return sorted({*self.built_in, *(entry.name for entry in entry_points(group=self.group))})
+
     def make(self, url: StateURL, result: type[T]) -> T:
         """Return what `url` describes, which has to be a `result`.
 
@@ -79,16 +84,15 @@ class Schemes:
         registered = entry_points(group=self.group)
         found = [entry for entry in registered if entry.name == scheme]
         if not found:
-            raise self._unknown(scheme, {entry.name for entry in registered})
+            raise self._unknown(scheme)
         if len(found) > 1:
             names = " and ".join(sorted(map(_named, found)))
             advice = "Uninstall all of them but one."
             raise StateURLError(f"{scheme}: several packages register it: {names}", "", (), advice)
         return found[0]
 
-    def _unknown(self, scheme: str, registered: set[str]) -> StateURLError:
-        what = f"no scheme of a {self.kind}'s URL is"
-        known = sorted({*self.built_in, *registered})
+    def _unknown(self, scheme: str) -> StateURLError:
+        what, known = f"no scheme of a {self.kind}'s URL is", self.names
         nearest = self.built_in.get(StateURLError(what, scheme, known).nearest or "")
         extra = (nearest and nearest.extra) or "redis"
         advice = (

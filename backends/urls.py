@@ -81,3 +81,14 @@ def state_from_url(url: str | StateURL) -> MapStateFactory:
         raise StateURLError("the URL of a state is a string, found", type(url).__name__)
     parsed = StateURL.parse(url) if isinstance(url, str) else url
     return cast(MapStateFactory, _SCHEMES.make(parsed, StateFactory))  # type: ignore[type-abstract]
+
+
+def schemes() -> list[str]:
+    """Return the schemes that the URL of a state may have, those of other packages too.
+
+    Examples
+    --------
+    >>> {"redis", "sqlite"} <= {*schemes()}
+    True
+    """
+    return _SCHEMES.names

@@ -6,8 +6,10 @@ if __name__ != "trident.states":  # the same class must not exist twice
 from trident.states.backing_map import Ability, Codec, IBackingMap, WrappedMap, abilities
 from trident.states.checkpoint_store import CheckpointStore
 from trident.states.control import Control, ControlRecord
+from trident.states.copying import copy_state
 from trident.states.errors import (
     CopiedLogError,
+    CopyError,
     CorruptStateError,
     FailedException,
     GivenBackError,
@@ -23,6 +25,7 @@ from trident.states.errors import (
     StateUnavailableError,
     StateURLError,
     TridentError,
+    UnfinishedCopyError,
     UnownedStateError,
     UsageError,
 )
@@ -45,7 +48,7 @@ from trident.states.maps import (
     TransactionalMap,
 )
 from trident.states.memory import LRUMemoryMapState, MemoryMap, MemoryMapState
-from trident.states.reading import read_committed
+from trident.states.reading import read_committed, read_latest
 from trident.states.serializers import JSONSerializer, PickleSerializer, Serializer
 from trident.states.state import Batch, ReadOnlyState, State, StateFactory, StateSpec
 from trident.states.store import Store
@@ -74,6 +77,7 @@ __all__ = [
     "Control",
     "ControlRecord",
     "CopiedLogError",
+    "CopyError",
     "CorruptStateError",
     "CountedMap",
     "Counts",
@@ -125,14 +129,17 @@ __all__ = [
     "TridentError",
     "TupleCollectionMap",
     "URLOptions",
+    "UnfinishedCopyError",
     "UnownedStateError",
     "UsageError",
     "ValueUpdater",
     "WrappedMap",
     "abilities",
+    "copy_state",
     "decode_key",
     "encode_key",
     "encode_keys",
     "give_back",
     "read_committed",
+    "read_latest",
 ]

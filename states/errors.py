@@ -183,12 +183,15 @@ class NoStateError(StateError):
             named = f" with the prefix {self.prefix!r}" if self.prefix else " without a prefix"
             near = get_close_matches(self.prefix, self.others, _SHOWN)
             listed = [*near, *(other for other in self.others if other not in near)]
-            found = ", ".join(map(repr, listed[:_SHOWN])) or "none that a short look finds"
+            found = ", ".join(map(repr, listed[:_SHOWN]))
             found += f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
-            there = (
-                f" States there have the prefixes: {found}. Give it with prefix=; that of a "
-                "topology's state is the state's name, unless its URL or factory says otherwise."
-            )
+            there = " A short look finds no state there at all: is the place mistyped?"
+            if found:
+                there = (
+                    f" States there have the prefixes: {found}. Give it with prefix=; that of a "
+                    "topology's state is the state's name, unless its URL or factory says "
+                    "otherwise."
+                )
         return (
             f"there is no state{named}{place}, or it has not begun.{there} A state is there from "
             "the first start of its topology on; one that is updated without a topology, from its "
@@ -229,6 +232,41 @@ class GivenBackError(StateError):
         "the state with written_by=storm, and a topology takes it over again with a new checkpoint "
         "and adopt={{'base': <Storm's last txid>}}."
     )
+
+
+@dataclass(eq=False, repr=False)
+class UnfinishedCopyError(StateError):
+    """A copy of another state has begun in this place, and not all of it is there."""
+
+    state: str
+    """The state's name or place."""
+    log_id: str
+    """The log id of the state that is copied."""
+
+    _template = (
+        "state {state} is an unfinished copy of the state whose log id is {log_id}, and can be "
+        "neither read nor updated. Finish it: give the same command (python -m trident state copy "
+        "FROM TO) once more, which goes on where it ended. Or remove what is there, or give the "
+        "state another prefix."
+    )
+
+
+@dataclass(eq=False, repr=False)
+class CopyError(StateError):
+    """A state can't be copied, or not now; what has been copied of it stays marked as unfinished.
+
+    Parameters
+    ----------
+    what : str
+        What was found, with both places.
+    advice : str
+        The next step.
+    """
+
+    what: str
+    advice: str
+
+    _template = "{what}. {advice}"
 
 
 @dataclass(eq=False, repr=False)

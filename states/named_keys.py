@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from trident.states.backing_map import IBackingMap, WrappedMap
 from trident.states.errors import StateError
 from trident.states.keys import decode_key
+from trident.states.steps import Steps, control_of, entries_of
 from trident.states.values import Token
 
 KeyFactory = Callable[[Sequence[Any]], str]
@@ -39,12 +40,21 @@ class NamedKeysMap(WrappedMap):
     ([2], [b'dog/brown'])
     """
 
+    lists = False
+
     def __init__(self, inner: IBackingMap, key_factory: KeyFactory) -> None:
         super().__init__(inner)
         self._key_factory = key_factory
 
     def multiGet(self, keys: Sequence[bytes]) -> Sequence[Any]:
         return self.inner.multiGet(self._names(keys))
+
+    def read_steps(self, keys: Sequence[bytes]) -> Steps[Sequence[Any]]:
+        found: Sequence[Any] = yield from entries_of(self.inner, self._names(keys))
+        return found
+
+    def control_steps(self) -> Steps[bytes | None]:
+        return (yield from control_of(self.inner))
 
     def multiPut(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:
         self.inner.multiPut(self._names(keys), values)
@@ -81,6 +91,9 @@ class NamedKeysMap(WrappedMap):
             f"the state in {self.where or 'this store'} can't be listed: its keys are under the "
             "names that key_factory= gives them, which tell no keys. Ask for keys by multiGet."
         )
+
+    def pages(self) -> NoReturn:
+        self.entries()
 
     def _names(self, keys: Sequence[bytes]) -> list[bytes]:
         made: dict[bytes, bytes] = {}

@@ -3,12 +3,50 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from trident.states.backing_map import IBackingMap
+from trident.states.finding import Finding
 from trident.states.map_state import GLOBAL_KEY, Key
+
+
+@dataclass(frozen=True)
+class Calls:
+    """How often a batch without trouble asks a store: round trips, several nodes at once.
+
+    Parameters
+    ----------
+    a_task : (int, int)
+        The least and the most of each task that updates the state, with a thousand keys.
+    a_batch : (int, int)
+        Those of the control record, on the driver.
+
+    Examples
+    --------
+    >>> str(Calls((3, 4), (14, 14))), str(Calls((0, 0), (0, 0)))
+    ('3 or 4 a task, and 14', 'none')
+    """
+
+    a_task: tuple[int, int]
+    a_batch: tuple[int, int]
+
+    @property
+    def asks(self) -> bool:
+        """Whether there are any."""
+        return any((*self.a_task, *self.a_batch))
+
+    def __str__(self) -> str:
+        if not self.asks:
+            return "none"
+        return f"{_range(*self.a_task)} a task, and {_range(*self.a_batch)}"
+
+
+def _range(least: int, most: int) -> str:
+    if least == most:
+        return str(least)
+    return f"{least} {'or' if most == least + 1 else 'to'} {most}"
 
 
 class Store(ABC):
@@ -56,6 +94,9 @@ class Store(ABC):
     snapshot_key: Key = GLOBAL_KEY
     """Where the single value of an aggregate without groups is kept."""
 
+    calls: Calls | None = None
+    """How often a batch asks the store, which ``explain()`` says; None where that is not known."""
+
     @property
     @abstractmethod
     def identity(self) -> tuple[str, str, str]:
@@ -75,6 +116,22 @@ class Store(ABC):
         Called on the driver, once a start, before anything is opened.
         """
 
+    def examine(self) -> Iterator[Finding]:
+        """Yield whether the store answers, and how it is set, as far as that matters to a state.
+
+        Asked by ``python -m trident doctor``; nothing is written. By default only whether it
+        answers.
+
+        Raises
+        ------
+        TridentError
+            When it doesn't.
+        """
+        opened = self.open()
+        opened.getControl()
+        yield Finding("ok", f"{opened.where or type(self).__name__} answers")
+        opened.close()
+
 
 def completed(store: Store) -> Store:
     """Return `store`, with the defaults of what it lacks where it doesn't derive from Store.
@@ -87,7 +144,7 @@ def completed(store: Store) -> Store:
 class _Completed(Store):
     def __init__(self, store: Any) -> None:
         self._store = store
-        members = ("hosted", "map_type", "max_keys", "shards", "snapshot_key", "check_place")
+        members = "hosted map_type max_keys shards snapshot_key calls check_place".split()
         vars(self).update({name: getattr(store, name) for name in members if hasattr(store, name)})
 
     @property

@@ -168,8 +168,8 @@ class StormControl(Control):
 
     _occupied = False
 
-    def expect(self) -> None:
-        """Return None: without a record readers take every entry as it is.
+    def _begun(self, found: ControlRecord | None) -> None:
+        """Return None for a reader: without a record readers take every entry as it is.
 
         Raises
         ------
@@ -178,7 +178,6 @@ class StormControl(Control):
         NoStateError
             When the store can look for entries and there are none; asked until there is one.
         """
-        found = self.read()
         if found is not None:
             raise StateError(
                 f"state {self.place} has been taken over from Storm: its log id is "

@@ -1,0 +1,36 @@
+"""What is found when somebody looks at a store, or at a machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["ok", "warning", "problem"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    Parameters
+    ----------
+    level : str
+        ``"ok"``; ``"warning"`` for what may lose data, or cost time; ``"problem"`` for what doesn't
+        work, or makes a state count wrongly.
+    what : str
+        What was looked at, and what was found; never a password.
+    advice : str
+        What to do.
+
+    Examples
+    --------
+    >>> print(Finding("warning", "redis at cache:6379 keeps no log", "Set appendonly yes."))
+    warning  redis at cache:6379 keeps no log. Set appendonly yes.
+    """
+
+    level: Level
+    what: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.level:8} {self.what}." + (f" {self.advice}" if self.advice else "")
