@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date, datetime
-from decimal import Decimal
 from operator import add
 from typing import Any
-from uuid import UUID
 
 from trident.states.control import ControlRecord
 from trident.states.cut import BatchMovedOn, Cut
@@ -21,6 +17,7 @@ from trident.states.errors import (
 from trident.states.expiry import alive, now
 from trident.states.keys import decode_key
 from trident.states.kinds.kind import Kind
+from trident.states.own_values import IMMUTABLE, own
 from trident.states.pending_updates import PendingUpdates
 from trident.states.table.table import Table
 from trident.states.updaters import Combiner, CombinerValueUpdater, check_addable
@@ -30,9 +27,6 @@ Update = Callable[[Any], Any]
 
 _CHUNK = 2**16
 _CONFLICTS = 16
-_IMMUTABLE = frozenset(
-    {int, float, str, bool, bytes, type(None), date, datetime, Decimal, UUID}
-)
 
 
 class Attempt:
@@ -97,7 +91,7 @@ class Attempt:
                 values.append(current)
                 continue
             [given] = self._alive([fresh.get(key, current)])
-            value = update(_own(given))
+            value = update(own(given))
             fresh[key] = value
             values.append(value)
         _check_longs(keys, values)
@@ -123,7 +117,7 @@ class Attempt:
         if (
             len(set(keys)) < len(keys)
             or not self._applied.isdisjoint(keys)
-            or not set(map(type, currents)) <= _IMMUTABLE
+            or not IMMUTABLE.issuperset(map(type, currents))
         ):
             return self.update(keys, _Combined(combiner, partials))
         values = _combined(keys, currents, partials, combiner)
@@ -191,7 +185,7 @@ class Attempt:
             for position, key in enumerate(called):
                 if key in values:
                     [given] = self._alive([values[key]])
-                    values[key] = updates[position](_own(given))
+                    values[key] = updates[position](own(given))
         _check_longs(keys, list(values.values()))
         entries = self._kind.write(list(values.values()), befores, self.record)
         return [
@@ -272,11 +266,6 @@ class _Combined(Sequence[Update]):
 
     def __getitem__(self, position: Any) -> Any:
         return CombinerValueUpdater(self._combiner, self._partials[position]).update
-
-
-def _own(value: Any) -> Any:
-    """Return `value` so that an updater that changes it in place changes no one else's."""
-    return value if type(value) in _IMMUTABLE else copy.deepcopy(value)
 
 
 def _check_lengths(keys: Sequence[Any], others: Sequence[Any]) -> None:

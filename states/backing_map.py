@@ -8,12 +8,13 @@ decides how writes are kept exact.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from typing import Any, ClassVar
 
 from trident.states.keys import CONTROL_KEY
+from trident.states.steps import Steps
 from trident.states.values import Token
 
 
@@ -109,6 +110,20 @@ class IBackingMap(ABC):
         [found] = self.multiGet([key])
         return None if found is None else bytes(found)
 
+    def read_steps(self, keys: Sequence[Any]) -> Steps[Sequence[Any]]:
+        """Read as :meth:`multiGet` does, in steps: yield where the store was asked and would be
+        waited for.
+
+        So readers of several states wait for all of them at once. By default there are no steps.
+        """
+        yield from ()
+        return self.multiGet(keys)
+
+    def control_steps(self) -> Steps[bytes | None]:
+        """Read as :meth:`getControl` does, in steps."""
+        yield from ()
+        return self.getControl()
+
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         """Replace the control record where it still is `expected` (None: absent).
 
@@ -199,6 +214,14 @@ class IBackingMap(ABC):
         """Return every key and its value, tombstones too, without the control record."""
         raise NotImplementedError
 
+    def pages(self) -> Iterator[Sequence[tuple[Any, Any]]]:
+        """Yield what :meth:`entries` returns, so many at a time that they fit into memory.
+
+        What is written meanwhile may show or not, and a key may come twice. Between two pages
+        anything else may be called. The default yields all of :meth:`entries` at once.
+        """
+        yield self.entries()
+
     def occupant(self) -> str | None:
         """Return what keeps a state from beginning here: ``the entry b'dog'``; None: nothing.
 
@@ -250,6 +273,23 @@ def abilities(backing: IBackingMap) -> frozenset[Ability]:
     return abilities_of(type(backing))
 
 
+def has_pages(backing: IBackingMap) -> bool:
+    """Return whether a store lists its entries, all at once or at least page by page.
+
+    Examples
+    --------
+    >>> from trident.states import MemoryMap
+    >>> has_pages(MemoryMap("listed"))
+    True
+    """
+    while isinstance(backing, WrappedMap):
+        if not backing.lists:
+            return False
+        backing = backing.inner
+    lists = Ability.LIST in abilities_of(type(backing))
+    return lists or type(backing).pages is not IBackingMap.pages
+
+
 def abilities_of(kind: type[IBackingMap]) -> frozenset[Ability]:
     """Return what the maps of a class can do, without one of them."""
     return frozenset(
@@ -267,6 +307,9 @@ class WrappedMap(IBackingMap):
     inner : IBackingMap
         The map below.
     """
+
+    lists: ClassVar[bool] = True
+    """Whether it lists its entries where the map below does."""
 
     def __init__(self, inner: IBackingMap) -> None:
         self.inner = inner
@@ -341,6 +384,9 @@ class WrappedMap(IBackingMap):
 
     def entries(self) -> list[tuple[Any, Any]]:
         return self.inner.entries()
+
+    def pages(self) -> Iterator[Sequence[tuple[Any, Any]]]:
+        return self.inner.pages()
 
     def occupant(self) -> str | None:
         return self.inner.occupant()

@@ -25,8 +25,10 @@ from trident.states.errors import (
     StaleBatchError,
     StateError,
     StateUnavailableError,
+    UnfinishedCopyError,
     UnownedStateError,
 )
+from trident.states.steps import Steps, control_of
 from trident.states.values import Token
 
 Check = Callable[["ControlRecord | None"], None]
@@ -35,6 +37,9 @@ Check = Callable[["ControlRecord | None"], None]
 _FORMAT = 1
 GIVEN_BACK = "given-back-to-storm"
 """The log id of a state that Storm has again, and no topology may write."""
+
+UNFINISHED = "unfinished-copy:"
+"""What the log id of a copy begins with, before that of its state, until all of it is there."""
 
 BURNT = -1
 """Stands for the committed attempt of a batch of which none counts; no attempt has this number."""
@@ -213,6 +218,8 @@ class Control:
         ------
         GivenBackError
             When the state was given back to Storm.
+        UnfinishedCopyError
+            When a copy of another state has begun there, and is not whole.
         """
         return self._read()[1]
 
@@ -227,13 +234,18 @@ class Control:
         return stored, found
 
     def _look(self) -> tuple[bytes | None, ControlRecord | None]:
-        data = self._backing.getControl()
+        return self._decoded(self._backing.getControl())
+
+    def _decoded(self, data: bytes | None) -> tuple[bytes | None, ControlRecord | None]:
         if data is None:
             return None, None
         # Readers ask before every query and mostly find what they found before.
         seen = self._seen
         if seen is None or seen[0] != data:
-            seen = self._seen = data, ControlRecord.decode(data)
+            found = ControlRecord.decode(data)
+            if found.log_id.startswith(UNFINISHED):
+                raise UnfinishedCopyError(self.place, found.log_id.removeprefix(UNFINISHED))
+            seen = self._seen = data, found
         return seen
 
     def expect(self) -> ControlRecord | None:
@@ -244,7 +256,18 @@ class Control:
         NoStateError
             When there is none: no state is there, so nothing that is read would mean anything.
         """
-        found = self.read()
+        return self._begun(self.read())
+
+    def expect_steps(self) -> Steps[ControlRecord | None]:
+        """Do as :meth:`expect` does, in steps."""
+        _, found = self._decoded((yield from control_of(self._backing)))
+        if found is not None and found.log_id == GIVEN_BACK:
+            raise GivenBackError(self.place)
+        return self._begun(found)
+
+    def _begun(self, found: ControlRecord | None) -> ControlRecord | None:
+        """Return what was found; raise where that is nothing, unless the state is of this process
+        and may not have begun yet."""
         if found is not None:
             return found
         backing = self._backing

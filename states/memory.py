@@ -15,7 +15,7 @@ from cachetools import LRUCache
 from trident.states.backing_map import Codec, IBackingMap
 from trident.states.errors import StateURLError
 from trident.states.maps import MapStateFactory, OpaqueMap
-from trident.states.store import Store
+from trident.states.store import Calls, Store
 from trident.states.urls import StateURL
 from trident.states.values import OpaqueEntries, OpaqueValue
 
@@ -169,6 +169,7 @@ class MemoryStore(Store):
     prefix: str | None = ""
     hosted = "driver"
     map_type = MemoryMap
+    calls = Calls((0, 0), (0, 0))
 
     @property
     def identity(self) -> tuple[str, str, str]:

@@ -1,14 +1,15 @@
 """How committed state is read, from outside the batch that updates it.
 
 :func:`read_committed` runs a query on views of one or several states, all of which show the same
-committed batch. A view of a map state is a :class:`CommittedMap`.
+committed batch; :func:`read_latest` on views of what was written last. A view of a map state is a
+:class:`CommittedMap`.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -24,7 +25,10 @@ from trident.states.map_state import (
     ReadOnlyMapState,
     ReadOnlySnapshottable,
 )
+from trident.states.own_values import own_all
 from trident.states.state import ReadOnlyState, State
+from trident.states.steps import Steps, entries_of, together
+from trident.states.table.serialized import SerializedTable
 from trident.states.table.table import Table
 from trident.states.values import StateType
 
@@ -46,11 +50,14 @@ class CommittedReads(State):
         Whether :meth:`snapshot` is of one moment.
     removes : bool
         Whether the store removes entries, so that a reader may miss one it should have found.
+    steps : bool
+        Whether the store is asked for its control record in steps.
     """
 
     control: Control
     snapshots: bool
     removes: bool
+    steps: bool = False
 
     @property
     @abstractmethod
@@ -120,9 +127,84 @@ def read_committed(
             return _try(states, query)
         except BatchMovedOn:
             continue
-    raise StateUnavailableError(
+    raise _moved_on(restarts + 1)
+
+
+def read_latest(states: Sequence[State], query: Callable[[list[Any]], T]) -> T:
+    """Run `query` on views of `states` that show what batches under way have written so far.
+
+    Each opaque state is shown as if the attempt that began it last were committed now, with what
+    that has written by then. So two keys, or two states, may be of different batches; what is shown
+    may never be committed, and be taken back by the next attempt. Nothing is read again, and
+    batches that move on meanwhile are no error. What only the process of the run has, pending
+    updates and caches, doesn't show.
+
+    Parameters
+    ----------
+    states : sequence of State
+        The states. One that keeps no batches (of the user's own making) is handed to `query` as it
+        is.
+    query : callable
+        Takes the list of views, as that of :func:`read_committed` does; is called once.
+
+    Raises
+    ------
+    NoStateError
+        When a state is not there, or has not begun.
+
+    Examples
+    --------
+    >>> from trident.states import MemoryMapState
+    >>> from trident.states.control import ControlRecord
+    >>> from trident.states.values import Token
+    >>> counts = MemoryMapState.Factory().makeState()
+    >>> begun = ControlRecord("a log", Token(1, 0))
+    >>> counts.control.begin(begun)
+    >>> counts.beginCommit(begun)
+    >>> counts.multiPut([("dog",)], [2])
+    >>> counts.commit(begun)   # the log hasn't committed the batch yet
+    >>> read_latest([counts], lambda views: views[0].multiGet([("dog",)]))
+    [2]
+    >>> read_committed([("g", counts)], lambda views: views[0].multiGet([("dog",)]))
+    [None]
+    """
+    with ExitStack() as moment:
+        for state in states:
+            if isinstance(state, CommittedReads) and state.snapshots:
+                moment.enter_context(state.snapshot())
+        return query([_latest(state) for state in states])
+
+
+def _latest(state: State) -> State:
+    if not isinstance(state, CommittedReads):
+        return state
+    record = _record(state)
+    begun = None if record is None else record.announced()
+    cut = _NOTHING if begun is None else Cut(begun.committed, begun.token, begun.retried)
+    return state.committed(cut.endless())
+
+
+def committed_steps(state: CommittedReads, keys: Iterable[Key]) -> Steps[list[Any]]:
+    """Return what :func:`read_committed` finds under some keys of one state, in steps."""
+    asked = list(keys)
+    for _ in range(RESTARTS + 1):
+        try:
+            with state.snapshot() if state.snapshots else nullcontext():
+                record = yield from _record_steps(state)
+                cut = _cuts([("", state)], [record]).get("", _NOTHING)
+                found: list[Any] = yield from entries_of(_view(state, record, cut), asked)
+                if state.removes:
+                    _check_nothing_removed((yield from _record_steps(state)), cut)
+                return found
+        except BatchMovedOn:
+            continue
+    raise _moved_on(RESTARTS + 1)
+
+
+def _moved_on(tries: int) -> StateUnavailableError:
+    return StateUnavailableError(
         "the states of a query",
-        f"batches moved on during all {restarts + 1} tries",
+        f"batches moved on during all {tries} tries",
         "Ask again; if it persists, the query takes longer than a batch.",
     )
 
@@ -133,17 +215,27 @@ def _try(states: Sequence[tuple[str, State]], query: Callable[[list[Any]], T]) -
         for _, state in reads:
             if state.snapshots:
                 moment.enter_context(state.snapshot())
-        records = [_record(state) for _, state in reads]
+        records = _records(reads)
         cuts = _cuts(reads, records)
         views: dict[int, State] = {
             id(state): _view(state, record, cuts.get(group, _NOTHING))
             for (group, state), record in zip(reads, records, strict=True)
         }
         answer = query([views.get(id(state), state) for _, state in states])
-        for group, state in reads:
-            if state.removes:
-                _check_nothing_removed(state, cuts.get(group, _NOTHING))
+        again = [each for each in reads if each[1].removes]
+        if again:
+            for (group, _), record in zip(again, _records(again), strict=True):
+                _check_nothing_removed(record, cuts.get(group, _NOTHING))
     return answer
+
+
+def _records(reads: Sequence[tuple[str, CommittedReads]]) -> list[ControlRecord | None]:
+    """Return the record of each state; several are asked before any is waited for."""
+    if len(reads) == 1:
+        return [_record(reads[0][1])]
+    if sum([state.steps for _, state in reads]) < 2:
+        return [_record(state) for _, state in reads]
+    return together([_record_steps(state) for _, state in reads])
 
 
 def _record(state: CommittedReads) -> ControlRecord | None:
@@ -152,6 +244,12 @@ def _record(state: CommittedReads) -> ControlRecord | None:
         return state.control.expect()
     state.control.check_begun()
     return None
+
+
+def _record_steps(state: CommittedReads) -> Steps[ControlRecord | None]:
+    if state.kind is StateType.OPAQUE:
+        return (yield from state.control.expect_steps())
+    return _record(state)
 
 
 def _cuts(
@@ -182,13 +280,12 @@ def _view(state: CommittedReads, record: ControlRecord | None, cut: Cut) -> Read
     return state.committed(Cut(cut.committed, cut.horizon, record.retried))
 
 
-def _check_nothing_removed(state: CommittedReads, cut: Cut) -> None:
+def _check_nothing_removed(record: ControlRecord | None, cut: Cut) -> None:
     """Raise where tombstones of a later batch than the cut's may have been removed.
 
     A batch removes the tombstones of the batches committed before it; a reader that is still
-    before one of those needed the values they kept.
+    before one of those needed the values they kept. `record` was read after the entries.
     """
-    record = _record(state)
     if record is not None and min(record.committed, record.token.txid - 1) > cut.committed:
         raise BatchMovedOn(record.token)
 
@@ -214,19 +311,43 @@ class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupl
         self._key = key
         self._cut = cut
         self._moment = now()
+        self._fresh = isinstance(table, SerializedTable)
+
+    @property
+    def txid(self) -> int:
+        """The batch whose values show: the cut's; of a map that isn't opaque it says nothing."""
+        return self._cut.committed
 
     def multiGet(self, keys: Iterable[Key]) -> list[Any]:
         encoded = encode_keys(keys)
         if not encoded:
             return []
         asked = list(dict.fromkeys(encoded))  # many tuples have the same key
-        values = self._alive(self._table.read(asked))
+        return self._values(encoded, asked, self._table.read(asked))
+
+    def read_steps(self, keys: Iterable[Key]) -> Steps[list[Any]]:
+        """Return the values of `keys`, in steps."""
+        encoded = encode_keys(keys)
+        if not encoded:
+            return []
+        asked = list(dict.fromkeys(encoded))
+        return self._values(encoded, asked, (yield from self._table.read_steps(asked)))
+
+    def _values(
+        self, encoded: Sequence[bytes], asked: Sequence[bytes], entries: Sequence[Any]
+    ) -> list[Any]:
+        """The values of keys, of the entries of those that were asked for, each once."""
+        values = self._alive(entries)
         if len(asked) == len(encoded):
             return values
-        return list(map(dict(zip(asked, values, strict=True)).__getitem__, encoded))
+        found = dict(zip(asked, values, strict=True))
+        return [*own_all([*map(found.__getitem__, encoded)])]
 
     def _alive(self, entries: Sequence[Any]) -> list[Any]:
-        return list(alive(self._kind.read(entries, self._cut), self._moment))
+        """The values of entries. Whoever asked may change them: they are made of bytes, or copied,
+        as what is read of a store of objects is the store's."""
+        values = list(alive(self._kind.read(entries, self._cut), self._moment))
+        return values if self._fresh else [*own_all(values)]
 
     def get(self) -> Any:
         [value] = self.multiGet([self._key])

@@ -14,10 +14,12 @@ from trident.states.errors import StaleBatchError, StateError
 from trident.states.keys import decode_key, encode_key, encode_keys
 from trident.states.kinds.kind import Kind
 from trident.states.map_state import GLOBAL_KEY, Key, SnapshottableMap
-from trident.states.reading import CommittedMap, CommittedReads, read_committed
+from trident.states.reading import CommittedMap, CommittedReads, committed_steps, read_committed
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.state import Batch
+from trident.states.steps import Steps, reads_in_steps
 from trident.states.table.build import build
+from trident.states.table.layered import layers
 from trident.states.updaters import Combiner, PutUpdater, ValueUpdater
 from trident.states.values import StateType, Token
 from trident.states.without_log import begin_without_log
@@ -40,6 +42,8 @@ class StoredMap(CommittedReads, SnapshottableMap):
     ----------
     partitions : int
         How many tasks update the state, each through an object of its own.
+    serializer : Serializer
+        What makes bytes of values.
     """
 
     kept_as: Kind
@@ -55,7 +59,9 @@ class StoredMap(CommittedReads, SnapshottableMap):
         self.snapshots = Ability.SNAPSHOT in able
         self.removes = Ability.REMOVE in able
         self.lists = Ability.LIST in able
-        self.tables = build(backing, self.kept_as, serializer or JSONSerializer())
+        self.steps = reads_in_steps(type(layers(backing)[1]), "getControl", "control_steps")
+        self.serializer = serializer or JSONSerializer()
+        self.tables = build(backing, self.kept_as, self.serializer)
         self._attempt: Attempt | None = None
         self._without_log = False
         self._dead: set[bytes] = set()
@@ -194,6 +200,12 @@ class StoredMap(CommittedReads, SnapshottableMap):
             return self._attempt.get(encode_keys(keys))
         asked = list(keys)
         return read_committed([("", self)], lambda views: views[0].multiGet(asked))
+
+    def read_steps(self, keys: Iterable[Key]) -> Steps[list[Any]]:
+        """Return the values of `keys` as :meth:`multiGet` does, in steps."""
+        if self._attempt is not None:
+            return self._attempt.get(encode_keys(keys))
+        return (yield from committed_steps(self, keys))
 
     def get(self) -> Any:
         """Return the single value; None where there is none."""

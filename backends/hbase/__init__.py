@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 from trident.backends.hbase.backing_map import HBaseMap
 from trident.backends.hbase.connections import Gateway
-from trident.states.errors import StateURLError
+from trident.backends.hbase.errors import explained
+from trident.backends.hbase.tables import check_family, families
+from trident.states.errors import StateError, StateURLError
+from trident.states.finding import Finding
 from trident.states.maps import MapStateFactory
-from trident.states.store import Store
+from trident.states.store import Calls, Store
 from trident.states.urls import StateURL
 from trident.states.values import StateType
 
@@ -72,6 +76,7 @@ class HBaseStore(Store):
 
     hosted = "executor"
     map_type = HBaseMap
+    calls = Calls((3, 3), (12, 12))
     snapshot_key = ("$HBASE_STATE_GLOBAL$",)
     """Where Storm's HBaseMapState keeps a single value."""
 
@@ -107,8 +112,29 @@ class HBaseStore(Store):
 
     def open(self) -> HBaseMap:
         """Return the map; it connects when it is first used."""
-        gateway = Gateway(self.host, self.port, self.timeout, self.transport, self.protocol)
-        return HBaseMap(gateway, self.table, self.family, self._qualifier)
+        return HBaseMap(self._gateway, self.table, self.family, self._qualifier)
+
+    def examine(self) -> Iterator[Finding]:
+        """Yield whether the gateway answers, and whether the table can keep states."""
+        gateway, table, family = self._gateway, self.table, self.family
+        name = str(gateway)
+        with explained(name, gateway.timeout, table, family), gateway.lend() as client:
+            found = families(client, table)
+            yield Finding("ok", f"{name} answers")
+            if found is None:
+                yield Finding("ok", f"{name}: the table {table} will be made at first use")
+                return
+            try:
+                check_family(found, name, table, family)
+            except StateError as error:
+                what, _, advice = str(error).partition(". ")
+                yield Finding("problem", what, advice)
+                return
+            yield Finding("ok", f"{name}: the family {family} of {table} keeps everything")
+
+    @property
+    def _gateway(self) -> Gateway:
+        return Gateway(self.host, self.port, self.timeout, self.transport, self.protocol)
 
     @property
     def _qualifier(self) -> str:

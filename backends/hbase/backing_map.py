@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from trident.backends.hbase.connections import Gateway
-from trident.backends.hbase.driver import thrift
+from trident.backends.hbase.driver import rows_steps, thrift
 from trident.backends.hbase.errors import explained
 from trident.backends.hbase.tables import prepare_table
 from trident.states.backing_map import IBackingMap
 from trident.states.errors import SerializationError, StateUnavailableError
 from trident.states.keys import CONTROL_KEY
+from trident.states.steps import Steps, finished
 
 _EMPTY = b'\0[""]'
 """The row of the key ("",): HBase has no empty row, and no key encodes to this."""
@@ -72,9 +73,17 @@ class HBaseMap(IBackingMap):
         return HBaseMap, (self._gateway, *self._place)
 
     def multiGet(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return finished(self.read_steps(keys))
+
+    def read_steps(self, keys: Sequence[bytes]) -> Steps[list[bytes | None]]:
         rows = self._rows(keys)
-        found = {row: cell.value for row, cell in self._cells(rows).items()}
+        cells = yield from self._cells_steps(rows)
+        found = {row: cell.value for row, cell in cells.items()}
         return list(map(found.get, rows))
+
+    def control_steps(self) -> Steps[bytes | None]:
+        [found] = yield from self.read_steps([CONTROL_KEY])
+        return found and bytes(found)
 
     def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Store `values` so that they show: at the servers' time, or at a version found there."""
@@ -100,6 +109,23 @@ class HBaseMap(IBackingMap):
             rows = [found.row for found in client.scannerGetList(scanner, 2)]
             client.scannerClose(scanner)
         return next((f"the row {row!r}" for row in rows if row != CONTROL_KEY), None)
+
+    def pages(self) -> Iterator[list[tuple[bytes, bytes]]]:
+        start = b""
+        while True:
+            # A scanner that nobody asks for a minute would be closed by its server.
+            with self._client() as client:
+                scanner = client.scannerOpen(self._table, start, [self._column], {})
+                found = client.scannerGetList(scanner, _ROWS)
+                client.scannerClose(scanner)
+            if not found:
+                return
+            start = found[-1].row + b"\0"  # the row behind it
+            yield [
+                (b"" if each.row == _EMPTY else each.row, each.columns[self._column].value)
+                for each in found
+                if each.row != CONTROL_KEY
+            ]
 
     def prefixes(self) -> list[str]:
         _, family, _ = self._place
@@ -137,6 +163,9 @@ class HBaseMap(IBackingMap):
         return [key or _EMPTY for key in keys]
 
     def _cells(self, rows: Sequence[bytes]) -> dict[bytes, Any]:
+        return finished(self._cells_steps(rows))
+
+    def _cells_steps(self, rows: Sequence[bytes]) -> Steps[dict[bytes, Any]]:
         cells: dict[bytes, Any] = {}
         if not rows:
             return cells
@@ -144,7 +173,7 @@ class HBaseMap(IBackingMap):
         with self._client() as client:
             for start in range(0, len(rows), _ROWS):
                 asked = rows[start : start + _ROWS]
-                for found in client.getRowsWithColumns(self._table, asked, columns, {}):
+                for found in (yield from rows_steps(client, self._table, asked, columns)):
                     cells[found.row] = found.columns[self._column]
         return cells
 

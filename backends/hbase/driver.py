@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
+
+from trident.states.steps import Steps
 
 _CALL = 1
 """Thrift's number for a message that is a call."""
@@ -50,6 +53,17 @@ def client_over(connection: socket.socket, transport: str, protocol: str) -> Any
     return import_module("thriftpy2.thrift").TClient(
         service, encoding(stream, decode_response=False)
     )
+
+
+def rows_steps(
+    client: Any, table: bytes, rows: Sequence[bytes], columns: Sequence[bytes]
+) -> Steps[list[Any]]:
+    """Return what ``getRowsWithColumns`` of a client returns, in steps: one, when it was asked."""
+    call = "getRowsWithColumns"
+    client._send(call, tableName=table, rows=rows, columns=columns, attributes={})
+    yield
+    found: list[Any] = client._recv(call)
+    return found
 
 
 def await_answer(client: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from trident.backends.hbase.driver import thrift
@@ -29,10 +30,15 @@ def prepare_table(client: Any, gateway: str, table: str, family: str) -> None:
     StateError
         When the table has no such family, or one that forgets.
     """
-    found = _families(client, table)
+    found = families(client, table)
     if found is None:
         _create(client, table, family)
-        found = _families(client, table) or {}
+        found = families(client, table) or {}
+    check_family(found, gateway, table, family)
+
+
+def check_family(found: Mapping[bytes, Any], gateway: str, table: str, family: str) -> None:
+    """Refuse a table without `family`, or whose `family` forgets; see :func:`prepare_table`."""
     described = found.get(f"{family}:".encode())
     if described is None:
         has = ", ".join(sorted(name.decode().rstrip(":") for name in found)) or "none"
@@ -49,7 +55,8 @@ def prepare_table(client: Any, gateway: str, table: str, family: str) -> None:
         )
 
 
-def _families(client: Any, table: str) -> dict[bytes, Any] | None:
+def families(client: Any, table: str) -> dict[bytes, Any] | None:
+    """Return the column families of a table, as HBase describes them; None for no table."""
     try:
         found: dict[bytes, Any] = client.getColumnDescriptors(table.encode())
     except thrift().IOError as error:

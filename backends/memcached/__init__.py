@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -10,8 +10,9 @@ from trident.backends.memcached.backing_map import MemcachedMap
 from trident.backends.memcached.keys import LONGEST_PREFIX, quoted
 from trident.backends.memcached.nodes import Node, NodeLike
 from trident.states.errors import StateURLError
+from trident.states.finding import Finding
 from trident.states.maps import MapStateFactory
-from trident.states.store import Store
+from trident.states.store import Calls, Store
 from trident.states.urls import StateURL
 from trident.states.values import StateType
 
@@ -74,6 +75,7 @@ class MemcachedStore(Store):
 
     hosted = "executor"
     map_type = MemcachedMap
+    calls = Calls((3, 3), (9, 12))
 
     def __post_init__(self) -> None:
         nodes = [self.nodes] if isinstance(self.nodes, str) else self.nodes
@@ -99,6 +101,19 @@ class MemcachedStore(Store):
     def identity(self) -> tuple[str, str, str]:
         """What tells this state from others: ``("memcached", nodes, prefix)``."""
         return "memcached", ",".join(map(str, self.nodes)), self._prefix
+
+    def examine(self) -> Iterator[Finding]:
+        """Yield whether each node answers, and whether any has forgotten entries."""
+        opened = self.open()
+        for node, said in zip(self.nodes, opened.statistics(), strict=True):
+            yield Finding("ok", f"memcached at {node} answers")
+            if evicted := int(said.get(b"evictions", 0)):
+                what = f"memcached at {node} has evicted {evicted:,} entries: they count anew"
+                advice = "Give it more memory (memcached -m), or have it refuse writes (-M)."
+                yield Finding("warning", what, advice)
+        if self.ttl:
+            what = f"entries expire {self.ttl} s after their last write, and count from nothing"
+            yield Finding("warning", what, "Leave ttl= out where totals have to be right.")
 
     @property
     def _prefix(self) -> str:

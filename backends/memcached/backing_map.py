@@ -10,7 +10,7 @@ from typing import Any
 
 from trident.backends.memcached.connections import Connection, lent
 from trident.backends.memcached.errors import too_large
-from trident.backends.memcached.exchange import Call, exchange
+from trident.backends.memcached.exchange import Call, exchange, exchange_steps
 from trident.backends.memcached.keys import LONGEST, StoredKeys
 from trident.backends.memcached.nodes import Node
 from trident.backends.memcached.wire import (
@@ -29,6 +29,7 @@ from trident.states.errors import CorruptStateError
 from trident.states.keys import CONTROL_KEY
 from trident.states.sharded_control import least_control, may_spread
 from trident.states.sharding import Sharding
+from trident.states.steps import Steps, finished
 
 _ABSENT = (None, None)
 _LONGEST_RELATIVE = 30 * 24 * 3600  # Memcached takes more seconds for a date
@@ -79,9 +80,15 @@ class MemcachedMap(IBackingMap):
         return MemcachedMap, (self._nodes, self.prefix, self._ttl, self._timeout)
 
     def multiGet(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return [value for value, _ in self.multiGetVersioned(keys)]
+        return finished(self.read_steps(keys))
+
+    def read_steps(self, keys: Sequence[bytes]) -> Steps[list[bytes | None]]:
+        return [value for value, _ in (yield from self._versioned_steps(keys))]
 
     def multiGetVersioned(self, keys: Sequence[bytes]) -> list[tuple[Any, Any]]:
+        return finished(self._versioned_steps(keys))
+
+    def _versioned_steps(self, keys: Sequence[bytes]) -> Steps[list[tuple[Any, Any]]]:
         if not keys:
             return []
         names = self._keys.of(keys)
@@ -91,7 +98,7 @@ class MemcachedMap(IBackingMap):
                 Call(connection, gets(own), partial(found, asked=len(own)))
                 for connection, own in zip(connections, sharding.split(names), strict=True)
             ]
-            answers = exchange(calls, self._timeout)
+            answers = yield from exchange_steps(calls, self._timeout)
         entries: Found = {}
         for answer in answers:
             entries.update(answer)
@@ -128,8 +135,12 @@ class MemcachedMap(IBackingMap):
         return sharding.join(answers)
 
     def getControl(self) -> bytes | None:
+        return finished(self.control_steps())
+
+    def control_steps(self) -> Steps[bytes | None]:
         with lent(self._nodes) as connections:
-            return least_control([record for record, _ in self._controls(connections)], self._name)
+            found = yield from self._controls_steps(connections)
+        return least_control([record for record, _ in found], self._name)
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         with lent(self._nodes) as connections:
@@ -154,9 +165,14 @@ class MemcachedMap(IBackingMap):
         self, connections: Sequence[Connection]
     ) -> list[tuple[bytes | None, bytes | None]]:
         """Return each node's control record, without its mark, and the record's version."""
+        return finished(self._controls_steps(connections))
+
+    def _controls_steps(
+        self, connections: Sequence[Connection]
+    ) -> Steps[list[tuple[bytes | None, bytes | None]]]:
         key = self._control_key
         calls = [Call(each, gets([key]), partial(found, asked=1)) for each in connections]
-        answers = exchange(calls, self._timeout)
+        answers = yield from exchange_steps(calls, self._timeout)
         return [
             (_record(entry[0], node, shard, len(self._nodes)), entry[1]) if entry else _ABSENT
             for shard, (node, entry) in enumerate(
@@ -175,9 +191,13 @@ class MemcachedMap(IBackingMap):
 
     def incarnation(self) -> str:
         """Return which process each node is, and since when."""
+        return " ".join(map(_incarnation, self.statistics()))
+
+    def statistics(self) -> Sequence[Mapping[bytes, bytes]]:
+        """Return what each node says of itself."""
         with lent(self._nodes) as connections:
             calls = [Call(each, b"stats\r\n" + END, stats) for each in connections]
-            return " ".join(map(_incarnation, exchange(calls, self._timeout)))
+            return exchange(calls, self._timeout)
 
 
 def _record(stored: bytes, node: Node, shard: int, shards: int) -> bytes:

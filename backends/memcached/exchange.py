@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from trident.backends.memcached.connections import Connection
 from trident.backends.memcached.errors import cut, refused, silent
 from trident.backends.memcached.wire import IncompleteReplyError, UnexpectedReplyError
+from trident.states.steps import Steps, finished
 
 T = TypeVar("T")
 
@@ -77,7 +78,12 @@ class Call(Generic[T]):
 
 
 def exchange(calls: Sequence[Call[T]], timeout: float) -> list[T]:
-    """Make all calls together and return their answers.
+    """Make all calls together and return their answers; see :func:`exchange_steps`."""
+    return finished(exchange_steps(calls, timeout))
+
+
+def exchange_steps(calls: Sequence[Call[T]], timeout: float) -> Steps[list[T]]:
+    """Make all calls together and return their answers, in steps: one, when they are sent.
 
     It sends and receives by turns, as each node is ready for it: a node that can't get rid of its
     answers stops reading, and would wait for us as we for it.
@@ -95,6 +101,9 @@ def exchange(calls: Sequence[Call[T]], timeout: float) -> list[T]:
         When a connection is cut, a node is silent or answers with an error. What has arrived then
         is unknown, and all the connections have to be closed.
     """
+    for call in calls:
+        call.send()
+    yield
     with DefaultSelector() as selector:
         for call in calls:
             selector.register(call.connection.socket, EVENT_READ | EVENT_WRITE, call)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from trident.backends.postgres.backing_map import PostgresMap, PostgresNumbers
 from trident.backends.postgres.connections import Server
+from trident.backends.postgres.examination import examined
 from trident.backends.postgres.tables import CATALOG, DEFAULT_COLUMNS, Table, view_of
 from trident.backends.postgres.waiting import wait_committed
 from trident.states.errors import StateURLError
+from trident.states.finding import Finding
 from trident.states.maps import MapStateFactory
 from trident.states.serializers import JSONSerializer, Serializer
-from trident.states.store import Store
+from trident.states.store import Calls, Store
 from trident.states.urls import StateURL
 from trident.states.values import StateType
 
@@ -107,6 +109,7 @@ class PostgresStore(Store):
     sslkey: str | None = None
 
     hosted = "executor"
+    calls = Calls((1, 2), (4, 4))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -159,6 +162,10 @@ class PostgresStore(Store):
         columns = tuple(self.columns)
         table = Table(self._name, self.table, self.kind, values, columns, self.serializer)
         return self.map_type(self._server, table)
+
+    def examine(self) -> Iterator[Finding]:
+        """Yield whether the server answers, and whether what it acknowledges lasts."""
+        return examined(self._server)
 
     @property
     def _name(self) -> str:

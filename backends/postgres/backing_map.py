@@ -112,6 +112,17 @@ class PostgresMap(IBackingMap):
         if rows is None:
             self._check_nothing_is_lost()
             return []
+        return self._entries(rows)
+
+    def pages(self) -> Iterator[list[tuple[bytes, Any]]]:
+        after: bytes | None = None
+        while rows := self._read(self._statements.page, after=after):
+            after = bytes(rows[-1][0])
+            yield self._entries([row[1:] for row in rows])
+        if rows is None:
+            self._check_nothing_is_lost()
+
+    def _entries(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[bytes, Any]]:
         values = self._table.values_of([row[1:] for row in rows])
         return [(bytes(row[0]), value) for row, value in zip(rows, values, strict=True)]
 

@@ -24,6 +24,9 @@ _BEFORE = """
     END"""
 _LATER = "(stored.txid, stored.attempt) > (%(txid)s, %(attempt)s)"
 
+_ROWS = 2000
+"""How many rows a page has."""
+
 GET_CONTROL = f"SELECT control, kept FROM {CATALOG} WHERE name = %(name)s"
 
 # Whoever listens hears of it when it is committed.
@@ -67,9 +70,19 @@ class Statements:
     @cached_property
     def entries(self) -> str:
         """Reads every key and its entry."""
-        key = f"substr(coalesce(whole, key), {len(self._table.lead) + 1})"
         names = ", ".join(self._types)
-        return self._named(f"SELECT {key}, {names} FROM {{table}} WHERE {self._table.own}")
+        return self._named(f"SELECT {self._key}, {names} FROM {{table}} WHERE {self._table.own}")
+
+    @cached_property
+    def page(self) -> str:
+        """Reads some rows behind `after`, which is a key as the index has it, or null: that of
+        each, its key and its entry."""
+        names = ", ".join(self._types)
+        return self._named(
+            f"SELECT key, {self._key}, {names} FROM {{table}} WHERE {self._table.own} "
+            "AND (%(after)s::bytea IS NULL OR key > %(after)s) "
+            f"ORDER BY key LIMIT {_ROWS}"
+        )
 
     @cached_property
     def put(self) -> str:
@@ -120,6 +133,10 @@ class Statements:
             WHERE {_LATER} OR {total} NOT BETWEEN -9223372036854775808 AND 9223372036854775807
             ORDER BY 1 DESC LIMIT 1"""
         )
+
+    @property
+    def _key(self) -> str:
+        return f"substr(coalesce(whole, key), {len(self._table.lead) + 1})"
 
     @property
     def _amounts(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from trident.backends.postgres.arrays import BYTES, DOUBLE, JSON, LONG, Array, array
 from trident.backends.postgres.driver import definition
+from trident.states.control import UNFINISHED
 from trident.states.errors import SerializationError
 from trident.states.kinds import KINDS
 from trident.states.serializers import Serializer
@@ -135,6 +136,7 @@ class Table:
                     FROM {CATALOG}
                     WHERE name = convert_from('\\x{self.name.encode().hex()}', 'UTF8')
                 ) AS control
+                WHERE NOT starts_with(told ->> 'lineage', '{UNFINISHED}')
             )
             SELECT {columns} FROM (
                 SELECT key, whole, CASE

@@ -14,6 +14,7 @@ from trident.backends.redis.masters import Master
 from trident.backends.redis.sharded_map import ShardedMap
 from trident.states.errors import StateError
 from trident.states.keys import CONTROL_KEY
+from trident.states.steps import Steps, finished
 
 _GLANCES = 20
 """Pages of a server's keys that are looked through for the sake of an error's text."""
@@ -47,7 +48,11 @@ class RedisMap(ShardedMap):
         return type(self), (self._master, self._options, self._layout, self._waiting)
 
     def getControl(self) -> bytes | None:
-        record: bytes | None = self._ask("GET", self._layout.control)
+        return finished(self.control_steps())
+
+    def control_steps(self) -> Steps[bytes | None]:
+        answers = yield from self._converse_steps({0: [lambda: ("GET", self._layout.control)]})
+        record: bytes | None = answers[0][0]
         return record
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
@@ -73,11 +78,12 @@ class RedisMap(ShardedMap):
 
     def entries(self) -> list[tuple[bytes, bytes]]:
         """Return every key and its value; one that is written meanwhile may be old or new."""
-        found: dict[bytes, bytes] = {}
+        return list(dict(chain.from_iterable(self.pages())).items())
+
+    def pages(self) -> Iterator[list[tuple[bytes, bytes]]]:
         for keys in self._pages():
             entries = zip(keys, self.multiGet(keys), strict=True)
-            found.update((key, value) for key, value in entries if value is not None)
-        return list(found.items())
+            yield [(key, value) for key, value in entries if value is not None]
 
     def prefixes(self) -> list[str]:
         found: set[bytes] = set()

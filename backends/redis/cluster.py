@@ -7,7 +7,7 @@ shards, and neither on Spark's partitions nor on the nodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from trident.backends.redis.masters import ClusterMasters
 from trident.backends.redis.sharded_map import ShardedMap
 from trident.states.errors import CorruptStateError
 from trident.states.sharded_control import least_control, may_spread
+from trident.states.steps import Steps, finished
 
 
 class RedisClusterMap(ShardedMap):
@@ -59,7 +60,10 @@ class RedisClusterMap(ShardedMap):
         return type(self), (self._masters, self._options, self._layouts, self._waiting)
 
     def getControl(self) -> bytes | None:
-        return least_control(self._records(), self.where)
+        return finished(self.control_steps())
+
+    def control_steps(self) -> Steps[bytes | None]:
+        return least_control((yield from self._record_steps()), self.where)
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         found = self._records()
@@ -74,8 +78,21 @@ class RedisClusterMap(ShardedMap):
         last = {0: changes.pop(0)} if 0 in changes else {}
         return self._changed(changes) and self._changed(last)
 
+    def pages(self) -> Iterator[list[tuple[bytes, Any]]]:
+        for shard, layout in enumerate(self._layouts):
+            cursor: bytes | None = None
+            while cursor != b"0":
+                scan = partial(layout.scan, cursor or b"0")
+                [[cursor, page]] = self._converse({shard: [scan]})[shard]
+                keys = layout.scanned(page)
+                entries = zip(keys, self.multiGet(keys), strict=True)
+                yield [(key, value) for key, value in entries if value is not None]
+
     def _records(self) -> list[bytes | None]:
-        found = self._converse(
+        return finished(self._record_steps())
+
+    def _record_steps(self) -> Steps[list[bytes | None]]:
+        found = yield from self._converse_steps(
             {shard: [partial(_get, layout.control)] for shard, layout in enumerate(self._layouts)}
         )
         return [self._unmarked(found[shard][0]) for shard in range(len(self._layouts))]

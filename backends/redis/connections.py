@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from trident.backends.redis.connection_options import ConnectionOptions
 from trident.backends.redis.errors import explained
+from trident.states.steps import Steps, finished
 
 if TYPE_CHECKING:
     from redis import ConnectionPool
@@ -89,7 +90,14 @@ class Wire:
 def converse(
     wires: Sequence[Wire], commands: Sequence[Iterable[Command]]
 ) -> Sequence[Sequence[Any]]:
-    """Send each server its commands, all servers at once, and return their answers in order.
+    """Send each server its commands, all servers at once, and return their answers in order."""
+    return finished(converse_steps(wires, commands))
+
+
+def converse_steps(
+    wires: Sequence[Wire], commands: Sequence[Iterable[Command]]
+) -> Steps[Sequence[Sequence[Any]]]:
+    """Do the same in steps: the only one is before the first answer is waited for.
 
     Parameters
     ----------
@@ -112,8 +120,12 @@ def converse(
             wire.send(wire.pack(command))
             waiting[number] += 1
             if waiting[number] > _AHEAD:
+                if not any(answers):  # the first that is waited for
+                    yield
                 answers[number].append(wire.read())
                 waiting[number] -= 1
+    if not any(answers):
+        yield
     for wire, answered, number in zip(wires, answers, waiting, strict=True):
         answered += [wire.read() for _ in range(number)]
     return answers

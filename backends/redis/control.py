@@ -72,12 +72,17 @@ def incarnation(wire: Wire, answers: Sequence[bytes]) -> str:
     StateUnavailableError
         When it is no master: nothing that is written there lasts.
     """
-    facts = dict(
+    found = facts(answers)
+    role = found["role"]
+    if role != "master":
+        raise not_a_master(*wire.address, role)
+    return f"{found['run_id']} {role} {found['master_replid']}"
+
+
+def facts(answers: Sequence[bytes]) -> dict[str, str]:
+    """Return what a server that answered INFO says of itself."""
+    return dict(
         line.split(":", 1)
         for line in b"\n".join(answers).decode(errors="replace").splitlines()
         if ":" in line
     )
-    role = facts["role"]
-    if role != "master":
-        raise not_a_master(*wire.address, role)
-    return f"{facts['run_id']} {role} {facts['master_replid']}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -17,11 +17,13 @@ from trident.backends.redis.connections import (
     Wire,
     connected,
     converse,
+    converse_steps,
 )
 from trident.backends.redis.control import (
     INFO,
     Waiting,
     check_replicas,
+    facts,
     incarnation,
     touch_and_wait,
 )
@@ -31,6 +33,7 @@ from trident.backends.redis.layouts import Layout, chunks
 from trident.states.backing_map import IBackingMap
 from trident.states.errors import CorruptStateError, StateUnavailableError
 from trident.states.sharding import Sharding
+from trident.states.steps import Steps, finished
 
 _Chunks = Sequence[tuple[Sequence[Any], ...]]
 """Some of a shard's keys, and what came with them, as commands take them."""
@@ -78,13 +81,16 @@ class ShardedMap(IBackingMap):
         self._found: Sequence[Address] | None = None
 
     def multiGet(self, keys: Sequence[bytes]) -> list[Any]:
+        return finished(self.read_steps(keys))
+
+    def read_steps(self, keys: Sequence[bytes]) -> Steps[list[Any]]:
         sharding = self._sharding(keys)
         chunked = self._chunked(sharding, keys)
         hides = self._layouts[0].hides
         counts = hides and len(keys) <= _FEW
         # Counted first: an entry that expires between the two then raises a doubt, where it would
         # make up for a key of another type.
-        answers = self._converse(
+        answers = yield from self._converse_steps(
             {
                 shard: [*(self._counts(shard, own) if counts else ()), *self._gets(shard, own)]
                 for shard, own in chunked.items()
@@ -143,6 +149,18 @@ class ShardedMap(IBackingMap):
             answers = converse(wires, [INFO] * len(wires))
             runs = [incarnation(wire, found) for wire, found in zip(wires, answers, strict=True)]
         return "; ".join(runs)
+
+    def facts(self) -> Mapping[Address, Mapping[str, str]]:
+        """Return what each server says of itself: what INFO tells, and ``appendfsync``."""
+        nodes = sorted(set(self._nodes()))
+        with self._wired(nodes) as wires:
+            told = {wire.address: facts(wire.ask(("INFO",))) for wire in wires}
+        for node in nodes:
+            # Its own connection, as one that was refused is of no more use.
+            with suppress(StateUnavailableError), self._wired([node]) as [wire]:
+                [[_, value]] = wire.ask(("CONFIG", "GET", "appendfsync"))
+                told[node] |= {"appendfsync": value.decode()}
+        return told
 
     @abstractmethod
     def _find(self) -> Sequence[Address]:
@@ -212,9 +230,14 @@ class ShardedMap(IBackingMap):
 
     def _converse(self, commands: Mapping[int, Sequence[Make]]) -> dict[int, list[Any]]:
         """Send each shard its commands, all servers at once, and return the answers by shard."""
+        return finished(self._converse_steps(commands))
+
+    def _converse_steps(
+        self, commands: Mapping[int, Sequence[Make]]
+    ) -> Steps[dict[int, list[Any]]]:
         by_node = self._by_node(commands)
         with self._wired(by_node) as wires:
-            answers = converse(
+            answers = yield from converse_steps(
                 wires,
                 [
                     (make() for shard in shards for make in commands[shard])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -11,6 +11,7 @@ from trident.backends.redis.backing_map import BareRedisMap, RedisMap
 from trident.backends.redis.cluster import RedisClusterMap
 from trident.backends.redis.connection_options import CONNECT_SECONDS, ConnectionOptions
 from trident.backends.redis.control import Waiting
+from trident.backends.redis.examination import examined
 from trident.backends.redis.layouts import HashLayout, Layout, StringLayout
 from trident.backends.redis.masters import (
     ClusterMasters,
@@ -21,7 +22,8 @@ from trident.backends.redis.masters import (
     shown,
 )
 from trident.backends.redis.sharded_map import ShardedMap
-from trident.states.store import Store
+from trident.states.finding import Finding
+from trident.states.store import Calls, Store
 
 PORT = 6379
 _DEFAULT_PREFIX = "state"
@@ -194,6 +196,11 @@ class RedisStore(Store):
         return self.partitions if self.cluster else None
 
     @property
+    def calls(self) -> Calls:  # type: ignore[override]
+        """How often a batch asks the servers."""
+        return Calls((3, 4), (14, 14)) if self.cluster else Calls((3, 3), (6, 6))
+
+    @property
     def map_type(self) -> type[ShardedMap]:  # type: ignore[override]
         """The class of the map."""
         return RedisClusterMap if self.cluster else self._alone
@@ -215,6 +222,14 @@ class RedisStore(Store):
                 masters, options, [kind(each, self.ttl) for each in names], waiting
             )
         return self._alone(self._master(), options, kind(name, self.ttl), waiting)
+
+    def examine(self) -> Iterator[Finding]:
+        """Yield whether the servers answer, and whether what they acknowledge lasts."""
+        for address, facts in self.open().facts().items():
+            yield from examined(address, facts, self.wait_replicas)
+        if self.ttl:
+            what = f"entries expire {self.ttl} s after their last write, and count from nothing"
+            yield Finding("warning", what, "Leave ttl= out where totals have to be right.")
 
     @property
     def connection_options(self) -> ConnectionOptions:

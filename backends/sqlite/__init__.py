@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from trident.backends.sqlite.backing_map import SQLiteMap
 from trident.backends.sqlite.tables import CATALOG, Table
 from trident.states.errors import UsageError
+from trident.states.finding import Finding
 from trident.states.maps import MapStateFactory
 from trident.states.serializers import JSONSerializer, Serializer
-from trident.states.store import Store
+from trident.states.store import Calls, Store
 from trident.states.urls import StateURL
 from trident.states.values import StateType
 
@@ -61,6 +63,7 @@ class SQLiteStore(Store):
 
     hosted = "driver"
     map_type = SQLiteMap
+    calls = Calls((0, 0), (0, 0))
 
     def __post_init__(self) -> None:
         path = os.fspath(self.path)
@@ -100,6 +103,23 @@ class SQLiteStore(Store):
         if not os.path.isdir(folder):
             what = f"SQLite: for {os.path.basename(self.path)} there is no folder"
             raise UsageError(what, folder, (), "Make the folder, or give another path.")
+
+    def examine(self) -> Iterator[Finding]:
+        """Yield whether the file can be read and written; makes none."""
+        folder = os.path.dirname(self.path)
+        if not os.path.isdir(folder):
+            yield Finding("problem", f"{folder} is no folder", "Make it, or give another path.")
+            return
+        written = [folder, *(each for each in [self.path] if os.path.exists(each))]
+        for each in written:
+            if not os.access(each, os.W_OK):
+                advice = "This user must be able to write the file and its folder."
+                yield Finding("problem", f"{each} can't be written", advice)
+        opened = self.open()
+        opened.getControl()
+        opened.close()
+        found = "can be read" if len(written) > 1 else "will be made at the first start"
+        yield Finding("ok", f"{self.path} {found}")
 
     def open(self) -> SQLiteMap:
         """Return the map; the file is opened when the map is first used."""

@@ -118,6 +118,16 @@ class SQLiteMap(IBackingMap):
         with self._connections.reader() as connection:
             return [] if connection is None else self._table.all(connection)
 
+    def pages(self) -> Iterator[list[tuple[bytes, Any]]]:
+        after: bytes | None = None
+        while True:
+            with self._connections.reader() as connection:
+                page = [] if connection is None else self._table.page(connection, after)
+            if not page:
+                return
+            after = page[-1][0]
+            yield page
+
     def occupant(self) -> str | None:
         with self._connections.reader() as connection:
             return None if connection is None else self._table.any(connection)

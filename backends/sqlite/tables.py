@@ -107,8 +107,20 @@ class Table:
 
     def all(self, connection: sqlite3.Connection) -> list[tuple[bytes, Any]]:
         """Return every key and its value."""
-        names = ", ".join(self.columns)
-        rows = connection.execute(f"SELECT key, {names} FROM {self.quoted}").fetchall()
+        return self._entries(connection.execute(self._select).fetchall())
+
+    def page(self, connection: sqlite3.Connection, after: bytes | None) -> list[tuple[bytes, Any]]:
+        """Return some keys and values in the order of the keys, from the first behind `after`."""
+        behind = "" if after is None else "WHERE key > ?"
+        values = [] if after is None else stored_keys([after])
+        statement = f"{self._select} {behind} ORDER BY key LIMIT {_AT_ONCE}"
+        return self._entries(connection.execute(statement, values).fetchall())
+
+    @property
+    def _select(self) -> str:
+        return f"SELECT key, {', '.join(self.columns)} FROM {self.quoted}"
+
+    def _entries(self, rows: Sequence[tuple[Any, ...]]) -> list[tuple[bytes, Any]]:
         return [
             (key_of(row[0]), value)
             for row, value in zip(rows, self.values([row[1:] for row in rows]), strict=True)

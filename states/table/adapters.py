@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trident.states.backing_map import Ability, IBackingMap, abilities
+from trident.states.backing_map import Ability, IBackingMap, abilities, has_pages
 from trident.states.control import ControlRecord
 from trident.states.errors import StaleBatchError, StateError, StateUnavailableError
+from trident.states.steps import Steps, entries_of
 from trident.states.table.table import Table
 
 _MAX_ATTEMPT = 2**12 - 1
@@ -35,6 +36,10 @@ class CheckedTable(Table):
     def read(self, keys: Sequence[Any]) -> Sequence[Any]:
         return self._store.multiGet(keys)
 
+    def read_steps(self, keys: Sequence[Any]) -> Steps[Sequence[Any]]:
+        found: Sequence[Any] = yield from entries_of(self._store, keys)
+        return found
+
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         self._check()
         self._store.multiPut(keys, entries)
@@ -48,6 +53,14 @@ class CheckedTable(Table):
                 "server under a prefix"
             )
         return self._store.entries()
+
+    def pages(self) -> Iterator[Sequence[tuple[Any, Any]]]:
+        if not has_pages(self._store):
+            raise StateError(
+                f"{self.where or 'the store of this state'} can't list its entries, not even some "
+                "at a time; look up keys"
+            )
+        return self._store.pages()
 
     def _check(self) -> None:
         """Raise where the control record is not the one that this attempt began with."""
@@ -106,6 +119,10 @@ class ConditionalTable(CheckedTable):
         found = self._store.multiGetVersioned(keys)
         self._versions.update(zip(keys, [version for _, version in found], strict=True))
         return [entry for entry, _ in found]
+
+    def read_steps(self, keys: Sequence[Any]) -> Steps[Sequence[Any]]:
+        yield from ()
+        return self.read(keys)  # not by the other table's way, which reads no versions
 
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         self._check()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trident.states.backing_map import IBackingMap
+from trident.states.steps import Steps
 from trident.states.table.layered import LayeredMap
 from trident.states.table.table import Layer, Table
 
@@ -42,6 +43,10 @@ class CountedTable(Layer):
     def read(self, keys: Sequence[Any]) -> Sequence[Any]:
         self._counted.count_get(len(keys))
         return self._below.read(keys)
+
+    def read_steps(self, keys: Sequence[Any]) -> Steps[Sequence[Any]]:
+        self._counted.count_get(len(keys))
+        return (yield from self._below.read_steps(keys))
 
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         self._counted.count_put(len(keys))
@@ -88,6 +93,10 @@ class CountedMap(LayeredMap):
     def getControl(self) -> bytes | None:
         self._control_calls += 1
         return self.inner.getControl()
+
+    def control_steps(self) -> Steps[bytes | None]:
+        self._control_calls += 1
+        return (yield from super().control_steps())
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         self._control_calls += 1

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from trident.states.backing_map import IBackingMap, WrappedMap
+from trident.states.steps import Steps, control_of
 from trident.states.table.table import Table
 
 
@@ -15,6 +16,9 @@ class LayeredMap(WrappedMap):
     Everything else, the control record and a snapshot for example, and whoever calls the map
     itself, goes straight to the map below.
     """
+
+    def control_steps(self) -> Steps[bytes | None]:
+        return (yield from control_of(self.inner))
 
     @abstractmethod
     def over(self, below: Table) -> Table:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from trident.states.errors import SerializationError
 from trident.states.keys import decode_key
 from trident.states.kinds.kind import Kind
 from trident.states.serializers import Serializer
+from trident.states.steps import Steps
 from trident.states.table.table import Layer, Table
 
 T = TypeVar("T")
@@ -57,6 +58,10 @@ class SerializedTable(Layer):
     def read(self, keys: Sequence[Any]) -> Sequence[Any]:
         return self._kind.loads(self._below.read(keys), self._serializer)
 
+    def read_steps(self, keys: Sequence[Any]) -> Steps[Sequence[Any]]:
+        found = yield from self._below.read_steps(keys)
+        return self._kind.loads(found, self._serializer)
+
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         return self._below.write(keys, naming_key(self._dumped, keys, entries))
 
@@ -64,6 +69,11 @@ class SerializedTable(Layer):
         return self._kind.dumps(entries, self._serializer)
 
     def entries(self) -> Sequence[tuple[Any, Any]]:
-        found = self._below.entries()
+        return self._loaded(self._below.entries())
+
+    def pages(self) -> Iterator[Sequence[tuple[Any, Any]]]:
+        return map(self._loaded, self._below.pages())
+
+    def _loaded(self, found: Sequence[tuple[Any, bytes]]) -> Sequence[tuple[Any, Any]]:
         entries = self._kind.loads([data for _, data in found], self._serializer)
         return [(key, entry) for (key, _), entry in zip(found, entries, strict=True)]

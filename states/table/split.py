@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from trident.states.backing_map import IBackingMap
+from trident.states.steps import Steps
 from trident.states.table.layered import LayeredMap
 from trident.states.table.table import Layer, Table
 
@@ -25,6 +26,12 @@ class SplitTable(Layer):
     def read(self, keys: Sequence[Any]) -> Sequence[Any]:
         slices = _slices(len(keys), self._max_get)
         return [entry for each in slices for entry in self._below.read(keys[each])]
+
+    def read_steps(self, keys: Sequence[Any]) -> Steps[Sequence[Any]]:
+        found: list[Any] = []
+        for each in _slices(len(keys), self._max_get):
+            found += yield from self._below.read_steps(keys[each])
+        return found
 
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         slices = _slices(len(keys), self._max_put)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from trident.states.control import ControlRecord
+from trident.states.steps import Steps
 
 
 class Table(ABC):
@@ -39,6 +40,11 @@ class Table(ABC):
     def read(self, keys: Sequence[Any]) -> Sequence[Any]:
         """Return the entries of `keys`, in their order, None for each that is absent."""
 
+    def read_steps(self, keys: Sequence[Any]) -> Steps[Sequence[Any]]:
+        """Read as :meth:`read` does, in steps; by default there are none."""
+        yield from ()
+        return self.read(keys)
+
     @abstractmethod
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         """Store `entries`; return the keys whose entries were refused.
@@ -62,6 +68,10 @@ class Table(ABC):
     @abstractmethod
     def entries(self) -> Sequence[tuple[Any, Any]]:
         """Return all keys and entries; only for stores that can list them."""
+
+    @abstractmethod
+    def pages(self) -> Iterator[Sequence[tuple[Any, Any]]]:
+        """Yield the same some at a time; a key may come twice."""
 
 
 class Layer(Table):
@@ -97,3 +107,6 @@ class Layer(Table):
 
     def entries(self) -> Sequence[tuple[Any, Any]]:
         return self._below.entries()
+
+    def pages(self) -> Iterator[Sequence[tuple[Any, Any]]]:
+        return self._below.pages()

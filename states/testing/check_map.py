@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from trident.states.backing_map import Codec, IBackingMap, abilities
+from trident.states.steps import together
 from trident.states.testing.checks import (
     ODD_BYTES,
     ODD_KEYS,
@@ -75,6 +76,27 @@ class MapChecks(Checks):
         found = backing.multiGet(asked)
         one = value_of(backing, 0)
         assert found == [one, None, one, one], "multiGet answers a repeated key each time"
+
+    def test_steps_read_what_one_call_reads(self, backing: IBackingMap) -> None:
+        self._store(backing, ["a", "b"])
+        some, none = ([key_of(backing, name) for name in names] for names in ("acba", ""))
+        reads = [backing.read_steps(some), backing.read_steps(none), backing.read_steps(some)]
+        assert together(reads) == [backing.multiGet(keys) for keys in (some, none, some)], (
+            "read_steps returns what multiGet does, also where several reads take turns"
+        )
+        assert together([backing.control_steps()]) == [backing.getControl()], (
+            "control_steps returns what getControl does"
+        )
+
+    def test_a_read_in_steps_that_is_given_up_disturbs_nobody(self, backing: IBackingMap) -> None:
+        self._store(backing, ["a"])
+        for begun in (backing.read_steps([key_of(backing, "a")]), backing.control_steps()):
+            next(begun, None)
+            begun.close()
+            found = backing.multiGet([key_of(backing, "a"), key_of(backing, "b")])
+            assert found == [value_of(backing, 0), None], (
+                "a read in steps that is closed early takes its answer from nobody else"
+            )
 
     def test_no_keys_give_no_answers(self, backing: IBackingMap) -> None:
         assert backing.multiGet([]) == [], "multiGet of no keys returns an empty list"

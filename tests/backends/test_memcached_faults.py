@@ -388,7 +388,8 @@ def test_a_node_with_all_the_connections_it_takes_says_so(tmp_path: Path) -> Non
         try:
             with suppress(OSError):
                 for _ in range(50):
-                    held.append(socket.create_connection((made.host, made.port)))
+                    held.append(socket.create_connection((made.host, made.port), 30))
+            assert b"many" in held[-1].recv(64)  # now the server knows of all of them
             with pytest.raises(StateUnavailableError, match="memcached -c"):
                 MemcachedStore(address(made)).open().getControl()
         finally:

@@ -30,6 +30,8 @@ from trident.states import (
     storm,
 )
 from trident.states.keys import CONTROL_KEY
+from trident.states.reading import read_committed
+from trident.states.steps import together
 from trident.states.testing.checks import following
 from trident.states.testing.stores import PlainMap
 from trident.testing.servers.promised import Served
@@ -151,6 +153,33 @@ class TestBeforeATakeOver:
             with pytest.raises(StateError, match="taken over from Storm.*without written_by=storm"):
                 state.multiGet([("dog",)])
         state.close()
+
+    def test_several_states_of_storms_are_read_and_refused_as_a_single_one(
+        self, server: RedisServer, client: Redis, tmp_path: Path
+    ) -> None:
+        names = "one", "other"
+        for name in names:
+            client.mset({f"{name}:{key}": text for key, text in STORMS["opaque"].items()})
+        states: list[Any] = [
+            state_from_url(f"{server.url}?prefix={name}&written_by=storm").makeState()
+            for name in names
+        ]
+        read = [(name, state) for name, state in zip(names, states, strict=True)]
+
+        def ask(views: list[Any]) -> list[Any]:
+            return together([view.read_steps([("dog",)]) for view in views])
+
+        alone = [state.multiGet([("dog",)]) for state in states]
+        assert read_committed(read, ask) == alone
+        assert together([state.read_steps([("dog",)]) for state in states]) == alone
+        for name in names:
+            count(f"{server.url}?prefix={name}", "dog", tmp_path / name, adopt={"base": 9})
+        with pytest.raises(StateError, match="taken over from Storm"):
+            read_committed(read, ask)
+        with pytest.raises(StateError, match="taken over from Storm"):
+            together([state.read_steps([("dog",)]) for state in states])
+        for state in states:
+            state.close()
 
 
 class TestASingleValue:

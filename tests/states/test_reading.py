@@ -29,6 +29,7 @@ from trident.states import (
     Token,
     TransactionalMap,
     read_committed,
+    read_latest,
 )
 from trident.states.control import ControlRecord
 from trident.states.stored_map import StoredMap
@@ -346,3 +347,57 @@ def test_a_group_with_an_adding_store_shows_whole_batches() -> None:
     state = OpaqueMap(AddingMap())
     write(state, record(1), a=1)
     assert read(state) == [[None]]
+
+
+def latest(*states: MapState, keys: Sequence[str] = ("a",)) -> list[list[Any]]:
+    asked = [(key,) for key in keys]
+    return read_latest(states, lambda views: [view.multiGet(asked) for view in views])
+
+
+@EVERY_STORE
+def test_the_latest_value_is_that_of_the_batch_under_way(store: type[DictMap]) -> None:
+    state = OpaqueMap(store())
+    write(state, record(1), a=1)
+    assert latest(state) == [[1]]
+    announce(state, begun=record(1))
+    assert latest(state) == [[1]]
+    write(state, record(2), b=2)
+    assert latest(state, keys="abc") == [[1, 2, None]]
+
+
+@EVERY_STORE
+def test_the_latest_value_is_none_that_an_attempt_left_which_has_failed(
+    store: type[DictMap],
+) -> None:
+    state = OpaqueMap(store())
+    write(state, record(1), a=1, b=1)
+    announce(state, begun=record(1))
+    write(state, record(2), a=2, b=2)
+    write(state, record(2, 1), a=3)
+    assert latest(state, keys="ab") == [[3, 1]]
+    announce(state, begun=record(2, 1))
+    write(state, record(3, t2=1), b=4)
+    assert latest(state, keys="ab") == [[3, 4]]
+
+
+def test_the_latest_values_of_two_states_may_be_of_different_batches() -> None:
+    one, other = OpaqueMap(MemoryMap(uuid4().hex)), OpaqueMap(MemoryMap(uuid4().hex))
+    for state in (one, other):
+        write(state, record(1), a=1)
+        announce(state, begun=record(1))
+    write(one, record(2), a=2)
+    assert latest(one, other) == [[2], [1]]
+    assert read(one, other) == [[1], [1]]
+
+
+@pytest.mark.parametrize("kind", [TransactionalMap, NonTransactionalMap])
+def test_the_latest_value_of_a_map_that_isnt_opaque_is_the_one_that_is_there(kind: Any) -> None:
+    state = kind(MemoryMap(uuid4().hex))
+    assert latest(state) == [[None]]
+    write(state, record(1), a=1)
+    assert latest(state) == [[1]]
+
+
+def test_the_latest_value_of_a_state_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(NoStateError):
+        latest(OpaqueMap(DictMap()))
