@@ -34,7 +34,7 @@ class HeldGet(MapGet):
         return super().batchRetrieve(state, tuples)
 
 
-def counts(entries: dict[str, int], factory: StateFactory | None = None) -> StateFactory:
+def counts(entries: dict[str, Any], factory: StateFactory | None = None) -> StateFactory:
     """A state with these entries, committed."""
     factory = factory or MemoryMapState.Factory()
     state: Any = factory.makeState({}, None, 0, 1)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import gc
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import get_ident
+from threading import Event, Thread, get_ident
 from typing import Any
 from weakref import ref
 
 import pytest
 
-from tests.drpc.asking import Asked, HeldGet, asking, counts, held, until
-from trident import Count, FailedException, MapGet, Split, Sum, TridentTopology
+from tests.drpc.asking import PATIENCE, Asked, HeldGet, asking, counts, held, until
+from trident import Count, FailedException, Function, MapGet, Split, Sum, TridentTopology
 from trident.backends import sqlite
-from trident.drpc import errors
+from trident.drpc import errors, waiting_calls
 from trident.drpc import gathering as gathering_module
 from trident.drpc.errors import (
     DRPCClosedError,
@@ -32,6 +33,7 @@ from trident.drpc.service import LocalDRPC
 from trident.states.cut import BatchMovedOn
 from trident.states.errors import CorruptStateError, StateUnavailableError
 from trident.states.reading import read_committed
+from trident.states.state import StateFactory
 from trident.states.values import Token
 
 
@@ -86,6 +88,84 @@ def test_a_caller_alone_is_answered_in_its_own_thread_unless_it_gives_a_time() -
     assert threads[0] == get_ident() != threads[1]
 
 
+def words(factory: StateFactory, function: Any) -> LocalDRPC:
+    topology = TridentTopology()
+    known = topology.newStaticState(factory, name="counts")
+    (
+        topology.newDRPCStream("words")
+        .each("args", function, "word")
+        .stateQuery(known, "word", MapGet(), "count")
+        .aggregate("count", Sum(), "sum")
+    )
+    return LocalDRPC(topology.plan())
+
+
+class Mine(Split):
+    """What is derived from an operation of the library may do anything."""
+
+
+def test_a_query_that_never_waits_is_answered_in_the_thread_of_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Thread] = []
+
+    class Noted(Thread):
+        def start(self) -> None:
+            started.append(self)
+            super().start()
+
+    monkeypatch.setattr("trident.drpc.workers.Thread", Noted)
+
+    async def answered(drpc: LocalDRPC, args: str, expected: str, workers: int) -> None:
+        assert await drpc.execute_async("words", args) == expected
+        assert len(started) == workers
+        started.clear()
+
+    entries = {"a": 1, "b": 2}
+    with words(counts(entries), Split()) as drpc:
+        asyncio.run(answered(drpc, "a b c", "[[3]]", 0))
+        asyncio.run(answered(drpc, "a " * 1_000, "[[1000]]", 1))  # it may take long
+    for factory, function in (
+        (counts(entries), Mine()),
+        (counts(entries), str.split),
+        (counts(entries, sqlite.opaque(tmp_path / "counts.db", prefix="counts")), Split()),
+    ):
+        with words(factory, function) as drpc:
+            asyncio.run(answered(drpc, "a b c", "[[3]]", 1))
+
+
+def test_calls_that_come_in_one_turn_of_the_loop_are_answered_together_in_its_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+    answer_together = Query.answer_together
+
+    def noted(query: Query, requests: Any) -> Any:
+        asked.append((get_ident(), len(requests)))
+        return answer_together(query, requests)
+
+    monkeypatch.setattr(Query, "answer_together", noted)
+
+    async def all_at_once(drpc: LocalDRPC) -> list[Any]:
+        calls = [drpc.execute_async("words", args) for args in ("a", "b", "a b", "b")]
+        return await asyncio.gather(*calls)
+
+    with words(counts({"a": 1, "b": 2}), Split()) as drpc:
+        assert asyncio.run(all_at_once(drpc)) == ["[[1]]", "[[2]]", "[[3]]", "[[2]]"]
+    assert asked == [(get_ident(), 1), (get_ident(), 3)]
+
+
+def test_after_an_answer_that_took_long_workers_answer_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with words(counts({"a": 1}), Split()) as drpc:
+        monkeypatch.setattr(gathering_module, "_AT_ONCE", -1.0)
+        monkeypatch.setattr(gathering_module, "_WARY", 1)
+        answers = [asyncio.run(drpc.execute_async("words", "a")) for _ in range(3)]
+        assert answers == ["[[1]]"] * 3
+        assert drpc._workers._threads == 1
+
+
 @pytest.mark.usefixtures("patient")
 def test_a_call_ends_in_time_with_function_time_and_queue_and_is_never_answered() -> None:
     with held() as (drpc, get):
@@ -136,7 +216,7 @@ def test_a_full_queue_refuses_at_once() -> None:
 
 @pytest.mark.usefixtures("patient")
 def test_a_queue_takes_no_more_than_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gathering_module, "MOST_BYTES", 1000)
+    monkeypatch.setattr(waiting_calls, "MOST_BYTES", 1000)
     with held() as (drpc, _):
         with pytest.raises(DRPCQueueFullError):
             drpc.execute("words", "a" * 1001)
@@ -167,6 +247,53 @@ def test_closing_ends_the_calls_that_are_not_answered_in_time() -> None:
         until(lambda: drpc.waiting("words") == 1)
         drpc.close(drain=0.01)
         assert isinstance(waiting.ended(), DRPCClosedError)
+
+
+def test_closing_waits_for_who_is_answered_in_his_own_thread() -> None:
+    begun, go_on = Event(), Event()
+    ended: list[str] = []
+
+    class Slow(Function):
+        def execute(self, tuple: Any, collector: Any) -> None:
+            begun.set()
+            assert go_on.wait(PATIENCE)
+            collector.emit([not ended])
+
+        def cleanup(self) -> None:
+            ended.append("cleaned up")
+
+    topology = TridentTopology()
+    topology.newDRPCStream("f").each("args", Slow(), "first").project("first")
+    drpc = LocalDRPC(topology.plan())
+    with ThreadPoolExecutor(2) as pool:
+        asked = pool.submit(drpc.execute, "f", "")
+        assert begun.wait(PATIENCE)
+        closed = pool.submit(drpc.close, PATIENCE)
+        until(lambda: isinstance(refusal(drpc, "f"), DRPCClosedError))
+        assert not closed.done()
+        go_on.set()
+        assert asked.result(PATIENCE) == "[[true]]"
+        closed.result(PATIENCE)
+    assert ended == ["cleaned up"]
+
+
+def test_a_call_is_answered_as_soon_as_a_thread_is_to_be_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refused: list[Thread] = []
+
+    class Refused(Thread):
+        def start(self) -> None:
+            if len(refused) < 2:
+                refused.append(self)
+                raise RuntimeError("can't start new thread")
+            super().start()
+
+    monkeypatch.setattr("trident.drpc.workers.Thread", Refused)
+    with LocalDRPC(asking(MapGet(), counts({"a": 1})).plan()) as drpc:
+        assert drpc.execute("words", "a", timeout=PATIENCE) == '[["a",1]]'
+        assert len(refused) == 2
+        assert asyncio.run(drpc.execute_async("words", "a")) == '[["a",1]]'
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), "5", True])
@@ -264,6 +391,30 @@ def test_answers_given_together_are_those_given_one_by_one() -> None:
     query.close()
 
 
+def test_a_value_that_a_function_changes_in_place_is_changed_for_its_own_tuple_only() -> None:
+    def spoil(found: list[str]) -> list[Any]:
+        found.append("spoiled")
+        return [found]
+
+    topology = TridentTopology()
+    known = topology.newStaticState(counts({"a": ["fresh"]}), name="known")
+    (
+        topology.newDRPCStream("words")
+        .each("args", Split(), "word")
+        .stateQuery(known, "word", MapGet(), "found")
+        .each("found", spoil, "spoiled")
+        .project("spoiled")
+    )
+    plan = topology.plan()
+    query = Query(plan, plan.drpc["words"], None)
+    query.prepare()
+    once = '[[["fresh","spoiled"]]]'
+    assert query.answer_together(["a", "a"]) == [once, once]
+    assert query.answer("a") == once  # nor has the store's own been changed
+    assert query.answer("a a") == '[[["fresh","spoiled"]],[["fresh","spoiled"]]]'
+    query.close()
+
+
 def test_steps_before_the_first_look_up_run_once_whatever_batches_do() -> None:
     seen: list[str] = []
     moved = iter([True, True])
@@ -297,7 +448,7 @@ def test_look_ups_that_were_of_no_moment_are_made_again_from_the_beginning(
             made = read_committed(states, ask)
         return made
 
-    monkeypatch.setattr("trident.drpc.query.read_committed", twice)
+    monkeypatch.setattr("trident.drpc.state_sets.read_committed", twice)
     topology = TridentTopology()
     known = topology.newStaticState(counts({"a": 1, "b": 2}), name="counts")
     (
@@ -342,7 +493,7 @@ def test_a_state_that_has_not_begun_is_no_fault_of_the_caller(tmp_path: Path) ->
     topology = asking(MapGet(), sqlite.opaque(tmp_path / "empty.db"))
     with (
         LocalDRPC(topology.plan()) as drpc,
-        pytest.raises(DRPCInternalError, match="there is no state"),
+        pytest.raises(DRPCUnavailableError, match="there is no state"),
     ):
         drpc.execute("words", "a")
 
@@ -371,9 +522,9 @@ def test_every_error_pickles(error: Exception) -> None:
     assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
 
 
-def refusal(drpc: LocalDRPC) -> BaseException | None:
+def refusal(drpc: LocalDRPC, function: str = "words") -> BaseException | None:
     try:
-        drpc.waiting("words")
+        drpc.waiting(function)
     except DRPCClosedError as error:
         return error
     return None

@@ -19,12 +19,15 @@ class Call(ABC):
     ----------
     args : str
         The arguments.
+    request_id : str or None
+        What tells it from others, where its client may repeat it.
     """
 
-    __slots__ = ("args", "began")
+    __slots__ = ("args", "began", "request_id")
 
-    def __init__(self, args: str) -> None:
+    def __init__(self, args: str, request_id: str | None = None) -> None:
         self.args = args
+        self.request_id = request_id
         self.began = monotonic()
 
     @abstractmethod
@@ -37,8 +40,8 @@ class ThreadCall(Call):
 
     __slots__ = ("_ended", "answer")
 
-    def __init__(self, args: str) -> None:
-        super().__init__(args)
+    def __init__(self, args: str, request_id: str | None = None) -> None:
+        super().__init__(args, request_id)
         self.answer: Answer | None = None
         self._ended = Lock()
         self._ended.acquire()
@@ -60,8 +63,8 @@ class LoopCall(Call):
 
     __slots__ = ("_ends", "future")
 
-    def __init__(self, args: str, ends: LoopEnds) -> None:
-        super().__init__(args)
+    def __init__(self, args: str, ends: LoopEnds, request_id: str | None = None) -> None:
+        super().__init__(args, request_id)
         self.future: asyncio.Future[str] = ends.loop.create_future()
         self._ends = ends
 

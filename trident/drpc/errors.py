@@ -81,7 +81,7 @@ class DRPCExecutionError(DRPCError):
 
 
 class DRPCUnavailableError(DRPCExecutionError):
-    """A store that the query reads can't be reached now; ask again later."""
+    """A store that the query reads is away, or a state has not begun; ask again later."""
 
 
 class DRPCInternalError(DRPCExecutionError):
@@ -135,6 +135,19 @@ class DRPCClosedError(DRPCError):
 
 
 @dataclass(eq=False, repr=False)
+class DRPCElsewhereError(DRPCError):
+    """The function updates a state, and the run that does so is in another process."""
+
+    function: str
+    """What was asked for."""
+
+    _template = (
+        "{function!r} updates a state, so the process of the run alone answers it, not this one. "
+        "Ask the server of run.serve()."
+    )
+
+
+@dataclass(eq=False, repr=False)
 class ArgumentsTooLargeError(DRPCError):
     """The arguments of a call are larger than the server takes."""
 
@@ -178,7 +191,10 @@ class NoServerError(DRPCError):
     problems: str
     """Of each server what was found, ``host:port: problem``."""
 
-    _template = "no DRPC server answers: {problems}. Is it running?"
+    _template = (
+        "no DRPC server answers: {problems}. Is it running, and is that its port? HTTP is on 3774 "
+        "unless told otherwise, and Thrift, thrift://host:port, on 3772."
+    )
 
 
 class DRPCUsageError(UsageError):

@@ -3,24 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
-from threading import Condition, Lock
-from time import monotonic
+from threading import Condition
+from time import monotonic, thread_time
+from typing import Protocol
 
 from trident.drpc.calls import Answer, Call
-from trident.drpc.errors import DRPCClosedError, DRPCInternalError, DRPCQueueFullError
-from trident.drpc.query import Query
+from trident.drpc.errors import DRPCClosedError, DRPCInternalError
+from trident.drpc.waiting_calls import WaitingCalls
 from trident.drpc.workers import Workers
+from trident.figures.query_figures import QueryFigures
 
 LONG = 0.05
 """Seconds. A tick that takes longer holds nobody up: the next begins beside it, of fewer calls."""
 MOST_TOGETHER = 128
 """Calls in a tick."""
+_SHORT = 1_000
+"""Characters: longer arguments may be many tuples."""
+_AT_ONCE = 0.001
+"""Seconds of a processor that an event loop may spend on a call."""
+_WARY = 1_000
+"""Calls that workers answer after some that took longer."""
 _SURE = LONG / MOST_TOGETHER
 MOST_TICKS = 8
 """Ticks of one function that run at the same time."""
-MOST_BYTES = 64 * 2**20
-"""What the arguments of all calls in a queue may take."""
+
+
+class Answers(Protocol):
+    """Answers the calls of one name, in any thread; `Query` does."""
+
+    function: str
+    """What errors call it."""
+
+    @property
+    def never_waits(self) -> bool:
+        """Whether no step of it can wait for anything, so that an event loop may answer."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether it reads states, so that calls gain by being answered together."""
+
+    def prepare(self) -> None:
+        """Called once, before the first answer."""
+
+    def answer(self, args: str) -> str:
+        """Answer one request, or raise its failure."""
+
+    def answer_together(self, requests: Sequence[str]) -> Sequence[Answer]:
+        """Answer some requests, of each its answer or its failure."""
+
+    def close(self) -> None:
+        """Let go of what it reads; a thread that still answers is not disturbed."""
 
 
 class Gathering:
@@ -31,23 +63,26 @@ class Gathering:
 
     Parameters
     ----------
-    query : Query
+    query : Answers
         What answers.
     workers : Workers
         Who runs ticks.
     most_waiting : int
         How many calls the queue takes.
+    figures : QueryFigures
+        Counts calls that are answered in the caller's thread.
     """
 
-    def __init__(self, query: Query, workers: Workers, most_waiting: int) -> None:
+    def __init__(
+        self, query: Answers, workers: Workers, most_waiting: int, figures: QueryFigures
+    ) -> None:
         self._query = query
+        self._figures = figures
         self._workers = workers
-        self._most_waiting = most_waiting
-        self._lock = Lock()
+        self._lock = figures.lock  # one is taken for both
         self._changed = Condition(self._lock)
-        self._waiting: dict[Call, None] = {}
-        self._bytes = 0
-        self._ticks = 0
+        self._waiting = WaitingCalls(query.function, most_waiting)
+        self._ticks = self._beside = self._wary = 0
         self._last = 0.0
         self._together = MOST_TOGETHER
         self._closed = False
@@ -71,23 +106,70 @@ class Gathering:
         if self._together == 1:
             return None
         if not self._query.reads:
-            return self._query.answer(args)
+            with self._figures.call():
+                return self._by_itself(args)
         with self._lock:
             if self._ticks or self._waiting or self._closed:
                 return None
             self._ticks = 1
             self._last = began = monotonic()
+        failed: type[BaseException] | None = None
         try:
             return self._query.answer(args)
+        except BaseException as error:
+            failed = type(error)
+            raise
         finally:
             took = monotonic() - began
             if took > _SURE:
                 self._learn(1, took)
             with self._lock:
+                self._figures.count(took, failed)
                 self._ticks -= 1
                 if self._waiting or self._closed:
                     self._begin()
                     self._changed.notify_all()
+            if self._figures.listeners.all:
+                self._figures.tell(took, failed)
+
+    def answers_here(self, args: str) -> bool:
+        """Whether a call can be answered in the thread of an event loop, and hold it up for no
+        longer than anything else: no step can wait for anything, or has taken long of late."""
+        if not self._query.never_waits or len(args) > _SHORT:
+            return False
+        if self._wary:
+            self._wary -= 1
+            return False
+        return True
+
+    def here(self, requests: Sequence[str]) -> Sequence[Answer]:
+        """Answer some calls together in this thread, beside whatever else is answered."""
+        with self._lock:
+            if self._closed:
+                return [DRPCClosedError(self._query.function) for _ in requests]
+            self._beside += 1
+        began = thread_time()
+        try:
+            return self._answers(requests)
+        finally:
+            if thread_time() - began > _AT_ONCE * len(requests):
+                self._wary = _WARY
+            with self._lock:
+                self._beside -= 1
+                self._changed.notify_all()
+
+    def _by_itself(self, args: str) -> str:
+        """Answer a call beside whatever else is answered, in this thread."""
+        with self._lock:
+            if self._closed:
+                raise DRPCClosedError(self._query.function)
+            self._beside += 1
+        try:
+            return self._query.answer(args)
+        finally:
+            with self._lock:
+                self._beside -= 1
+                self._changed.notify_all()
 
     def put(self, call: Call) -> None:
         """Put a call into the queue.
@@ -99,20 +181,16 @@ class Gathering:
         DRPCClosedError
             When nothing is answered any more.
         """
-        size = len(call.args)
         with self._lock:
             if self._closed:
                 raise DRPCClosedError(self._query.function)
-            if len(self._waiting) >= self._most_waiting or self._bytes + size > MOST_BYTES:
-                raise DRPCQueueFullError(self._query.function, len(self._waiting))
-            self._waiting[call] = None
-            self._bytes += size
+            self._waiting.add(call)
             self._begin()
 
     def leave(self, call: Call) -> None:
         """Take a call out of the queue, where it still is."""
         with self._lock:
-            self._remove(call)
+            self._waiting.remove(call)
 
     def hurry(self) -> None:
         """Called by whoever has waited for long: begin a tick beside one that takes long."""
@@ -124,10 +202,10 @@ class Gathering:
         refuse what is left."""
         with self._lock:
             self._closed = True
-            self._changed.wait_for(lambda: not self._ticks and not self._waiting, seconds)
-            left = list(self._waiting)
-            self._waiting.clear()
-            self._bytes = 0
+            self._changed.wait_for(
+                lambda: not (self._ticks or self._beside or self._waiting), seconds
+            )
+            left = self._waiting.take_all()
         for call in left:
             call.end(DRPCClosedError(self._query.function))
 
@@ -137,37 +215,38 @@ class Gathering:
             return
         now = monotonic()
         if not self._ticks or now - self._last > LONG:
+            try:
+                self._workers.start(self._run_ticks)
+            except RuntimeError:
+                return  # no thread is to be had: who waits hurries, so it is tried again soon
             self._ticks += 1
             self._last = now
-            self._workers.start(self._run_ticks)
 
     def _run_ticks(self) -> None:
         """Run ticks until nobody waits, in a worker."""
         while calls := self._taken():
             began = monotonic()
-            answers = self._answers(calls)
+            answers = self._answers([call.args for call in calls])
             self._learn(len(calls), monotonic() - began)
             for call, answer in zip(calls, answers, strict=True):
                 call.end(answer)
 
-    def _answers(self, calls: Sequence[Call]) -> Sequence[Answer]:
+    def _answers(self, requests: Sequence[str]) -> Sequence[Answer]:
         """The answers to the calls of a tick."""
         try:
-            return self._query.answer_together([call.args for call in calls])
+            return self._query.answer_together(requests)
         except BaseException as error:  # such as SystemExit; nobody but the caller could be told
-            if len(calls) > 1:
-                return [answer for call in calls for answer in self._answers([call])]
-            [call] = calls
-            failure = DRPCInternalError(self._query.function, call.args, repr(error))
+            if len(requests) > 1:
+                return [answer for args in requests for answer in self._answers([args])]
+            [args] = requests
+            failure = DRPCInternalError(self._query.function, args, repr(error))
             failure.__cause__ = error
             return [failure]
 
     def _taken(self) -> list[Call]:
         """The calls of the next tick; none ends the ticks of a worker."""
         with self._lock:
-            calls = list(islice(self._waiting, self._together))
-            for call in calls:
-                self._remove(call)
+            calls = self._waiting.take(self._together)
             self._last = monotonic()
             if not calls:
                 self._ticks -= 1
@@ -178,10 +257,3 @@ class Gathering:
         """Make the next tick of as many calls as it can answer before the next should begin."""
         share = max(took / calls, _SURE)
         self._together = max(1, int(LONG / share))
-
-    def _remove(self, call: Call) -> None:
-        if call in self._waiting:
-            del self._waiting[call]
-            self._bytes -= len(call.args)
-
-

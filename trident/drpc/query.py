@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
 from trident.drpc.answer_json import answer_json
 from trident.drpc.errors import (
@@ -14,18 +13,15 @@ from trident.drpc.errors import (
     DRPCInternalError,
     DRPCUnavailableError,
 )
+from trident.drpc.quick import never_waits
+from trident.drpc.state_sets import StateSets, Views
 from trident.errors import FailedException, OperationError
 from trident.kernels.block import Block
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput, Rows
-from trident.open_states import close_states, make_states
-from trident.plan.nodes import Node, StateNode
+from trident.plan.nodes import Node
 from trident.plan.plan import DRPCQuery, Plan
-from trident.states.errors import UnavailableError
-from trident.states.reading import read_committed
-from trident.states.state import State
-
-T = TypeVar("T")
+from trident.states.errors import NoStateError, UnavailableError
 
 
 class Query:
@@ -49,13 +45,10 @@ class Query:
         self.function = query.function
         self._program = Program(query.nodes, query.result, conf)
         self._source = query.source
-        self._groups = _groups(plan, query)
-        self._nodes = tuple(self._groups)
-        self.reads = bool(self._nodes)
-        self._conf = conf
-        self._idle: deque[Sequence[tuple[str, State]]] = deque()
+        self._states = StateSets(plan, query, conf)
+        self.reads = bool(self._states)
+        self.never_waits = never_waits(query)
         self._numbers = count(1)
-        self._closed = False
 
     def prepare(self) -> None:
         """Prepare the operations, once."""
@@ -72,14 +65,13 @@ class Query:
         request: dict[Node, Block] = {self._source: Block({"args": [args]}, 1)}
         number = next(self._numbers)
 
-        def ask(views: Sequence[Any]) -> Rows:
-            queried = dict(zip(self._nodes, views, strict=True)).__getitem__
-            return self._program.run(ProgramInput(number, None, request, queried))
+        def ask(views: Views) -> Rows:
+            return self._program.run(ProgramInput(number, None, request, views.__getitem__))
 
         try:
-            return answer_json(self._read(ask))
+            return answer_json(self._states.read(ask))
         except Exception as error:
-            raise _failure(self.function, args, error) from error
+            raise failure_of(self.function, args, error) from error
 
     def answer_together(self, requests: Sequence[str]) -> list[str | DRPCError]:
         """Answer some requests, of each its answer or its failure; a state is asked once for all.
@@ -95,11 +87,8 @@ class Query:
         try:
             together = self._program.side_by_side([*map(self._given, requests)])
 
-            def look_up(views: Sequence[Any]) -> None:
-                together.look_up(dict(zip(self._nodes, views, strict=True)).__getitem__)
-
-            if self._nodes:
-                self._read(look_up)
+            if self._states:
+                self._states.read(lambda views: together.look_up(views.__getitem__))
             made: Sequence[Rows | Exception] = self._program.rows(together)
         except Exception as error:
             made = [error] * len(requests)
@@ -107,46 +96,12 @@ class Query:
 
     def close(self) -> None:
         """Close the idle states; a thread that still asks closes those that it uses."""
-        self._closed = True
-        self._close_idle()
+        self._states.close()
         self._program.close()
 
     def _given(self, args: str) -> ProgramInput:
         request = Block({"args": [args]}, 1)
         return ProgramInput(next(self._numbers), None, {self._source: request})
-
-    def _read(self, ask: Callable[[Sequence[Any]], T]) -> T:
-        """Call `ask` with views of the states as of one moment, perhaps several times."""
-        if not self._nodes:
-            return ask(())
-        try:
-            states = self._idle.pop()
-        except IndexError:
-            made = make_states(self._nodes, self._conf)
-            states = [(self._groups[node], state) for node, state in made.items()]
-        try:
-            return read_committed(states, ask)
-        finally:
-            self._idle.append(states)
-            if self._closed:
-                self._close_idle()
-
-    def _close_idle(self) -> None:
-        while self._idle:
-            try:
-                states = self._idle.pop()
-            except IndexError:
-                return
-            close_states(state for _, state in states)
-
-
-def _groups(plan: Plan, query: DRPCQuery) -> dict[StateNode, str]:
-    """The states of a query, each with the name of the group whose batches update it."""
-    groups = {}
-    for node in query.states:
-        group = plan.group_of(node)
-        groups[node] = f"group {group.id}" if group else f"state {node.state.name}"
-    return groups
 
 
 def _shown(function: str, args: str, made: Rows | Exception) -> str | DRPCError:
@@ -158,18 +113,18 @@ def _shown(function: str, args: str, made: Rows | Exception) -> str | DRPCError:
         except Exception as unshown:
             error = unshown
     assert error is not None
-    failure = _failure(function, args, error)
+    failure = failure_of(function, args, error)
     failure.__cause__ = error
     return failure
 
 
-def _failure(function: str, args: str, error: Exception) -> DRPCExecutionError:
+def failure_of(function: str, args: str, error: Exception) -> DRPCExecutionError:
     """What a failed query raises for an error."""
     cause = str(error) or repr(error)
     if isinstance(error, OperationError):
         summary = f"{error.error.strip()} in the step {error.step}"
         return DRPCExecutionError(function, args, cause, summary)
-    if isinstance(error, UnavailableError):
+    if isinstance(error, UnavailableError | NoStateError):
         return DRPCUnavailableError(function, args, cause)
     if isinstance(error, FailedException):
         return DRPCExecutionError(function, args, cause)

@@ -22,16 +22,27 @@ class Workers:
         self._threads = 0
 
     def start(self, job: Job) -> None:
-        """Run a job, soon."""
+        """Run a job, soon.
+
+        Raises
+        ------
+        RuntimeError
+            When the system has no more threads; nothing will run the job.
+        """
         with self._lock:
-            alone = self._idle == 0
-            if alone:
-                self._threads += 1
-            else:
+            idle = self._idle > 0
+            if idle:
                 self._idle -= 1
+            else:
+                self._threads += 1
+        if not idle:
+            try:
+                Thread(target=self._work, name="trident-drpc", daemon=True).start()
+            except RuntimeError:
+                with self._lock:
+                    self._threads -= 1
+                raise
         self._jobs.put(job)
-        if alone:
-            Thread(target=self._work, name="trident-drpc", daemon=True).start()
 
     def close(self) -> None:
         """End the threads, each after the job that it runs."""

@@ -9,19 +9,23 @@ import ssl
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from threading import Event, Thread
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from trident.drpc.access import Access
-from trident.drpc.connection import Connection, Connections
 from trident.drpc.errors import DRPCUsageError
-from trident.drpc.functions import Functions, service_of
-from trident.drpc.invocations import Invocations
-from trident.drpc.limits import DRPCLimits
-from trident.drpc.router import Router
-from trident.drpc.serving import opened
-from trident.drpc.thrift_connection import ThriftConnection, calls, invocations
+from trident.server.access import Access
+from trident.server.connection import Connection, Connections
+from trident.server.handshake import Handshake
+from trident.server.invocations import Invocations
+from trident.server.limits import DRPCLimits
+from trident.server.other_sites import Answers, OwnSiteOnly, is_this_machine
+from trident.server.serving import Serving
+from trident.server.thrift_connection import ThriftConnection, calls, invocations
+
+if TYPE_CHECKING:
+    from trident.server.http_connection import HTTPConnection
 
 HTTP_PORT = 3774
 THRIFT_PORT = 3772
@@ -30,7 +34,7 @@ DRAIN = 5.0
 
 
 class DRPCServer:
-    """Answers queries over HTTP, and over Thrift, as Storm's DRPC server.
+    """Answers queries over HTTP, and over Thrift, as Storm's DRPC server, and shows states.
 
     It listens from :meth:`start` on, in a thread of its own; as a context manager until the end
     of the block.
@@ -38,10 +42,12 @@ class DRPCServer:
     Parameters
     ----------
     served : Run, TridentTopology, LocalDRPC, or several
-        Whose functions are answered. A topology is not started: its states are opened for reading,
-        wherever its run is; they have to be in stores that this process reaches.
+        Whose functions are answered, and whose states are shown. A topology is not started: its
+        states are opened for reading, wherever its run is; they have to be in stores that this
+        process reaches.
     host : str
-        Where to listen; by default only this machine can connect.
+        Where to listen; by default only this machine can connect. Without tokens pages of other
+        sites, shown by a browser on this machine, are refused then.
     port : int or None
         Of HTTP; 0 takes a free one, None leaves HTTP out.
     thrift_port : int or None
@@ -53,7 +59,8 @@ class DRPCServer:
     tokens : mapping of str to str, optional
         The token of each user. With any, a call needs ``Authorization: Bearer`` and a token.
     allow : mapping of str to users, optional
-        The users that may call each function; see `Access`.
+        The users that may call each function; see `Access`. A state is named ``state/count``; the
+        figures are named ``metrics``, and the page ``page``.
     certfile, keyfile : path, optional
         PEM files of the certificate and its key: everything is TLS then.
     client_ca : path, optional
@@ -97,14 +104,17 @@ class DRPCServer:
         self.port = _checked("port", port)
         self.thrift_port = _checked("thrift_port", thrift_port)
         self.invocations_port = _checked("invocations_port", invocations_port)
+        if {self.port, self.thrift_port, self.invocations_port} == {None}:
+            advice = "Give port= or thrift_port=."
+            raise DRPCUsageError("DRPCServer: it would listen nowhere", "", (), advice)
         self._tls = _tls(certfile, keyfile, client_ca)
         limits = _within_files(limits or DRPCLimits())
         access = Access(tokens, allow)
-        own, self._owned = opened(served)
         self._invocations = Invocations()
-        services = [*map(service_of, own), self._invocations]
-        self.functions = Functions(services, access, limits)
-        self.router = Router(self.functions)
+        self._serving = Serving(served, access, limits, self._invocations)
+        self.functions, self.router = self._serving.functions, self._serving.router
+        open_here = not tokens and is_this_machine(host)
+        self._answers: Answers = OwnSiteOnly(self.router) if open_here else self.router
         self.connections = Connections(limits)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -145,8 +155,7 @@ class DRPCServer:
             with suppress(RuntimeError):  # it has ended
                 self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join()
-        for service in self._owned:
-            service.close(drain)
+        self._serving.close(drain)
         self._ended.set()
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
@@ -196,9 +205,8 @@ class DRPCServer:
     def _protocols(self) -> Iterable[tuple[str, Callable[[], Connection]]]:
         """The ports that are asked for, each with what makes its connections."""
         if self.port is not None:
-            from trident.drpc.http_connection import HTTPConnection
-
-            yield "port", lambda: HTTPConnection(self.connections, self.router)
+            HTTPConnection = _http_connection()
+            yield "port", lambda: HTTPConnection(self.connections, self._answers)
         if self.thrift_port is not None:
             methods = calls(self.functions)
             yield "thrift_port", lambda: ThriftConnection(self.connections, methods)
@@ -209,15 +217,12 @@ class DRPCServer:
     async def _listen(self, name: str, protocol: Callable[[], Connection]) -> asyncio.Server:
         assert self._loop is not None
         port = getattr(self, name)
+        context = self._tls
+        made: Callable[[], asyncio.Protocol] = protocol
+        if context is not None:
+            made = partial(Handshake, self.connections, context, protocol)
         try:
-            server = await self._loop.create_server(
-                protocol,
-                self.host,
-                port,
-                ssl=self._tls,
-                ssl_handshake_timeout=self.connections.limits.slow if self._tls else None,
-                backlog=1024,
-            )
+            server = await self._loop.create_server(made, self.host, port, backlog=1024)
         except (OSError, UnicodeError) as error:  # the latter of a name that no host can have
             taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
             problem = "is taken" if taken else f"can't be had ({error})"
@@ -228,11 +233,21 @@ class DRPCServer:
         return server
 
 
+def _http_connection() -> type[HTTPConnection]:
+    """What speaks HTTP, whose parser is optional."""
+    try:
+        from trident.server.http_connection import HTTPConnection
+    except ImportError as error:
+        what = f"DRPCServer: HTTP needs a package that is not installed ({error})"
+        advice = 'Install it: pip install "trident-spark[drpc]"; or leave HTTP out: port=None.'
+        raise DRPCUsageError(what, "", (), advice) from error
+    return HTTPConnection
+
+
 def _checked(name: str, port: int | None) -> int | None:
     if port is None or (type(port) is int and 0 <= port < 2**16):
         return port
-    what = f"DRPCServer: {name} is a number from 0 to 65535, or None; found"
-    raise DRPCUsageError(what, repr(port))
+    raise DRPCUsageError(f"DRPCServer: {name} is a number from 0 to 65535, or None; found {port!r}")
 
 
 def _tls(certfile: Any, keyfile: Any, client_ca: Any) -> ssl.SSLContext | None:

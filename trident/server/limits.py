@@ -15,6 +15,8 @@ class DRPCLimits:
     ----------
     args : int
         Bytes of a call's arguments, in UTF-8.
+    keys : int
+        Keys of states that one request asks for.
     head : int
         Bytes of the first line and the headers of an HTTP request.
     received : int
@@ -36,6 +38,7 @@ class DRPCLimits:
     """
 
     args: int = 2**20
+    keys: int = 10_000
     head: int = 2**16
     received: int = 64 * 2**20
     connections: int = 10_000

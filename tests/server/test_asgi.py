@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.drpc.asking import held
 from trident import TridentTopology
-from trident.drpc.asgi import DRPCApp
-from trident.drpc.limits import DRPCLimits
+from trident.server.asgi import DRPCApp
+from trident.server.limits import DRPCLimits
 
 
 @pytest.fixture
@@ -57,6 +58,35 @@ def test_the_path_it_is_mounted_at_is_left_out_and_escapes_are_kept(app: DRPCApp
     mounted: dict[str, Any] = {"root_path": "/a b", "raw_path": b"/a%20b/drpc/echo/x%2Fy"}
     assert asked(app, "/a b/drpc/echo/x/y", **mounted) == (200, b'[["x/y"]]')
     assert asked(app, "/a b/drpc/echo/ü", root_path="/a b") == (200, '[["ü"]]'.encode())
+
+
+def hung_up(app: DRPCApp, path: str, *messages: dict[str, Any]) -> list[Any]:
+    """What is sent to a client that hangs up after some messages."""
+    pending = [*messages, {"type": "http.disconnect"}]
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return pending.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"Authorization", b"Bearer s3cret")]
+    given = {"type": "http", "method": "POST", "path": path, "headers": headers}
+    asyncio.run(app(given, receive, send))
+    return sent
+
+
+def test_a_body_that_its_client_does_not_end_is_no_request(app: DRPCApp) -> None:
+    part = {"type": "http.request", "body": b"a", "more_body": True}
+    assert hung_up(app, "/drpc/echo", part) == []
+
+
+def test_the_call_of_a_client_that_hangs_up_leaves_the_queue() -> None:
+    with held() as (drpc, _):
+        app = DRPCApp(drpc, tokens={"ann": "s3cret"})
+        assert hung_up(app, "/drpc/words", {"type": "http.request", "body": b"a"}) == []
+        assert drpc.waiting("words") == 0
 
 
 def test_after_its_end_it_answers_503(app: DRPCApp) -> None:

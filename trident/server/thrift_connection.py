@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from trident.drpc.connection import Connection, Connections
 from trident.drpc.errors import (
     ArgumentsTooLargeError,
     DRPCAccessError,
     DRPCQueueFullError,
     MalformedRequestError,
 )
-from trident.drpc.functions import Functions
-from trident.drpc.invocations import Invocations
-from trident.drpc.outcomes import outcome
-from trident.drpc.thrift_binary import (
+from trident.server.connection import Connection, Connections
+from trident.server.functions import Functions
+from trident.server.invocations import Invocations
+from trident.server.outcomes import outcome
+from trident.server.router import error_response
+from trident.server.thrift_binary import (
+    BODY,
     CALL,
     EXCEPTION,
     REPLY,
+    REQUEST_ID,
+    STATUS,
     Fields,
     Message,
     ThriftError,
@@ -111,7 +115,9 @@ def calls(functions: Functions) -> Mapping[str, Method]:
 
     async def execute(fields: Fields) -> Fields:
         function, args = _texts(fields, 2)
-        return {_SUCCESS: await functions.execute(function, args)}
+        # One that can't be read is refused, as the request would be applied each time it comes.
+        request_id = fields[REQUEST_ID] or "" if REQUEST_ID in fields else None
+        return {_SUCCESS: await functions.execute(function, args, request_id=request_id)}
 
     return {"execute": execute}
 
@@ -153,7 +159,9 @@ def _failure(method: str, error: Exception) -> Fields:
         return {2 if method == "execute" else 1: {1: str(error)}}
     told = outcome(error)
     if method == "execute":
-        return {1: {1: told.message, 2: int(told.type)}}
+        status, body, _ = error_response(told.status, told.error, told.message, **told.details)
+        more = {STATUS: status, BODY: body.decode()}
+        return {1: {1: told.message, 2: int(told.type), **more}}
     return {1: {1: told.message}}
 
 

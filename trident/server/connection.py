@@ -5,15 +5,33 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import Any
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Protocol
 
-from trident.drpc.limits import DRPCLimits
+from trident.server.limits import DRPCLimits
 
 _SWEEPS = 4
 """How often in the shortest time that a client has it is looked whether it is over."""
 _NEVER = float("inf")
 _KEPT_BESIDES = 500
 """Bytes that a request takes besides its own, while it waits for the one before it."""
+
+
+class Counted(Protocol):
+    """What counts as a connection."""
+
+    until: float
+    """When its time is over."""
+
+    def out_of_time(self) -> None:
+        """Its time is over."""
+
+    def close_when_idle(self) -> None:
+        """The server ends."""
+
+    def abort(self) -> None:
+        """End at once."""
 
 
 class Connections:
@@ -29,19 +47,19 @@ class Connections:
         self.limits = limits
         self.received = 0
         self.closing = False
-        self._open: set[Connection] = set()
+        self._open: set[Counted] = set()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, connection: Connection) -> bool:
+    def add(self, connection: Counted) -> bool:
         """Whether there is room for one more."""
         if self.closing or len(self._open) >= self.limits.connections:
             return False
         self._open.add(connection)
         return True
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: Counted) -> None:
         """A connection has ended."""
         self._open.discard(connection)
 
@@ -90,6 +108,8 @@ class Connection(asyncio.Protocol, ABC):
         self._reads = True
         self._ends = False
         self._last = b""
+        self._streams = False
+        self._drained: asyncio.Future[None] | None = None
 
     @property
     def busy(self) -> bool:
@@ -101,8 +121,8 @@ class Connection(asyncio.Protocol, ABC):
         """Take what has come, and call :meth:`request` for each request that is complete."""
 
     @abstractmethod
-    async def answer(self, request: Any) -> bytes:
-        """The answer to a request; never raises."""
+    async def answer(self, request: Any) -> bytes | AsyncGenerator[bytes, None]:
+        """The answer to a request, or its parts, the last of a connection; never raises."""
 
     @abstractmethod
     def refuse(self) -> bytes:
@@ -151,7 +171,9 @@ class Connection(asyncio.Protocol, ABC):
 
     def resume_writing(self) -> None:
         self._can_write = True
-        self.until = self.loop.time() + self.limits.idle
+        self.until = _NEVER if self.busy else self.loop.time() + self.limits.idle
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
         self._go_on()
 
     def request(self, request: Any, size: int) -> None:
@@ -198,7 +220,7 @@ class Connection(asyncio.Protocol, ABC):
     def close_when_idle(self) -> None:
         """The server ends: answer what is here."""
         self._ends = True
-        if self._task is None and not self._requests:
+        if self._streams or (self._task is None and not self._requests):
             self.transport.close()
 
     def abort(self) -> None:
@@ -233,6 +255,9 @@ class Connection(asyncio.Protocol, ABC):
 
     async def _answer(self, request: Any) -> None:
         made = await self.answer(request)
+        if not isinstance(made, bytes):
+            await self._stream(made)
+            return
         self._task = None
         if self.transport.is_closing():
             return
@@ -241,6 +266,28 @@ class Connection(asyncio.Protocol, ABC):
             partly = self._received or self._partly()
             self.until = self.loop.time() + (self.limits.slow if partly else self.limits.idle)
         self._go_on()
+
+    async def _stream(self, parts: AsyncGenerator[bytes, None]) -> None:
+        """Send an answer of parts, each when the client has taken those before it.
+
+        Nothing else is answered on this connection: the end of the answer is its own. A client
+        that doesn't take a part has the time for it that it has for any answer.
+        """
+        self._streams = True
+        self.end()
+        while self._requests:
+            self._next()
+        self._read(True)  # so as to see that the client hangs up
+        try:
+            async with aclosing(parts):
+                async for part in parts:
+                    self.transport.write(part)
+                    if not self._can_write:
+                        self._drained = self.loop.create_future()
+                        await self._drained
+        finally:
+            self.until = self.loop.time() + self.limits.slow  # then it is gone, whatever it takes
+            self.transport.close()
 
     def _read(self, reads: bool) -> None:
         if reads != self._reads and not self.transport.is_closing():

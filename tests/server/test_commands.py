@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from tests.drpc import served
 from tests.drpc.asking import PATIENCE
-from trident import TridentTopology
+from tests.server import served
+from trident import Count, FeederBatchSpout, TridentTopology
 from trident.cli.main import main
-from trident.drpc.server import DRPCServer
+from trident.cli.serving import listening
+from trident.server.server import DRPCServer
 
 
 def test_a_process_of_its_own_answers_what_a_run_elsewhere_commits(
@@ -25,14 +26,15 @@ def test_a_process_of_its_own_answers_what_a_run_elsewhere_commits(
     monkeypatch.setenv("SERVED_DATABASE", str(tmp_path / "counts.db"))
     access = tmp_path / "access.json"
     access.write_text(json.dumps({"tokens": {"ann": "s3cret"}}))
-    command = [sys.executable, "-m", "trident", "serve", "tests.drpc.served:topology"]
+    command = [sys.executable, "-m", "trident", "serve", "tests.server.served:topology"]
     options = ["--port", "0", "--thrift-port", "0", "--access", str(access)]
     with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             said = process.stdout.readline()
-            assert said.startswith("count: http://127.0.0.1:")
-            address = said.split()[1].removeprefix("http://").removesuffix("/drpc/,")
+            assert said.startswith("serving count: http://127.0.0.1:")
+            assert said.endswith("; Ctrl-C stops\n")
+            address = said.split()[2].removeprefix("http://").removesuffix("/,")
             with served.topology().start():
                 served.spout.feed([("the cat the",)], PATIENCE)
             assert main(["drpc", address, "count", "the"]) == 1
@@ -43,6 +45,30 @@ def test_a_process_of_its_own_answers_what_a_run_elsewhere_commits(
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0
+
+
+@pytest.mark.parametrize(
+    ("ports", "said"),
+    [
+        ({"port": 0}, "serving count: {url}/"),
+        ({"port": None, "thrift_port": 0}, "serving count: Thrift on {thrift}"),
+        ({"port": 0, "thrift_port": 0}, "serving count: {url}/, Thrift on {thrift}"),
+    ],
+)
+def test_a_server_says_where_it_listens_and_nowhere_else(
+    ports: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVED_DATABASE", str(tmp_path / "counts.db"))
+    with DRPCServer(served.topology(), **ports) as server:
+        assert listening(server) == said.format(url=server.url, thrift=server.thrift_port)
+
+
+def test_a_server_of_states_only_says_so(tmp_path: Path) -> None:
+    topology = TridentTopology()
+    words = topology.newStream("words", FeederBatchSpout("word")).groupBy("word")
+    words.persistentAggregate(f"sqlite:{tmp_path}/counts.db", Count(), "count")
+    with DRPCServer(topology, port=0) as server:
+        assert listening(server) == f"serving states: {server.url}/"
 
 
 @pytest.fixture
@@ -79,16 +105,16 @@ def test_what_goes_wrong_is_one_line(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["tests.drpc.served"], "is written module:name"),
+        (["tests.server.served"], "is written module:name"),
         (["tests.drpc.nowhere:topology"], "can't be imported: No module named"),
         ([".served:topology"], "is written module:name"),
-        (["tests.drpc.served:topology", "--host", ".."], "can't be had"),
-        (["tests.drpc.served:nowhere"], "can't be imported: module"),
-        (["tests.drpc.served:nothing"], "is no TridentTopology, nor a function"),
-        (["tests.drpc.served:topology", "--access", "/nowhere"], "--access can't be read"),
-        (["tests.drpc.served:topology", "--port", "70000"], "a number from 0 to 65535"),
-        (["tests.drpc.served:topology", "--timeout", "0"], "timeout is a number above 0"),
-        (["tests.drpc.served:topology", "--certfile", "/nowhere"], "no certificate can be read"),
+        (["tests.server.served:topology", "--host", ".."], "can't be had"),
+        (["tests.server.served:nowhere"], "can't be imported: module"),
+        (["tests.server.served:nothing"], "is no TridentTopology, nor a function"),
+        (["tests.server.served:topology", "--access", "/nowhere"], "--access can't be read"),
+        (["tests.server.served:topology", "--port", "70000"], "a number from 0 to 65535"),
+        (["tests.server.served:topology", "--timeout", "0"], "timeout is a number above 0"),
+        (["tests.server.served:topology", "--certfile", "/nowhere"], "no certificate can be read"),
     ],
 )
 def test_serve_refuses_what_it_cannot_use(
@@ -123,7 +149,7 @@ def test_serve_refuses_a_file_of_access_that_holds_something_else(
     monkeypatch.setenv("SERVED_DATABASE", str(tmp_path / "counts.db"))
     access = tmp_path / "access.json"
     access.write_text(held)
-    assert main(["serve", "tests.drpc.served:topology", "--access", str(access)]) == 2
+    assert main(["serve", "tests.server.served:topology", "--access", str(access)]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert said in line
     assert "s3cret" not in line

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from http import HTTPStatus
 from typing import Any
 
 import httptools
 
-from trident.drpc.connection import Connection, Connections
 from trident.drpc.errors import ArgumentsTooLargeError, DRPCQueueFullError, MalformedRequestError
-from trident.drpc.router import JSON, Request, Response, Router, failure
+from trident.server.connection import Connection, Connections
+from trident.server.other_sites import Answers
+from trident.server.router import JSON, Request, Response, Streamed, failure
 
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 _MOST_HEADERS = 100
@@ -22,27 +25,29 @@ class HTTPConnection(Connection):
     ----------
     connections : Connections
         Those of the server.
-    router : Router
+    router : Answers
         What answers.
     """
 
-    def __init__(self, connections: Connections, router: Router) -> None:
+    def __init__(self, connections: Connections, router: Answers) -> None:
         super().__init__(connections)
         self._router = router
         self._parser = httptools.HttpRequestParser(self)
+        self._came = 0
         self._clear()
 
     def _clear(self) -> None:
         self._target = b""
         self._headers: dict[str, str] = {}
         self._in_head = True
-        self._fed = self._head = 0
+        self._fed = self._head = self._first = 0
         self._body = bytearray()
         self._begun = False
         self._refused = False
 
     def take(self, data: bytes) -> None:
         self._fed += len(data)
+        self._came = len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -55,12 +60,19 @@ class HTTPConnection(Connection):
             # The parser keeps a line that has no end yet, of the head or after the last chunk.
             if self._fed > self.limits.head:
                 self._refuse(_too_large_head())
+                return
+            # Of what came with its beginning the parser may keep a part, as long as any has come.
+            known = self._head + len(self._body)
+            known = self._first if self._in_head else max(self._first, known)
+            if self._begun and not self.held(known + self._fed):
+                self._refuse(failure(DRPCQueueFullError("the server", len(self.connections))))
 
     # What follows is called by the parser.
 
     def on_message_begin(self) -> None:
         self._clear()
         self._begun = True
+        self._first = self._came  # at most; where in it the request begins isn't known
 
     def on_url(self, url: bytes) -> None:
         self._target += url
@@ -84,7 +96,7 @@ class HTTPConnection(Connection):
         self._body += body
         if len(self._body) > self.limits.args:
             self._stop(self._too_large())
-        if not self.held(len(self._body)):
+        if not self.held(self._head + len(self._body)):
             self._stop(failure(DRPCQueueFullError(self._function(), len(self.connections))))
 
     def on_message_complete(self) -> None:
@@ -101,9 +113,11 @@ class HTTPConnection(Connection):
         if not keeps:
             self.end()
 
-    async def answer(self, request: Any) -> bytes:
+    async def answer(self, request: Any) -> bytes | AsyncGenerator[bytes, None]:
         asked, keeps = request
         response = await self._router.answer(asked)
+        if isinstance(response, Streamed):
+            return _streamed(response)
         return written(response, keeps and not self.connections.closing, asked.method != "HEAD")
 
     def refuse(self) -> bytes:
@@ -153,13 +167,26 @@ def written(response: Response, keeps: bool, with_body: bool = True) -> bytes:
     b'HTTP/1.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: 2\\r\\n\\r\\n[]'
     """
     status, body, headers = response
+    if status != 304:  # where it would be the length of what isn't sent
+        headers = (*headers, ("Content-Length", str(len(body))))
+    head = _head(status, headers, keeps)
+    return head + body if with_body else head
+
+
+async def _streamed(response: Streamed) -> AsyncGenerator[bytes, None]:
+    """A response without a length: its end is that of the connection."""
+    async with aclosing(response.parts) as parts:
+        yield _head(response.status, response.headers, False)
+        async for part in parts:
+            yield part
+
+
+def _head(status: int, headers: tuple[tuple[str, str], ...], keeps: bool) -> bytes:
     lines = [f"HTTP/1.1 {status} {_REASONS.get(status, '')}"]
     lines += [f"{name}: {value}" for name, value in headers]
-    lines.append(f"Content-Length: {len(body)}")
     if not keeps:
         lines.append("Connection: close")
-    head = "\r\n".join([*lines, "", ""]).encode("latin-1", errors="replace")
-    return head + body if with_body else head
+    return "\r\n".join([*lines, "", ""]).encode("latin-1", errors="replace")
 
 
 def _too_large_head() -> Response:

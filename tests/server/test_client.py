@@ -7,15 +7,15 @@ import os
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 
 from tests.drpc.asking import PATIENCE, asking, counts, held
 from trident import MapGet, TridentTopology
-from trident.drpc.client import DRPCClient
 from trident.drpc.errors import (
     ArgumentsTooLargeError,
     DRPCAccessError,
@@ -31,9 +31,10 @@ from trident.drpc.errors import (
     NoServerError,
     UnknownFunctionError,
 )
-from trident.drpc.limits import DRPCLimits
-from trident.drpc.server import DRPCServer
 from trident.drpc.service import LocalDRPC
+from trident.server.client import DRPCClient, http_answer
+from trident.server.limits import DRPCLimits
+from trident.server.server import DRPCServer
 from trident.states.errors import StateUnavailableError
 from trident.testing.servers.certificates import make_certificates
 
@@ -52,7 +53,14 @@ class Failing:
 
     functions = ("f",)
 
-    async def execute_async(self, function: str, args: str, timeout: float | None = None) -> str:
+    async def execute_async(
+        self,
+        function: str,
+        args: str,
+        timeout: float | None = None,
+        *,
+        request_id: str | None = None,
+    ) -> str:
         if args == "hang":
             await asyncio.sleep(PATIENCE)
         if args in FAILURES:
@@ -102,12 +110,8 @@ def raised_by(client: DRPCClient, function: str, args: str, **options: Any) -> D
 def test_what_failed_there_is_raised_here(server: DRPCServer, way: str, args: str) -> None:
     with DRPCClient(address(server, way)) as client:
         error = raised_by(client, "f", args)
-    if way == "http":
-        assert type(error) is type(FAILURES[args])
-    else:
-        known = (DRPCTimeoutError, DRPCClosedError, DRPCInternalError, DRPCExecutionError)
-        assert isinstance(error, known)
-    if args == "timeout" and way == "http":
+    assert type(error) is type(FAILURES[args])
+    if args == "timeout":
         assert str(error) == str(FAILURES[args])
     if args == "failed":
         assert str(error) == "f('failed') failed: ValueError: no in the step each(f)"
@@ -140,6 +144,20 @@ def test_the_next_server_is_asked_where_one_is_shutting_down(server: DRPCServer,
         closing_down.functions.close()
         with DRPCClient(address(closing_down, way), address(server, way)) as client:
             assert client.execute("f", "a") == "a"
+
+
+@BOTH
+@pytest.mark.parametrize("args", ["full", "away"])
+def test_the_next_server_is_asked_where_one_cannot_answer_now(
+    server: DRPCServer, way: str, args: str
+) -> None:
+    topology = TridentTopology()
+    topology.newDRPCStream("f").map(str.upper, "text")
+    with (
+        DRPCServer(topology, **PORTS) as other,
+        DRPCClient(address(server, way), address(other, way)) as client,
+    ):
+        assert client.execute("f", args) == f'[["{args.upper()}"]]'
 
 
 @BOTH
@@ -177,6 +195,61 @@ def test_a_call_ends_in_time_and_the_next_begins_with_another_server(
             assert isinstance(error, DRPCTimeoutError)
             assert 0.04 < error.elapsed < 5
             assert client.execute("f", "a") == "a"
+
+
+@contextmanager
+def dripping(begins: bytes) -> Iterator[int]:
+    """The port of a server that begins an answer, and sends a byte of it now and then."""
+    ended = Event()
+
+    def drip(listening: socket.socket) -> None:
+        with listening.accept()[0] as client, suppress(OSError):
+            client.sendall(begins)
+            while not ended.wait(0.01):
+                client.sendall(b" ")
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+        thread = Thread(target=drip, args=(listening,), daemon=True)
+        thread.start()
+        yield listening.getsockname()[1]
+        ended.set()
+        thread.join(PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("way", "begins"),
+    [
+        ("http", b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"),
+        ("http", b"HTTP/1.1 200 OK\r\n"),
+        ("thrift", b"\x00\x01\x00\x00"),
+    ],
+)
+def test_a_server_that_sends_a_byte_now_and_then_has_no_more_time(way: str, begins: bytes) -> None:
+    with dripping(begins) as port, DRPCClient(f"{way}://127.0.0.1:{port}") as client:
+        error = raised_by(client, "f", "a", timeout=0.2)
+        assert isinstance(error, DRPCTimeoutError)
+        assert 0.2 <= error.elapsed < 2
+
+
+def test_an_answer_that_comes_after_its_head_is_taken_though_the_connection_ends() -> None:
+    def answer(listening: socket.socket) -> None:
+        with listening.accept()[0] as client:
+            client.recv(4096)
+            client.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\n")
+            Event().wait(0.05)  # so that the head is read by itself
+            client.sendall(b"[[]]")
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+        thread = Thread(target=answer, args=(listening,), daemon=True)
+        thread.start()
+        with DRPCClient(f"127.0.0.1:{listening.getsockname()[1]}") as client:
+            assert client.execute("f") == "[[]]"
+        thread.join(PATIENCE)
+
+
+def test_no_time_is_too_long(server: DRPCServer) -> None:
+    with DRPCClient(server.url, timeout=1e300) as client:
+        assert client.execute("f", "a") == "a"
 
 
 def test_a_server_tells_how_long_its_queue_is_where_time_is_over() -> None:
@@ -271,3 +344,16 @@ def test_a_state_that_is_away_is_asked_of_another_server(server: DRPCServer) -> 
         DRPCClient(first.url, second.url) as client,
     ):
         assert client.execute("words", "a") == '[["a",1]]'
+
+
+@pytest.mark.parametrize("told", ['"many"', "[]", "null", "NaN", "1e999", "9" * 400])
+def test_what_a_server_tells_instead_of_a_number_is_no_number(told: str) -> None:
+    for status, name, error in (
+        (504, "SERVER_TIMEOUT", DRPCTimeoutError),
+        (503, "QUEUE_FULL", DRPCQueueFullError),
+        (413, "REQUEST_TOO_LARGE", ArgumentsTooLargeError),
+        (404, "UNKNOWN_FUNCTION", UnknownFunctionError),
+    ):
+        parts = [f'"{field}":{told}' for field in ("queueLength", "elapsed", "limit", "functions")]
+        with pytest.raises(error):
+            http_answer("f", "", status, f'{{"error":"{name}",{",".join(parts)}}}'.encode())

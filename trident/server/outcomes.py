@@ -10,6 +10,7 @@ from trident.drpc.errors import (
     ArgumentsTooLargeError,
     DRPCAccessError,
     DRPCClosedError,
+    DRPCElsewhereError,
     DRPCExecutionError,
     DRPCInternalError,
     DRPCQueueFullError,
@@ -18,6 +19,7 @@ from trident.drpc.errors import (
     MalformedRequestError,
     UnknownFunctionError,
 )
+from trident.states.errors import NoStateError
 
 _logger = logging.getLogger("trident")
 
@@ -73,11 +75,19 @@ def outcome(error: Exception) -> Outcome:
             return Outcome(503, internal, "QUEUE_FULL", str(error), details)
         case DRPCClosedError(function=function):
             return Outcome(503, shutdown, shutdown.name, str(error), {"function": function})
+        case DRPCElsewhereError(function=function):
+            return Outcome(421, failed, "ELSEWHERE", str(error), {"function": function})
         case UnknownFunctionError(function=function, known=known):
             details = {"function": function, "functions": list(known)}
             return Outcome(404, failed, "UNKNOWN_FUNCTION", str(error), details)
         case DRPCUnavailableError(function=function):
             _logger.warning("%s", error)
+            if isinstance(error.__cause__, NoStateError):
+                message = (
+                    f"{function!r} can't be answered: a state that it reads is not there, or has "
+                    "not begun. Start its topology; the server's log says where was looked."
+                )
+                return Outcome(503, internal, "STATE_NOT_THERE", message, {"function": function})
             message = f"{function!r} can't be answered now: a store that it reads is away"
             return Outcome(503, internal, "STORE_UNAVAILABLE", message, {"function": function})
         case DRPCInternalError(function=function):

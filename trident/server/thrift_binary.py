@@ -1,8 +1,8 @@
 """Thrift's binary protocol: the messages of Storm's interface as bytes, and back.
 
-What is read comes from anybody, so it costs no more than its bytes: nothing nests deeper than
-`DEPTH`, and each element of a container takes a byte at least. A library for Thrift takes 28 bytes
-for a list of two thousand million elements that have none, and counts them.
+What is read comes from anybody, so it costs little: nothing nests deeper than `DEPTH`, a container
+has no more elements than bytes, and a message no more than `MOST_VALUES` values. A library for
+Thrift takes 28 bytes for a list of two thousand million elements that have none, and counts them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,16 @@ from typing import Any, NamedTuple
 
 CALL, REPLY, EXCEPTION = 1, 2, 3
 """What a message is."""
+REQUEST_ID = 1000
+"""The field of a call that carries its request's id: Storm's interface has none, and its servers
+pass over fields that they don't know."""
+STATUS, BODY = 1000, 1001
+"""The fields of an exception that carry what HTTP tells of the same: Storm's four types don't say
+whether another server may answer. Its clients pass over them as well."""
 DEPTH = 16
 """How deep fields that nobody asked for may nest."""
+MOST_VALUES = 1_000
+"""How many fields and elements of containers a message may have; a call has two."""
 
 _VERSION = 0x80010000
 _BOOL, _BYTE, _DOUBLE, _I16, _I32, _I64, _STRING, _STRUCT, _MAP, _SET, _LIST = (
@@ -27,7 +35,7 @@ _LIST_HEAD = Struct("!bi")
 _MAP_HEAD = Struct("!bbi")
 
 Fields = Mapping[int, Any]
-"""Of a struct: by their numbers strings, integers of 32 bits and structs."""
+"""Of a struct: by their numbers strings, integers of 32 bits and structs, None for others."""
 
 
 class ThriftError(ValueError):
@@ -61,7 +69,7 @@ def read_message(data: bytes) -> Message:
     Raises
     ------
     ThriftError
-        For anything else; a string that is no UTF-8 is left out.
+        For anything else; a string that is no UTF-8 is None.
 
     Examples
     --------
@@ -70,7 +78,7 @@ def read_message(data: bytes) -> Message:
     """
     try:
         name, kind, seqid, at = _head(data)
-        fields, _ = _struct(data, at, DEPTH)
+        fields = _Reading(data, at).struct(DEPTH)
     except (error, IndexError) as short:
         raise ThriftError("a message that ends too early") from short
     return Message(name, kind, seqid, fields)
@@ -112,26 +120,67 @@ def _head(data: bytes) -> tuple[str, int, int, int]:
     return name, kind, seqid, at + 4
 
 
-def _struct(data: bytes, at: int, depth: int) -> tuple[dict[int, Any], int]:
-    if depth == 0:
-        raise ThriftError("it nests too deep")
-    fields: dict[int, Any] = {}
-    while data[at]:
-        kind, number = _FIELD.unpack_from(data, at)
-        value, at = _value(data, at + 3, kind, depth)
-        if value is not None:
-            fields[number] = value
-    return fields, at + 1
+class _Reading:
+    """Where the reading of a message has come to, and how many values it may still have."""
 
+    def __init__(self, data: bytes, at: int) -> None:
+        self._data = data
+        self._at = at
+        self._left = MOST_VALUES
 
-def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
-    if kind == _STRING:
-        return _text(data, at)
-    if kind == _I32:
-        return _INT.unpack_from(data, at)[0], at + 4
-    if kind == _STRUCT:
-        return _struct(data, at, depth - 1)
-    return None, _skipped(data, at, kind, depth)
+    def struct(self, depth: int) -> dict[int, Any]:
+        if depth == 0:
+            raise ThriftError("it nests too deep")
+        fields: dict[int, Any] = {}
+        while self._data[self._at]:
+            kind, number = _FIELD.unpack_from(self._data, self._at)
+            self._at += 3
+            fields[number] = self._value(kind, depth)
+        self._at += 1
+        return fields
+
+    def _value(self, kind: int, depth: int) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            raise ThriftError("it has too many values")
+        if kind == _STRING:
+            text, self._at = _text(self._data, self._at)
+            return text
+        if kind == _STRUCT:
+            return self.struct(depth - 1)
+        if kind == _I32:
+            (number,) = _INT.unpack_from(self._data, self._at)
+            self._at += 4
+            return number
+        self._skip(kind, depth)
+        return None
+
+    def _skip(self, kind: int, depth: int) -> None:
+        """Pass over a value that nobody asked for."""
+        if kind in _SIZES:
+            self._pass(_SIZES[kind])
+            return
+        if kind == _MAP:
+            *kinds, size = _MAP_HEAD.unpack_from(self._data, self._at)
+            self._at += 6
+        elif kind in (_LIST, _SET):
+            *kinds, size = _LIST_HEAD.unpack_from(self._data, self._at)
+            self._at += 5
+        else:
+            raise ThriftError(f"a value of type {kind}, which there isn't")
+        if not 0 <= size <= len(self._data) - self._at or depth == 0:
+            raise ThriftError("a container that can't be")
+        if all(each in _SIZES for each in kinds):
+            self._pass(size * sum(_SIZES[each] for each in kinds))
+            return
+        for _ in range(size):
+            for each in kinds:
+                self._value(each, depth - 1)
+
+    def _pass(self, size: int) -> None:
+        self._at += size
+        if self._at > len(self._data):
+            raise ThriftError("a value that ends after the message")
 
 
 def _text(data: bytes, at: int) -> tuple[str | None, int]:
@@ -144,29 +193,6 @@ def _text(data: bytes, at: int) -> tuple[str | None, int]:
         return data[at : at + size].decode(), at + size
     except UnicodeDecodeError:
         return None, at + size
-
-
-def _skipped(data: bytes, at: int, kind: int, depth: int) -> int:
-    """Where a value ends that nobody asked for."""
-    if kind in _SIZES:
-        end = at + _SIZES[kind]
-        if end > len(data):
-            raise ThriftError("a value that ends after the message")
-        return end
-    if kind == _MAP:
-        *kinds, size = _MAP_HEAD.unpack_from(data, at)
-        at += 6
-    elif kind in (_LIST, _SET):
-        *kinds, size = _LIST_HEAD.unpack_from(data, at)
-        at += 5
-    else:
-        raise ThriftError(f"a value of type {kind}, which there isn't")
-    if not 0 <= size <= len(data) - at or depth == 0:
-        raise ThriftError("a container that can't be")
-    for _ in range(size):
-        for each in kinds:
-            _, at = _value(data, at, each, depth - 1)
-    return at
 
 
 def _write(made: list[bytes], fields: Fields) -> None:

@@ -52,8 +52,18 @@ class Invocations:
         now = monotonic()
         return tuple(name for name, asked in self._asked.items() if now - asked < FRESH)
 
-    async def execute_async(self, function: str, args: str, timeout: float | None = None) -> str:
-        """Have a request answered; raises what `LocalDRPC.execute_async` does."""
+    async def execute_async(
+        self,
+        function: str,
+        args: str,
+        timeout: float | None = None,
+        *,
+        request_id: str | None = None,
+    ) -> str:
+        """Have a request answered; raises what `LocalDRPC.execute_async` does.
+
+        Whoever fetches requests has no use for the ids that clients give them.
+        """
         waiting = self._waiting.setdefault(function, deque())
         if len(waiting) >= MOST_WAITING or self._bytes + len(args) > MOST_BYTES:
             raise DRPCQueueFullError(function, len(waiting))

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.drpc.asking import asking, counts, held, until
 from trident import FailedException, MapGet, TridentTopology
-from trident.drpc.access import Access
+from trident.backends import sqlite
 from trident.drpc.errors import DRPCUsageError
-from trident.drpc.functions import Functions
-from trident.drpc.limits import DRPCLimits
-from trident.drpc.router import Request, Response, Router
 from trident.drpc.service import LocalDRPC
+from trident.server.access import Access
+from trident.server.functions import Functions
+from trident.server.limits import DRPCLimits
+from trident.server.router import Request, Response, Router
 from trident.states.errors import StateUnavailableError
 
 
@@ -104,10 +106,26 @@ def test_a_store_that_is_away_is_503_and_isnt_named(drpc: LocalDRPC) -> None:
     assert b"secret" not in response.body
 
 
+def test_a_state_that_has_not_begun_is_503_and_logged_in_a_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    topology = asking(MapGet(), sqlite.opaque(tmp_path / "empty.db"))
+    with LocalDRPC(topology.plan()) as drpc:
+        response = asked(drpc, "GET", "/drpc/words/cat")
+    status, body = told(response)
+    assert (status, body["error"]) == (503, "STATE_NOT_THERE")
+    assert ("Retry-After", "1") in response.headers
+    assert "has not begun. Start its topology" in body["errorMessage"]
+    assert b"empty.db" not in response.body
+    [logged] = caplog.records
+    assert (logged.levelname, logged.exc_info) == ("WARNING", None)
+    assert "empty.db" in logged.getMessage()
+
+
 def test_what_the_library_fails_with_is_500_and_logged_only(
     drpc: LocalDRPC, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def broken(*given: Any) -> str:
+    async def broken(*given: Any, **named: Any) -> str:
         raise ZeroDivisionError("internals")
 
     monkeypatch.setattr(drpc, "execute_async", broken)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from trident.drpc.access import Access
 from trident.drpc.errors import (
     ArgumentsTooLargeError,
     DRPCClosedError,
     DRPCUsageError,
     UnknownFunctionError,
 )
-from trident.drpc.limits import DRPCLimits
+from trident.server.access import Access
+from trident.server.limits import DRPCLimits
 
 
 class Service(Protocol):
@@ -22,7 +22,14 @@ class Service(Protocol):
     def functions(self) -> Sequence[str]:
         """The functions that there are at present."""
 
-    async def execute_async(self, function: str, args: str, timeout: float | None = None) -> str:
+    async def execute_async(
+        self,
+        function: str,
+        args: str,
+        timeout: float | None = None,
+        *,
+        request_id: str | None = None,
+    ) -> str:
         """Answer one request."""
 
 
@@ -57,7 +64,12 @@ class Functions:
         return tuple(dict.fromkeys(name for each in self.services for name in each.functions))
 
     async def execute(
-        self, function: str, args: str, timeout: float | None = None, token: str | None = None
+        self,
+        function: str,
+        args: str,
+        timeout: float | None = None,
+        token: str | None = None,
+        request_id: str | None = None,
     ) -> str:
         """Answer a call.
 
@@ -69,28 +81,46 @@ class Functions:
             Seconds; never more than the server's.
         token : str, optional
             The caller's.
+        request_id : str, optional
+            What the caller tells the request by, should it repeat it.
 
         Raises
         ------
         DRPCError
             What `LocalDRPC.execute` raises, `DRPCAccessError` and `ArgumentsTooLargeError`.
         """
-        if self._closed:
-            raise DRPCClosedError(function)
-        self.access.check(function, token)
+        self.admit(function, token)
         most = self.limits.args
         # A character takes four bytes at most.
         if len(args) * 4 > most and len(args.encode(errors="surrogatepass")) > most:
             raise ArgumentsTooLargeError(function, most)
-        seconds = self.limits.timeout if timeout is None else min(timeout, self.limits.timeout)
+        seconds = self.seconds(timeout)
         self._under_way += 1
         try:
             for service in self.services:
                 if function in service.functions:
-                    return await service.execute_async(function, args, seconds)
+                    return await service.execute_async(
+                        function, args, seconds, request_id=request_id
+                    )
         finally:
             self._under_way -= 1
         raise UnknownFunctionError(function, self.access.allowed(self.names, token))
+
+    def admit(self, name: str, token: str | None) -> None:
+        """Refuse what nobody may ask any more, or not the caller; `name` is a function's, or
+        what else `allow=` can name.
+
+        Raises
+        ------
+        DRPCClosedError, DRPCAccessError
+        """
+        if self._closed:
+            raise DRPCClosedError(name)
+        self.access.check(name, token)
+
+    def seconds(self, asked: float | None) -> float:
+        """How long a call may take: what was asked for, and never more than the server's."""
+        return self.limits.timeout if asked is None else min(asked, self.limits.timeout)
 
     def close(self) -> None:
         """Take no more calls."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -10,8 +10,8 @@ from urllib.parse import unquote_to_bytes
 import orjson
 
 from trident.drpc.errors import DRPCUsageError, MalformedRequestError
-from trident.drpc.functions import Functions
-from trident.drpc.outcomes import outcome
+from trident.server.functions import Functions
+from trident.server.outcomes import outcome
 
 JSON = ("Content-Type", "application/json")
 
@@ -48,6 +48,26 @@ class Request:
         scheme, _, token = self.headers.get("authorization", "").partition(" ")
         return token.strip() or None if scheme.lower() == "bearer" else None
 
+    @property
+    def seconds(self) -> float | None:
+        """How long the caller waits, by ``X-DRPC-Timeout``; None where it doesn't say.
+
+        Raises
+        ------
+        MalformedRequestError
+            For what is no number of seconds.
+        """
+        text = self.headers.get("x-drpc-timeout")
+        if text is None:
+            return None
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = 0.0
+        if not 0 < seconds < float("inf"):
+            raise MalformedRequestError("X-DRPC-Timeout is no number of seconds")
+        return seconds
+
 
 class Response(NamedTuple):
     """The response to a request.
@@ -67,7 +87,26 @@ class Response(NamedTuple):
     headers: tuple[tuple[str, str], ...] = (JSON,)
 
 
-Handler = Callable[[Request], Awaitable[Response]]
+class Streamed(NamedTuple):
+    """A response that goes on until the client or the server ends it.
+
+    Parameters
+    ----------
+    status : int
+        Its status.
+    parts : async generator of bytes
+        Its body; asked for the next part when the client has taken what was sent, and
+        closed at the end. Never raises.
+    headers : tuple of (str, str)
+        All of them.
+    """
+
+    status: int
+    parts: AsyncGenerator[bytes, None]
+    headers: tuple[tuple[str, str], ...]
+
+
+Handler = Callable[[Request], Awaitable[Response | Streamed]]
 
 
 class Router:
@@ -85,8 +124,8 @@ class Router:
     --------
     >>> import asyncio
     >>> from trident import TridentTopology
-    >>> from trident.drpc.access import Access
-    >>> from trident.drpc.limits import DRPCLimits
+    >>> from trident.server.access import Access
+    >>> from trident.server.limits import DRPCLimits
     >>> from trident.drpc.service import LocalDRPC
     >>> topology = TridentTopology()
     >>> _ = topology.newDRPCStream("upper").map(str.upper, "text")
@@ -111,6 +150,7 @@ class Router:
             ``"GET"`` and so on.
         path : str
             The path; one that ends in ``/`` is that of all below it, unless a longer one is.
+            ``/`` itself is only that.
         handler : callable
             Makes a response of a request, in the event loop.
 
@@ -124,17 +164,23 @@ class Router:
             raise DRPCUsageError("add: the router answers already", f"{method} {path}")
         handlers[method] = handler
 
-    async def answer(self, request: Request) -> Response:
+    @property
+    def routes(self) -> Collection[tuple[str, str]]:
+        """The method and path of everything that is answered."""
+        return [(method, path) for path, found in self._routes.items() for method in found]
+
+    async def answer(self, request: Request) -> Response | Streamed:
         """Answer a request; never raises."""
         try:
             handlers = self._found(request.path)
             if not handlers:
                 advice = "there is GET /drpc/{function}/{args}"
-                return _error(404, "NOT_FOUND", f"no such path; {advice}")
+                return error_response(404, "NOT_FOUND", f"no such path; {advice}")
             handler = handlers.get(request.method)
             if handler is None:
                 allowed = ", ".join(sorted(handlers))
-                return _error(405, "METHOD_NOT_ALLOWED", f"there is {allowed}", ("Allow", allowed))
+                problem = f"there is {allowed}"
+                return error_response(405, "METHOD_NOT_ALLOWED", problem, ("Allow", allowed))
             return await handler(request)
         except Exception as error:
             return failure(error)
@@ -143,7 +189,7 @@ class Router:
         exact = self._routes.get(path)
         if exact is not None:
             return exact
-        above = [each for each in self._routes if each[-1] == "/" and path.startswith(each)]
+        above = [each for each in self._routes if each[1:][-1:] == "/" and path.startswith(each)]
         return self._routes[max(above, key=len)] if above else {}
 
     async def _get(self, request: Request) -> Response:
@@ -155,12 +201,14 @@ class Router:
         return await self._executed(request, function, request.body)
 
     async def _executed(self, request: Request, function: str, args: bytes) -> Response:
-        name = _utf8(unquote_to_bytes(function), "the name of the function")
+        name = utf8(unquote_to_bytes(function), "the name of the function")
         answer = await self._functions.execute(
             name,
-            _utf8(args, "the arguments"),
-            _seconds(request.headers.get("x-drpc-timeout")),
+            utf8(args, "the arguments"),
+            request.seconds,
             request.token,
+            # Not X-Request-Id, which proxies hand on to whatever one request leads to.
+            request.headers.get("idempotency-key"),
         )
         return Response(200, answer.encode())
 
@@ -170,32 +218,28 @@ def failure(error: Exception) -> Response:
     told = outcome(error)
     headers = {401: ("WWW-Authenticate", "Bearer"), 503: ("Retry-After", "1")}
     more = (headers[told.status],) if told.status in headers else ()
-    return _error(told.status, told.error, told.message, *more, **told.details)
+    return error_response(told.status, told.error, told.message, *more, **told.details)
 
 
-def _error(
+def error_response(
     status: int, name: str, message: str, *headers: tuple[str, str], **details: object
 ) -> Response:
+    """A response with Storm's JSON: the name of an error, its message, and more for programs."""
     shown = message.encode(errors="replace").decode()  # a user's text may hold lone surrogates
     told = {"error": name, "errorMessage": shown, **details}
     return Response(status, orjson.dumps(told), (JSON, *headers))
 
 
-def _utf8(text: bytes, what: str) -> str:
+def utf8(text: bytes, what: str) -> str:
+    """The text of bytes.
+
+    Raises
+    ------
+    MalformedRequestError
+        Where they are no UTF-8; it names `what` they are.
+    """
     try:
         return text.decode()
     except UnicodeDecodeError as error:
         problem = f"{what} must be UTF-8, which ends at byte {error.start}"
         raise MalformedRequestError(problem) from error
-
-
-def _seconds(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise MalformedRequestError("X-DRPC-Timeout is no number of seconds")
-    return seconds

@@ -17,18 +17,18 @@ from thriftpy2.protocol import TBinaryProtocol
 from thriftpy2.transport import TMemoryBuffer
 
 from tests.drpc.asking import PATIENCE, asking, counts, held, until
-from tests.drpc.storm_client import STORM, storm_client
-from tests.drpc.test_http import Wire, everything
+from tests.server.storm_client import STORM, storm_client
+from tests.server.test_http import Wire, everything
 from trident import MapGet, TridentTopology
-from trident.drpc.access import Access
-from trident.drpc.connection import Connections
 from trident.drpc.errors import DRPCQueueFullError, DRPCTimeoutError, MalformedRequestError
-from trident.drpc.functions import Functions
-from trident.drpc.invocations import Invocations
-from trident.drpc.limits import DRPCLimits
-from trident.drpc.server import DRPCServer
-from trident.drpc.thrift_binary import ThriftError, framed, read_message, written_message
-from trident.drpc.thrift_connection import ThriftConnection, calls
+from trident.server.access import Access
+from trident.server.connection import Connections
+from trident.server.functions import Functions
+from trident.server.invocations import Invocations
+from trident.server.limits import DRPCLimits
+from trident.server.server import DRPCServer
+from trident.server.thrift_binary import ThriftError, framed, read_message, written_message
+from trident.server.thrift_connection import ThriftConnection, calls
 
 TYPES = STORM.DRPCExceptionType
 
@@ -166,7 +166,7 @@ def test_a_request_that_nobody_answers_ends_in_time_and_is_forgotten() -> None:
 
 
 def test_what_others_fetch_has_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trident.drpc.invocations.MOST_BYTES", 10)
+    monkeypatch.setattr("trident.server.invocations.MOST_BYTES", 10)
     kept = Invocations()
     with pytest.raises(MalformedRequestError, match="1000 characters at most"):
         kept.fetch("f" * 1001)
@@ -225,6 +225,29 @@ def test_a_list_of_elements_without_bytes_is_refused_at_once() -> None:
     field = struct.pack("!bhbi", 15, 9, 0, 2**31 - 1)
     with pytest.raises(ThriftError, match="a container that can't be"):
         read_message(written_message("execute", 1, 0, {})[:-1] + field + b"\0")
+
+
+_HEAD = written_message("execute", 1, 0, {})[:-1]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        struct.pack("!bhbi", 15, 9, 12, 10**6) + b"\0" * 10**6,
+        struct.pack("!bhbi", 15, 9, 11, 250_000) + b"\0" * 10**6,
+        struct.pack("!bhbbi", 13, 9, 2, 11, 200_000) + b"\0" * 10**6,
+        struct.pack("!bhb", 2, 9, 1) * 250_000,
+    ],
+)
+def test_what_has_many_values_that_nobody_asked_for_costs_no_more_than_some(fields: bytes) -> None:
+    with pytest.raises(ThriftError, match="too many values"):
+        read_message(_HEAD + fields + b"\0")
+
+
+def test_numbers_that_nobody_asked_for_are_passed_over_together() -> None:
+    numbers = struct.pack("!bhbi", 15, 9, 2, 10**6) + b"\0" * 10**6
+    message = read_message(_HEAD + numbers + struct.pack("!bhi", 8, 1, 7) + b"\0")
+    assert message.fields == {9: None, 1: 7}
 
 
 def test_what_nests_deep_is_refused() -> None:
@@ -288,7 +311,9 @@ async def fed(parts: list[bytes]) -> tuple[bytes, bool]:
     class Echo:
         functions = ("echo",)
 
-        async def execute_async(self, function: str, args: str, timeout: Any = None) -> str:
+        async def execute_async(
+            self, function: str, args: str, timeout: Any = None, *, request_id: Any = None
+        ) -> str:
             return args
 
     limits = DRPCLimits(args=300)

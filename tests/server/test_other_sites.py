@@ -1,0 +1,88 @@
+"""A server without tokens, and pages of other sites in a browser on the same machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from http.client import HTTPConnection
+
+import pytest
+
+from tests.drpc.asking import PATIENCE
+from trident import TridentTopology
+from trident.drpc.errors import DRPCInternalError
+from trident.server.client import http_answer
+from trident.server.server import DRPCServer
+
+
+def topology() -> TridentTopology:
+    topology = TridentTopology()
+    topology.newDRPCStream("upper").map(str.upper, "text")
+    return topology
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[DRPCServer]:
+    with DRPCServer(topology(), port=0) as server:
+        yield server
+
+
+def asked(server: DRPCServer, path: str, **headers: str) -> tuple[int, str]:
+    """The status and the error that a browser is told."""
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+    try:
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request("POST" if "Origin" in sent else "GET", path, headers=sent)
+        response = connection.getresponse()
+        told = response.read()
+        return response.status, json.loads(told)["error"] if response.status >= 400 else ""
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/figures.json", "/drpc/upper/a", "/no"])
+@pytest.mark.parametrize("host", ["news.example", "news.example:3774", "127.0.0.1.example", "box"])
+def test_a_name_that_may_be_another_sites_is_refused(
+    server: DRPCServer, path: str, host: str
+) -> None:
+    assert asked(server, path, Host=host) == (403, "OTHER_SITE")
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "a.localhost", "10.0.0.7", "[::1]:1"])
+def test_addresses_and_names_of_this_machine_are_answered(server: DRPCServer, host: str) -> None:
+    assert asked(server, "/drpc/upper/a", Host=host) == (200, "")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+        {"Origin": "https://news.example"},
+        {"Origin": "null"},
+    ],
+)
+def test_a_page_of_another_site_calls_nothing(server: DRPCServer, headers: dict[str, str]) -> None:
+    assert asked(server, "/drpc/upper", **headers) == (403, "OTHER_SITE")
+
+
+def test_a_page_of_its_own_calls_and_a_link_leads_to_the_page(server: DRPCServer) -> None:
+    own = f"http://127.0.0.1:{server.port}"
+    assert asked(server, "/drpc/upper", Origin=own)[0] == 200
+    assert asked(server, "/drpc/upper", Origin=own, Sec_Fetch_Site="same-origin")[0] == 200
+    assert asked(server, "/drpc/upper", Sec_Fetch_Site="none")[0] == 200
+    assert asked(server, "/", Sec_Fetch_Site="cross-site")[0] == 200
+
+
+def test_with_tokens_only_they_count() -> None:
+    with DRPCServer(topology(), port=0, tokens={"ann": "s3cret"}) as server:
+        behind_a_proxy = {"Host": "box.example", "Sec_Fetch_Site": "cross-site"}
+        assert asked(server, "/drpc/upper/a", **behind_a_proxy)[0] == 401
+        known = {**behind_a_proxy, "Authorization": "Bearer s3cret"}
+        assert asked(server, "/drpc/upper/a", **known) == (200, "")
+
+
+def test_a_client_raises_what_it_is_told() -> None:
+    told = json.dumps({"error": "OTHER_SITE", "errorMessage": "Ask for localhost"}).encode()
+    with pytest.raises(DRPCInternalError, match="Ask for localhost"):
+        http_answer("upper", "a", 403, told)

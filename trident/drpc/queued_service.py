@@ -1,0 +1,343 @@
+"""Answers calls by name, in this process: in the caller's thread, or from a queue."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+from types import TracebackType
+from typing import Any, Protocol, Self
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from trident.drpc.calls import Answer, Call, LoopCall, LoopEnds, ThreadCall
+from trident.drpc.errors import (
+    DRPCClosedError,
+    DRPCExecutionError,
+    DRPCTimeoutError,
+    DRPCUsageError,
+    UnknownFunctionError,
+)
+from trident.drpc.gathering import LONG, Answers, Gathering
+from trident.drpc.loop_ticks import LoopTicks
+from trident.drpc.request_id import check_request_id
+from trident.drpc.workers import Workers
+from trident.figures.events import QueryEnded
+from trident.figures.listening import Listeners, Listening
+from trident.figures.query_figures import QueryFigures
+
+TIMEOUT = 5.0
+"""Seconds that a call waits where nobody says how many."""
+MOST_WAITING = 1_000
+"""Calls that the queue of a function takes."""
+
+
+class CallQueue(Protocol):
+    """The calls of one name that wait, and what answers them; `Gathering` is one."""
+
+    @property
+    def waiting(self) -> int:
+        """How many calls are in the queue."""
+
+    def alone(self, args: str) -> str | None:
+        """Answer a call in this thread; None where it is better put into the queue."""
+
+    def put(self, call: Call) -> None:
+        """Put a call into the queue."""
+
+    def leave(self, call: Call) -> None:
+        """Take a call out of the queue, where it still is."""
+
+    def hurry(self) -> None:
+        """Called by whoever has waited for long."""
+
+    def close(self, seconds: float) -> None:
+        """Take no more calls, and wait `seconds` at most for the answers to those that are here."""
+
+
+class QueuedService:
+    """Answers calls by name, in this process; each name has a queue of its own.
+
+    A call that finds nobody else asking is answered in its own thread. Calls that come together are
+    answered together.
+
+    Parameters
+    ----------
+    queries : mapping of str to Answers
+        What answers each name.
+    most_waiting : int
+        How many calls of one name wait at most; more are refused.
+    """
+
+    def __init__(self, queries: Mapping[str, Answers], most_waiting: int) -> None:
+        self._closed = False
+        self._workers = Workers()
+        self._queries = queries
+        self._listeners = Listeners()
+        self._figures: dict[str, QueryFigures] = {}
+        self._gatherings: dict[str, CallQueue] = {
+            function: Gathering(query, self._workers, most_waiting, self._figures_of(function))
+            for function, query in queries.items()
+        }
+        # Each is kept by the calls that need it, so that no loop outlives its last call here.
+        self._loops: WeakValueDictionary[asyncio.AbstractEventLoop, LoopEnds] = (
+            WeakValueDictionary()
+        )
+        self._answered_here: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, dict[Gathering, LoopTicks]
+        ] = WeakKeyDictionary()
+        for query in queries.values():
+            query.prepare()
+
+    @property
+    def functions(self) -> Sequence[str]:
+        """The functions that there are."""
+        return tuple(self._gatherings)
+
+    def waiting(self, function: str) -> int:
+        """How many calls of a function are in its queue."""
+        return self._gathering(function).waiting
+
+    def figures(self) -> list[dict[str, Any]]:
+        """Return how many calls of each function there were, and how long they took.
+
+        JSON values; what each means is told in ``docs/monitoring.md``.
+        """
+        return [
+            self._figures_of(function).told(gathering.waiting)
+            for function, gathering in self._gatherings.items()
+        ]
+
+    def listen(self, callback: Callable[[QueryEnded], object]) -> Listening:
+        """Have `callback` called with a `QueryEnded` at the end of each call.
+
+        In the thread, and where there is one the task, of the caller, which waits for it. What it
+        raises is logged and hurts nobody. Returns what ends it by ``stop()``.
+        """
+        return self._listeners.add(callback)
+
+    def execute(
+        self,
+        function: str,
+        args: str,
+        timeout: float | None = None,
+        *,
+        request_id: str | None = None,
+    ) -> str:
+        """Answer one request.
+
+        Parameters
+        ----------
+        function : str
+            The name given to ``newDRPCStream``.
+        args : str
+            The arguments, the only value of the query's only tuple.
+        timeout : float, optional
+            Seconds, 5 by default. Where it is given another thread answers, so that the call ends
+            in time whatever a step does. Otherwise a call that nobody else competes with is
+            answered in its own thread, which no time-out can interrupt, unless the answer before
+            took 50 ms or more.
+        request_id : str, optional
+            What tells the request from others. Where the function updates a state a request that
+            comes again with its id, within ten minutes, gets the same answer and changes nothing.
+
+        Returns
+        -------
+        str
+            JSON, as Storm's: a list of the tuples of the step that was declared last, each a list
+            of its values; ``[]`` where there is none. What JSON has no form for is written as
+            ``str`` shows it.
+
+        Raises
+        ------
+        UnknownFunctionError
+            When the topology has no such function.
+        DRPCExecutionError
+            When the query failed; its cause is what an operation or a state raised.
+        DRPCTimeoutError
+            When there was no answer in time.
+        DRPCQueueFullError
+            When too many calls wait.
+        DRPCClosedError
+            When the run has been stopped.
+        DRPCElsewhereError
+            When the function updates a state, and the run is in another process.
+        MalformedRequestError
+            When the id is none, or was given to other arguments before.
+        """
+        gathering = self._gathering(function)
+        args = _text(function, args)
+        check_request_id(request_id)
+        if timeout is None:
+            answer = gathering.alone(args)
+            if answer is not None:
+                return answer
+        call = ThreadCall(args, request_id)
+        with self._figures_of(function).call():
+            gathering.put(call)
+            try:
+                return _returned(self._awaited(function, gathering, call, _seconds(timeout)))
+            finally:
+                gathering.leave(call)
+
+    async def execute_async(
+        self,
+        function: str,
+        args: str,
+        timeout: float | None = None,
+        *,
+        request_id: str | None = None,
+    ) -> str:
+        """Answer one request without blocking the event loop; a task that is cancelled leaves the
+        queue.
+
+        The parameters and errors are those of :meth:`execute`. Another thread answers, unless no
+        step can wait for anything: where all states are in memory, and all operations are of this
+        library.
+
+        Examples
+        --------
+        >>> import asyncio
+        >>> from trident import TridentTopology
+        >>> from trident.drpc.service import LocalDRPC
+        >>> topology = TridentTopology()
+        >>> _ = topology.newDRPCStream("upper").map(str.upper, "text")
+        >>> with LocalDRPC(topology.plan()) as drpc:
+        ...     asyncio.run(drpc.execute_async("upper", "a"))
+        '[["A"]]'
+        """
+        gathering = self._gathering(function)
+        args, seconds = _text(function, args), _seconds(timeout)
+        check_request_id(request_id)
+        with self._figures_of(function).call():
+            if isinstance(gathering, Gathering) and gathering.answers_here(args):
+                ticks = self._ticks(asyncio.get_running_loop(), gathering)
+                return _returned(await ticks.answer(args))
+            return await self._awaited_by_task(function, gathering, args, seconds, request_id)
+
+    async def _awaited_by_task(
+        self,
+        function: str,
+        gathering: CallQueue,
+        args: str,
+        seconds: float,
+        request_id: str | None,
+    ) -> str:
+        loop = asyncio.get_running_loop()
+        ends = self._loops.get(loop)
+        if ends is None:
+            ends = self._loops[loop] = LoopEnds(loop)
+        call = LoopCall(args, ends, request_id)
+        timer: asyncio.TimerHandle
+        gathering.put(call)
+
+        def still_there() -> None:
+            nonlocal timer
+            elapsed = monotonic() - call.began
+            if elapsed < seconds:
+                gathering.hurry()
+                timer = loop.call_later(min(LONG, seconds - elapsed), still_there)
+                return
+            gathering.leave(call)
+            if not call.future.done():
+                error = DRPCTimeoutError(function, elapsed, gathering.waiting)
+                call.future.set_exception(error)
+
+        timer = loop.call_later(min(LONG, seconds), still_there)
+        try:
+            return await call.future
+        finally:
+            timer.cancel()
+            gathering.leave(call)
+
+    def close(self, drain: float = TIMEOUT) -> None:
+        """Take no more calls, answer those that wait, and close the states; may be repeated.
+
+        Parameters
+        ----------
+        drain : float
+            How many seconds to wait for answers at most; calls that are left end with
+            `DRPCClosedError`.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        until = monotonic() + drain
+        for gathering in self._gatherings.values():
+            gathering.close(max(0.0, until - monotonic()))
+        self._workers.close()
+        for query in self._queries.values():
+            query.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _add(self, function: str, query: Answers, most_waiting: int) -> None:
+        """Answer one more name; called by one thread at a time."""
+        query.prepare()
+        made = Gathering(query, self._workers, most_waiting, self._figures_of(function))
+        self._gatherings = {**self._gatherings, function: made}  # others may be going over it
+
+    def _figures_of(self, function: str) -> QueryFigures:
+        """The figures of a function that there is."""
+        return self._figures.get(function) or self._figures.setdefault(
+            function, QueryFigures(function, self._listeners)
+        )
+
+    def _ticks(self, loop: asyncio.AbstractEventLoop, gathering: Gathering) -> LoopTicks:
+        ticks = self._answered_here.setdefault(loop, {})
+        if gathering not in ticks:
+            ticks[gathering] = LoopTicks(gathering)
+        return ticks[gathering]
+
+    def _gathering(self, function: str) -> CallQueue:
+        if self._closed:
+            raise DRPCClosedError(function)
+        try:
+            return self._gatherings[function]
+        except (KeyError, TypeError):
+            raise UnknownFunctionError(function, self.functions) from None
+
+    def _awaited(
+        self, function: str, gathering: CallQueue, call: ThreadCall, seconds: float
+    ) -> Answer:
+        """The answer to a call of this thread."""
+        while (left := call.began + seconds - monotonic()) > 0:
+            answer = call.wait(min(left, LONG))
+            if answer is not None:
+                return answer
+            gathering.hurry()
+        gathering.leave(call)
+        return DRPCTimeoutError(function, monotonic() - call.began, gathering.waiting)
+
+
+def _seconds(timeout: float | None) -> float:
+    if timeout is None:
+        return TIMEOUT
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not number or not 0 < timeout < float("inf"):
+        raise DRPCUsageError("execute: the timeout is a number of seconds, found", repr(timeout))
+    return timeout
+
+
+def _text(function: str, args: object) -> str:
+    """The arguments as plain text, whatever their class is shown as."""
+    if type(args) is str:
+        return args
+    if not isinstance(args, str):
+        error = TypeError(f"the arguments of a query are a str, found {type(args).__name__}")
+        raise DRPCExecutionError(function, repr(args), str(error)) from error
+    return "".join((args,))
+
+
+def _returned(answer: Answer) -> str:
+    if isinstance(answer, Exception):
+        raise answer
+    return answer

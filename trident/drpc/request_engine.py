@@ -1,0 +1,223 @@
+"""Runs a batch of requests that update states: the steps of each, then one write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from time import perf_counter, time_ns
+from typing import Any, NamedTuple
+
+from trident.batch.outcome import Outcome
+from trident.drpc.answer_json import answer_json
+from trident.drpc.calls import Answer
+from trident.drpc.errors import DRPCInternalError, MalformedRequestError
+from trident.drpc.query import failure_of
+from trident.errors import PlanError
+from trident.kernels.block import Block
+from trident.kernels.task import Task, step_name
+from trident.local.program import Program
+from trident.local.program_input import ProgramInput
+from trident.open_states import Counters, as_before, close_states
+from trident.operations.emitted import ListCollector
+from trident.operations.kept_answers import KeptAnswer, KeptAnswers, digest
+from trident.plan.nodes import Node, StateNode, StateUpdateNode
+from trident.plan.plan import BatchGroup
+from trident.states.control import ControlRecord
+from trident.states.errors import (
+    CorruptStateError,
+    FailedException,
+    SerializationError,
+    StateError,
+    UnavailableError,
+)
+from trident.states.map_state import MapState
+from trident.states.state import State
+
+MOST_KEPT = 2**16
+"""Characters of an answer that is kept: a key of a store holds some of them."""
+
+
+_OF_ENTRIES = (CorruptStateError, SerializationError)
+
+
+def blames_request(error: Exception) -> bool:
+    """Whether an error is about what a request holds or looks up: not a store that is away, and not
+    what the protocol says of a state."""
+    if isinstance(error, StateError):
+        return type(error) is StateError or isinstance(error, _OF_ENTRIES)
+    return not isinstance(error, UnavailableError)
+
+
+class Asked(NamedTuple):
+    """A request.
+
+    Parameters
+    ----------
+    args : str
+        Its arguments.
+    id : str or None
+        What tells it from others, where its client may repeat it.
+    """
+
+    args: str
+    id: str | None = None
+
+
+class RequestEngine:
+    """Runs the requests of a batch one after the other, each with what those before it have done.
+
+    Updates are remembered, and written after the last request. So one that fails has done nothing:
+    those before it are run again, and are the batch with it.
+
+    Parameters
+    ----------
+    group : BatchGroup
+        The group of the requests; its steps are prepared at once.
+    states : mapping of node to State
+        Its states, one object each; closed with the engine.
+
+    Raises
+    ------
+    PlanError
+        For answers that are kept in no map.
+    """
+
+    def __init__(self, group: BatchGroup, states: Mapping[StateNode, State]) -> None:
+        assert group.requests is not None
+        assert group.answers is not None  # the builder has checked it
+        kept = states[group.answers]
+        if not isinstance(kept, MapState):
+            what = f"start: the answers of {group.requests.function!r} are kept in a map, found"
+            raise PlanError(what, type(kept).__name__)
+        self.function = group.requests.function
+        self.one_by_one = group.reads_own
+        self._source = group.requests
+        self._answers = group.answers
+        self._kept = kept
+        self._states = states
+        self._counters = Counters(states.values())
+        steps = [node for node in group.nodes if node is not group.answers]
+        self._program = Program(steps, steps[-1])
+        self._program.prepare()
+
+    def run(self, record: ControlRecord, requests: Sequence[Asked]) -> tuple[list[Answer], Outcome]:
+        """Answer the requests of one attempt, or the first of them, and write what they update.
+
+        Returns
+        -------
+        list of str or Exception
+            Of each of them its answer, or what failed it, which leaves nothing of it. After one
+            that failed there may be none: those that follow are of the next batch.
+        Outcome
+            What was done.
+
+        Raises
+        ------
+        FailedException
+            A store is away: the attempt has failed.
+        Exception
+            What was to be written can't be: the attempt has failed, and parts of it may be written.
+        """
+        before, started = self._counters.counts(), perf_counter()
+        kept, updater = self._kept, self._answers.updater
+        assert isinstance(updater, KeptAnswers)
+        kept.beginCommit(record)
+        known = updater.known(kept, [each.id for each in requests if each.id is not None])
+        failed: dict[int, Exception] = {}
+        while True:
+            attempt = _Attempt(self, record, known)
+            made = attempt.answered(requests, failed)
+            if made is not None:
+                break
+            # With others before it, it ends the batch: else each that fails would run all again.
+            if len(failed) <= (last := max(failed)):
+                requests = requests[: last + 1]
+        computed = perf_counter()
+        if attempt.kept:
+            updater.updateState(kept, attempt.kept, ListCollector("answers", 0))
+        task = Task(record.token.txid, record, 0, 1)
+        for node, state in {**attempt.begun, self._answers: kept}.items():
+            with task.at(step_name(node)):
+                state.commit(record)
+        seconds = {"compute": computed - started, "write": perf_counter() - computed}
+        counts = self._counters.since(before)
+        counted = self._program.counted()
+        return made, Outcome(len(made), *counts, seconds, "local", counted)
+
+    def close(self) -> None:
+        """Clean the operations up, and close the states."""
+        try:
+            self._program.close()
+        finally:
+            close_states(self._states.values())
+
+
+class _Attempt:
+    """The requests of an attempt, run until one fails."""
+
+    def __init__(
+        self, engine: RequestEngine, record: ControlRecord, known: Mapping[str, KeptAnswer]
+    ) -> None:
+        self.begun: dict[StateUpdateNode, State] = {}
+        self.kept: list[KeptAnswer] = []
+        self._engine = engine
+        self._record = record
+        self._known = dict(known)
+        self._now = time_ns() // 1_000_000
+
+    def answered(
+        self, requests: Sequence[Asked], failed: dict[int, Exception]
+    ) -> list[Answer] | None:
+        """Of each request its answer; None where another one has failed, whose updates are to be
+        forgotten with those of all others."""
+        made: list[Answer] = []
+        for index, asked in enumerate(requests):
+            if index not in failed:
+                try:
+                    made.append(self._answer(asked))
+                    continue
+                except MalformedRequestError as error:  # before anything was run
+                    failed[index] = error
+                except Exception as error:
+                    if not blames_request(error):
+                        raise
+                    failure = failure_of(self._engine.function, asked.args, error)
+                    failure.__cause__ = error
+                    failed[index] = failure
+                    return None
+                except BaseException as error:  # such as SystemExit of a step
+                    function, cause = self._engine.function, repr(error)
+                    failed[index] = DRPCInternalError(function, asked.args, cause)
+                    return None
+            made.append(failed[index])
+        return made
+
+    def _answer(self, asked: Asked) -> str:
+        """The answer that is kept, or that of the steps."""
+        args, id = asked
+        found = None if id is None else self._known.get(id)
+        if found is not None:
+            if found.asked != digest(args):
+                problem = f"the request id {id!r} was given to other arguments before"
+                raise MalformedRequestError(problem)
+            return found.answer
+        engine, record = self._engine, self._record
+        sources: dict[Node, Block] = {engine._source: Block({"args": [args]}, 1)}
+        given = ProgramInput(record.token.txid, record, sources, self._queried, self._updated)
+        answer = answer_json(engine._program.run(given))
+        if id is not None:
+            if len(answer) > MOST_KEPT:
+                what = f"the answer has {len(answer):,} characters, and {MOST_KEPT:,} are kept"
+                raise FailedException(f"{what} at most; let the last step give less")
+            kept = self._known[id] = KeptAnswer(id, digest(args), answer, self._now)
+            self.kept.append(kept)
+        return answer
+
+    def _updated(self, node: StateUpdateNode) -> State:
+        if node not in self.begun:
+            self.begun[node] = self._engine._states[node]
+            self.begun[node].beginCommit(self._record)
+        return self.begun[node]
+
+    def _queried(self, node: StateNode) -> Any:
+        state = self._engine._states[node]
+        return as_before(state, self._record) if isinstance(node, StateUpdateNode) else state

@@ -1,0 +1,220 @@
+"""The clock of requests that update states: a thread that runs a batch of those that wait."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any, Self
+
+from trident.batch.errors import BatchInterruptedError
+from trident.batch.outcome import Outcome
+from trident.batch.runner import BatchRunner
+from trident.batch.work import BatchWork
+from trident.drpc.calls import Answer, Call
+from trident.drpc.errors import DRPCClosedError, DRPCInternalError
+from trident.drpc.query import failure_of
+from trident.drpc.request_engine import Asked, RequestEngine, blames_request
+from trident.drpc.waiting_calls import WaitingCalls
+from trident.run import GroupRun
+from trident.states.control import ControlRecord
+from trident.states.errors import FailedException
+from trident.states.values import Token
+
+MOST_TOGETHER = 64
+"""Requests in a batch."""
+MOST_WAITING = 1_000
+"""Requests that the queue takes."""
+RETRIES = 3
+"""Attempts that a batch has besides the first, however few a run's batches have: what a request is
+to blame for fails that request in the second at the latest."""
+
+
+class RequestLoop(GroupRun):
+    """The queue of a function that updates a state, and the batches that empty it.
+
+    A batch holds the requests that wait when it begins. Each is answered when the batch is
+    committed and announced, so whoever has the answer can read what it has changed.
+
+    Parameters
+    ----------
+    engine : RequestEngine
+        What runs the requests; closed at the end.
+    runner : BatchRunner
+        The group's runner, opened.
+    """
+
+    def __init__(self, engine: RequestEngine, runner: BatchRunner) -> None:
+        super().__init__(runner.group, runner.monitor)
+        self.function = engine.function
+        self._engine = engine
+        self._runner = runner
+        self._changed = threading.Condition()
+        self._waiting = WaitingCalls(self.function, MOST_WAITING)
+        self._busy = False
+        self._closed = False
+        self._thread = threading.Thread(
+            target=self._run, name=f"trident-{runner.group}", daemon=True
+        )
+
+    @property
+    def waiting(self) -> int:
+        """How many calls are in the queue."""
+        return len(self._waiting)
+
+    def alone(self, args: str) -> str | None:
+        """None: no call is answered in its own thread, as batches have one thread."""
+        return None
+
+    def put(self, call: Call) -> None:
+        """Put a call into the queue.
+
+        Raises
+        ------
+        DRPCQueueFullError
+            When the queue takes no more.
+        DRPCClosedError
+            When nothing is answered any more.
+        """
+        with self._changed:
+            if self._closed:
+                raise DRPCClosedError(self.function)
+            self._waiting.add(call)
+            self._changed.notify_all()
+
+    def leave(self, call: Call) -> None:
+        """Take a call out of the queue, where it still is; one that a batch holds stays in it."""
+        with self._changed:
+            self._waiting.remove(call)
+
+    def hurry(self) -> None:
+        """Batches follow each other; none can begin beside another one."""
+
+    def close(self, seconds: float) -> None:
+        """Take no more calls, and wait `seconds` at most until those that are here are answered."""
+        self.request_stop()
+        if self._thread.ident is not None:
+            self._ended.wait(seconds)
+
+    def start(self) -> Self:
+        self._thread.start()
+        return self
+
+    def request_stop(self) -> None:
+        """Take no more calls, answer those that are here, and end; doesn't wait."""
+        self._runner.stopping.set()
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        super().stop()
+        self._thread.join()
+
+    def processAllAvailable(self) -> None:
+        """Wait until no call waits; raise what the group failed with."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: not (self._waiting or self._busy) or not self.isActive
+            )
+        self._raise_failure()
+
+    def _run(self) -> None:
+        failure: BaseException | None = None
+        try:
+            while calls := self._taken():
+                self._answer(calls)
+        except BatchInterruptedError:
+            pass  # asked for by stop()
+        except BaseException as error:
+            failure = error
+        finally:
+            with self._changed:
+                self._closed = True
+                left = self._waiting.take_all()
+            for call in left:
+                call.end(DRPCClosedError(self.function))
+        try:
+            self._engine.close()
+        except BaseException as error:
+            failure = failure or error
+        self.ended(failure)
+        with self._changed:
+            self._changed.notify_all()
+
+    def _taken(self) -> list[Call]:
+        """The calls of the next batch; none after the last one."""
+        with self._changed:
+            self._busy = False
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._waiting or self._closed)
+            most = 1 if self._engine.one_by_one else MOST_TOGETHER
+            calls = self._waiting.take(most)
+            self._busy = bool(calls)
+            return calls
+
+    def _answer(self, calls: Sequence[Call]) -> None:
+        """Run batches until all of some calls are answered."""
+        left = deque(calls)
+        together = len(left)
+        try:
+            while left:
+                work = RequestWork(self._engine, list(islice(left, together)))
+                progress = self._runner.run(work)
+                if work.unwritable:
+                    # Each attempt with all others would fail again, until their time is over.
+                    together = 1
+                for answer in work.answers:
+                    left.popleft().end(answer)
+                self.progressed(progress)
+        except BaseException as error:
+            cause = f"the run ended meanwhile, and whether it has committed isn't known: {error}"
+            for call in left:
+                call.end(DRPCInternalError(self.function, call.args, cause))
+            raise
+
+
+class RequestWork(BatchWork):
+    """A batch of requests.
+
+    Where what they update can't be written, the next attempt has the first of them only, as nothing
+    tells which one is to blame.
+
+    Parameters
+    ----------
+    engine : RequestEngine
+        What runs them.
+    calls : sequence of Call
+        The requests; the batch may end with the first of them only.
+    """
+
+    def __init__(self, engine: RequestEngine, calls: Sequence[Call]) -> None:
+        self._engine = engine
+        self._asked = [Asked(call.args, call.request_id) for call in calls]
+        self._refused: Exception | None = None
+        self.answers: list[Answer] = []
+        """The answers to the requests of the batch, from the first on."""
+        self.unwritable = False
+        """Whether what they update couldn't be written."""
+
+    def emit(
+        self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]
+    ) -> bool:
+        return True  # also where the only request was refused: an attempt may have written some
+
+    def run(self, record: ControlRecord) -> Outcome:
+        asked = [] if self._refused else self._asked
+        try:
+            answers, outcome = self._engine.run(record, asked)
+        except Exception as error:
+            if not blames_request(error):
+                raise
+            if len(self._asked) == 1:
+                self._refused = failure_of(self._engine.function, self._asked[0].args, error)
+                self._refused.__cause__ = error
+            self.unwritable = True
+            del self._asked[1:]
+            raise FailedException(f"what a request updates can't be written: {error}") from error
+        self.answers = [self._refused] if self._refused else answers
+        return outcome

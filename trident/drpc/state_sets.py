@@ -1,0 +1,81 @@
+"""The states that a query reads, opened in sets: one for each call that runs at the same time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from trident.open_states import close_states, make_states
+from trident.plan.nodes import StateNode
+from trident.plan.plan import DRPCQuery, Plan
+from trident.states.reading import read_committed
+from trident.states.state import State
+
+T = TypeVar("T")
+
+Views = Mapping[StateNode, Any]
+"""What a query reads of each of its states."""
+
+
+class StateSets:
+    """The states of a query; any number of threads may read, each of them a set of its own.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    query : DRPCQuery
+        Its query.
+    conf : mapping or None
+        What states are made with.
+    """
+
+    def __init__(self, plan: Plan, query: DRPCQuery, conf: Mapping[str, Any] | None) -> None:
+        self._groups = _groups(plan, query)
+        self._nodes = tuple(self._groups)
+        self._conf = conf
+        self._idle: deque[list[tuple[str, State]]] = deque()
+        self._closed = False
+
+    def __bool__(self) -> bool:
+        return bool(self._nodes)
+
+    def read(self, ask: Callable[[Views], T]) -> T:
+        """Call `ask` with views of the states as of one moment, perhaps several times."""
+        if not self._nodes:
+            return ask({})
+        try:
+            states = self._idle.pop()
+        except IndexError:
+            made = make_states(self._nodes, self._conf)
+            states = [(self._groups[node], state) for node, state in made.items()]
+        nodes = self._nodes
+        try:
+            return read_committed(states, lambda views: ask(dict(zip(nodes, views, strict=True))))
+        finally:
+            self._idle.append(states)
+            if self._closed:
+                self._close_idle()
+
+    def close(self) -> None:
+        """Close the idle sets; a thread that still asks closes the one that it uses."""
+        self._closed = True
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            try:
+                states = self._idle.pop()
+            except IndexError:
+                return
+            close_states(state for _, state in states)
+
+
+def _groups(plan: Plan, query: DRPCQuery) -> dict[StateNode, str]:
+    """The states of a query, each with the name of the group whose batches update it."""
+    groups = {}
+    for node in query.states:
+        group = plan.group_of(node)
+        groups[node] = f"group {group.id}" if group else f"state {node.state.name}"
+    return groups

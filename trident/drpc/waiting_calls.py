@@ -1,0 +1,63 @@
+"""The calls of one function that wait for their answer, in the order in which they came."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from trident.drpc.calls import Call
+from trident.drpc.errors import DRPCQueueFullError
+
+MOST_BYTES = 64 * 2**20
+"""What the arguments of all calls in a queue may take."""
+
+
+class WaitingCalls:
+    """A queue with an end, which calls may leave; its owner's lock is held for each change.
+
+    Parameters
+    ----------
+    function : str
+        Whose calls they are, for errors.
+    most : int
+        How many there are at most.
+    """
+
+    def __init__(self, function: str, most: int) -> None:
+        self._function = function
+        self._most = most
+        self._calls: dict[Call, None] = {}
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def add(self, call: Call) -> None:
+        """Add a call.
+
+        Raises
+        ------
+        DRPCQueueFullError
+            When the queue takes no more.
+        """
+        size = len(call.args)
+        if len(self._calls) >= self._most or self._bytes + size > MOST_BYTES:
+            raise DRPCQueueFullError(self._function, len(self._calls))
+        self._calls[call] = None
+        self._bytes += size
+
+    def remove(self, call: Call) -> None:
+        """Take a call out, where it still is."""
+        if call in self._calls:
+            del self._calls[call]
+            self._bytes -= len(call.args)
+
+    def take(self, most: int) -> list[Call]:
+        """Take the first calls out, `most` of them at most."""
+        taken = list(islice(self._calls, most))
+        for call in taken:
+            self.remove(call)
+        return taken
+
+    def take_all(self) -> list[Call]:
+        """Take all calls out."""
+        return self.take(len(self._calls))

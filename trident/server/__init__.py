@@ -1,0 +1,1 @@
+"""What listens for requests, over HTTP and Thrift, and the client that sends them."""

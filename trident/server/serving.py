@@ -1,0 +1,108 @@
+"""All that a server answers for what it is given, whichever way requests come."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+from trident.drpc.errors import DRPCUsageError
+from trident.drpc.queued_service import TIMEOUT, QueuedService
+from trident.drpc.service import LocalDRPC
+from trident.figures.health import Health
+from trident.figures.routes import add_figures_routes
+from trident.figures.server_figures import ServerFigures
+from trident.page.routes import add_page_routes
+from trident.plan.plan import Plan
+from trident.server.access import Access
+from trident.server.functions import Functions, Service, service_of
+from trident.server.limits import DRPCLimits
+from trident.server.router import Router
+from trident.state_service.routes import add_state_routes
+from trident.state_service.served_states import served_states
+from trident.state_service.service import StateService
+
+
+class Serving:
+    """What is served: functions, states, figures and a page, and the URLs to ask for them.
+
+    Parameters
+    ----------
+    served : Run, TridentTopology, LocalDRPC, or several
+        A run has its queries, for a topology they are compiled, and its states opened for reading.
+    access : Access
+        Who may ask.
+    limits : DRPCLimits
+        How much at once, and for how long.
+    *others : Service
+        Which answer the functions that none of these has.
+
+    Raises
+    ------
+    DRPCUsageError
+        For a topology with nothing to ask for, or with queries of states that only the process of
+        its run can see, and for what is no service; nothing is left open.
+    """
+
+    def __init__(
+        self, served: Any, access: Access, limits: DRPCLimits, *others: Service
+    ) -> None:
+        services: list[Service] = []
+        states: list[StateService] = []
+        runs: list[Any] = []
+        self._owned: list[QueuedService] = []
+        with ExitStack() as undo:
+            for each in served if isinstance(served, list | tuple) else [served]:
+                runs_here = True
+                if hasattr(each, "newDRPCStream"):  # a topology, which imports this
+                    runs_here = each.runs
+                    _check(each.plan(), runs_here=runs_here)
+                    each = LocalDRPC(each.plan())
+                    undo.callback(each.close)
+                    self._owned.append(each)
+                services.append(service_of(each))
+                if services[-1] is not each:
+                    runs.append(each)
+                plan = getattr(services[-1], "plan", None)
+                if isinstance(plan, Plan) and plan.states:
+                    states.append(StateService(plan, runs_here=runs_here, most_keys=limits.keys))
+            undo.pop_all()
+        self._owned += states
+        self.functions = Functions([*services, *others], access, limits)
+        self.router = Router(self.functions)
+        add_state_routes(self.router, self.functions, states)
+        of_runs = [run.drpc for run in runs]
+        local = [each for each in services if isinstance(each, LocalDRPC)]
+        self.figures = ServerFigures(runs, [each for each in local if each not in of_runs])
+        plans = [each.plan for each in local]
+        self._health = Health(runs, plans)
+        add_figures_routes(self.router, self.figures, self._health, access)
+        self._page = add_page_routes(self.router, access, plans, self.figures.figures)
+
+    def close(self, drain: float = TIMEOUT) -> None:
+        """Close the states that were opened here, after `drain` seconds for answers at most."""
+        self._page.close()
+        for service in self._owned:
+            service.close(drain)
+        self._health.close()
+
+
+def _check(plan: Plan, *, runs_here: bool) -> None:
+    """Refuse a topology that can't be answered for here."""
+    for query in plan.drpc.values():
+        for node in query.states:
+            kind = node.state.factory.map_type
+            elsewhere = plan.group_of(node) is not None and not runs_here
+            if elsewhere and kind is not None and not kind.lasts:
+                what = (
+                    f"DRPCServer: {query.function!r} reads a state in the memory of the run's "
+                    "process:"
+                )
+                advice = "Keep it in a store, such as 'sqlite:counts.db', or serve the run."
+                raise DRPCUsageError(what, node.state.name, (), advice)
+    if plan.drpc or plan.updating:
+        return
+    states = served_states(plan, runs_here=runs_here)
+    if all(state.left_out for state in states.values()):
+        reasons = [f"{name} can't be read: {state.left_out}" for name, state in states.items()]
+        what = "; ".join(["DRPCServer: the topology has no queries and no state to show", *reasons])
+        raise DRPCUsageError(what, "", (), "Declare a query with newDRPCStream().")
