@@ -1,0 +1,1 @@
+"""Shows what states hold to whoever asks over HTTP, from whole committed batches."""

@@ -1,0 +1,167 @@
+"""What asking for states can fail with, besides what `trident.drpc.errors` has; each pickles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trident.drpc.errors import DRPCError
+from trident.states.errors import UsageError
+
+
+class StateServiceError(DRPCError):
+    """The root of what only states are asked for can fail with.
+
+    Attributes
+    ----------
+    status : int
+        Of HTTP.
+    error : str
+        Its name in the JSON of HTTP.
+    """
+
+    status: int
+    error: str
+
+
+@dataclass(eq=False, repr=False)
+class UnknownStateError(StateServiceError):
+    """Nothing that is served has a state of that name.
+
+    Examples
+    --------
+    >>> raise UnknownStateError("cuont", ["count", "total"])
+    Traceback (most recent call last):
+    ...
+    trident.state_service.errors.UnknownStateError: there is no state 'cuont'; there are: count,
+    total. Did you mean 'count'?
+    """
+
+    status = 404
+    error = "UNKNOWN_STATE"
+
+    state: str
+    """What was asked for."""
+    states: Sequence[str]
+    """What there is, as far as the caller may see it."""
+
+    def __post_init__(self) -> None:
+        self.states = tuple(self.states)
+        super().__post_init__()
+
+    def __str__(self) -> str:
+        if not self.states:
+            return f"there is no state {self.state!r:.200}, and no other one"
+        return str(UsageError("there is no state", self.state[:200], self.states))
+
+
+@dataclass(eq=False, repr=False)
+class StateLeftOutError(StateServiceError):
+    """The state is none that can be shown."""
+
+    status = 400
+    error = "STATE_LEFT_OUT"
+
+    state: str
+    """Which one."""
+    why: str
+    """Why it can't."""
+
+    _template = "the state {state!r} can't be read here: {why}"
+
+
+@dataclass(eq=False, repr=False)
+class NoSuchKeyError(StateServiceError):
+    """The state has no value for the key; a value that is null is none."""
+
+    status = 404
+    error = "NO_SUCH_KEY"
+
+    state: str
+    """Which state."""
+    key: str | None
+    """The key as JSON; None for the single value of a state without keys."""
+    txid: int | None
+    """The batch that this is of."""
+
+    def __str__(self) -> str:
+        of = "" if self.txid is None else f" as of batch {self.txid}"
+        what = "value" if self.key is None else f"key {self.key:.200}"
+        return f"the state {self.state!r} has no {what}{of}"
+
+
+@dataclass(eq=False, repr=False)
+class StateNotThereError(StateServiceError):
+    """A state has not begun, or is gone from its store; it may be there later."""
+
+    status = 503
+    error = "STATE_NOT_THERE"
+
+    state: str
+    """What was asked for: ``state/count``."""
+
+    _template = (
+        "{state!r} can't be answered: its state is not there, or has not begun. Start its "
+        "topology; the server's log says where was looked."
+    )
+
+
+@dataclass(eq=False, repr=False)
+class NoJSONError(StateServiceError):
+    """A value has no form in JSON."""
+
+    status = 406
+    error = "NO_JSON"
+
+    state: str
+    """Which state."""
+    key: str | None
+    """The key as JSON; None for the single value of a state without keys."""
+    found: str
+    """What the value is or holds."""
+
+    def __str__(self) -> str:
+        of = "" if self.key is None else f" of the key {self.key:.200}"
+        return (
+            f"the state {self.state!r} holds{of} {self.found}, which has no form in JSON. Read it "
+            "in Python, by state_from_url or a query."
+        )
+
+
+@dataclass(eq=False, repr=False)
+class TooManyKeysError(StateServiceError):
+    """A request asks for more keys than the server takes."""
+
+    status = 413
+    error = "TOO_MANY_KEYS"
+
+    keys: int
+    """How many."""
+    limit: int
+    """The most."""
+
+    _template = "{keys} keys were asked for at once, and {limit} are the most. Ask several times."
+
+
+@dataclass(eq=False, repr=False)
+class AnswerTooLargeError(StateServiceError):
+    """The values of a request are larger than an answer may be."""
+
+    status = 413
+    error = "ANSWER_TOO_LARGE"
+
+    limit: int
+    """The most, in bytes of JSON."""
+
+    _template = "the answer would be over {limit} bytes, which is the most. Ask for fewer keys."
+
+
+ERRORS: tuple[type[StateServiceError], ...] = (
+    UnknownStateError,
+    StateLeftOutError,
+    NoSuchKeyError,
+    StateNotThereError,
+    NoJSONError,
+    TooManyKeysError,
+    AnswerTooLargeError,
+)

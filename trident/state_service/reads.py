@@ -1,0 +1,294 @@
+"""Answers requests for what states hold, those that come together by one look at each state."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from trident.drpc.calls import Answer
+from trident.drpc.errors import DRPCError, DRPCInternalError, DRPCUnavailableError
+from trident.state_service.errors import (
+    AnswerTooLargeError,
+    NoJSONError,
+    NoSuchKeyError,
+    StateLeftOutError,
+    StateNotThereError,
+)
+from trident.state_service.keys import json_of_key
+from trident.state_service.requests import Asked, Keys, Read, Wanted, wanted
+from trident.state_service.served_states import ServedState
+from trident.states.errors import NoStateError, UnavailableError
+from trident.states.keys import encode_key
+from trident.states.map_state import Key
+from trident.states.reading import CommittedReads, read_committed, read_latest
+from trident.states.state import State
+from trident.states.stored_map import StoredMap
+from trident.states.typed_json import needs_tags, tagged
+from trident.states.values import StateType
+
+MOST_BYTES = 16 * 2**20
+"""What the values of an answer may take as JSON."""
+
+
+class StateObjects:
+    """The objects of one state, of which each is used by one thread at a time.
+
+    Parameters
+    ----------
+    served : ServedState
+        The state.
+    """
+
+    def __init__(self, served: ServedState) -> None:
+        self.served = served
+        self._idle: deque[State] = deque()
+        self._closed = False
+
+    def take(self) -> State:
+        """An idle object, or a new one; raises what making it does."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self.served.factory.makeState({}, None, 0, 1)
+
+    def give_back(self, state: State) -> None:
+        """The object may be used by another thread."""
+        self._idle.append(state)
+        if self._closed:
+            self.close()
+
+    def close(self) -> None:
+        """Close those that are idle, and each other one when it is given back."""
+        self._closed = True
+        while self._idle:
+            try:
+                state = self._idle.pop()
+            except IndexError:
+                return
+            state.close()
+
+
+class _Found(NamedTuple):
+    """What a state holds of some keys.
+
+    Parameters
+    ----------
+    txid : int or None
+        The batch that it is of; None before the first.
+    values : mapping of bytes to object
+        The value of each encoded key; None where it is absent.
+    single : object
+        The single value, where it was asked for.
+    """
+
+    txid: int | None
+    values: Mapping[bytes, Any]
+    single: Any
+
+
+class StateReads:
+    """Answers the requests of one queue, in the thread that calls.
+
+    Parameters
+    ----------
+    name : str
+        What errors call it.
+    states : mapping of str to StateObjects
+        The states that may be asked for.
+    most_keys : int
+        How many keys a request may have.
+    """
+
+    reads = True
+    never_waits = False
+
+    def __init__(self, name: str, states: Mapping[str, StateObjects], most_keys: int) -> None:
+        self.function = name
+        self._states = states
+        self._served = {name: state.served for name, state in states.items()}
+        self._most_keys = most_keys
+
+    def prepare(self) -> None:
+        """There is nothing to prepare: states are made when they are first asked for."""
+
+    def close(self) -> None:
+        """The states are closed by whoever has made this."""
+
+    def answer(self, args: str) -> str:
+        """Answer one request."""
+        [answer] = self.answer_together([args])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def answer_together(self, requests: Sequence[str]) -> Sequence[Answer]:
+        """Answer some requests; those for the same states read them once, as of one moment."""
+        asked = list(map(Asked.decode, requests))
+        answers: dict[int, Answer] = {}
+        together: dict[tuple[Read, frozenset[str]], dict[int, Mapping[str, Wanted]]] = {}
+        for number, request in enumerate(asked):
+            try:
+                wants = wanted(request, self._served, self._most_keys)
+            except DRPCError as error:
+                answers[number] = error
+            else:
+                key = request.read, frozenset(wants)
+                together.setdefault(key, {})[number] = wants
+        for (read, _), wants_of in together.items():
+            for number, found in self._looked_up(read, wants_of).items():
+                if isinstance(found, Exception):
+                    answers[number] = found
+                else:
+                    answers[number] = _answer(asked[number], wants_of[number], found)
+        return [answers[number] for number in range(len(requests))]
+
+    def _looked_up(
+        self, read: Read, wants: Mapping[int, Mapping[str, Wanted]]
+    ) -> Mapping[int, Mapping[str, _Found] | Exception]:
+        """What each request finds, or its failure; one that fails fails no other one."""
+        try:
+            found = self._read(read, _merged(wants.values()))
+        except Exception as error:
+            if len(wants) == 1 or isinstance(error, UnavailableError | NoStateError):
+                return {number: self._failure(error) for number in wants}
+            alone = [self._looked_up(read, {number: want}) for number, want in wants.items()]
+            return {number: each for told in alone for number, each in told.items()}
+        return dict.fromkeys(wants, found)
+
+    def _read(self, read: Read, wants: Mapping[str, tuple[Keys, bool]]) -> Mapping[str, _Found]:
+        taken: dict[str, State] = {}
+        try:
+            for name in wants:
+                state = taken[name] = self._states[name].take()
+                if not isinstance(state, CommittedReads):
+                    why = f"{type(state).__name__} is no map state of this library"
+                    raise StateLeftOutError(name, why)
+
+            def ask(views: Sequence[Any]) -> Mapping[str, _Found]:
+                return {
+                    name: _found(state, view, *wants[name], read)
+                    for (name, state), view in zip(taken.items(), views, strict=True)
+                }
+
+            if read == "latest":
+                return read_latest(list(taken.values()), ask)
+            return read_committed(
+                [(self._served[name].cut, state) for name, state in taken.items()], ask
+            )
+        finally:
+            for name, state in taken.items():
+                self._states[name].give_back(state)
+
+    def _failure(self, error: Exception) -> Exception:
+        """What those are told who have asked."""
+        if isinstance(error, DRPCError):
+            return error
+        cause = str(error) or repr(error)
+        failure: DRPCError
+        if isinstance(error, UnavailableError):
+            failure = DRPCUnavailableError(self.function, "", cause)
+        elif isinstance(error, NoStateError):
+            failure = StateNotThereError(self.function)
+        else:
+            failure = DRPCInternalError(self.function, "", cause)
+        failure.__cause__ = error
+        return failure
+
+
+def _merged(wants: Iterable[Mapping[str, Wanted]]) -> Mapping[str, tuple[Keys, bool]]:
+    """The keys of each state that any request wants, and whether one wants the single value."""
+    keys: dict[str, dict[bytes, Key]] = {}
+    single: set[str] = set()
+    for request in wants:
+        for name, want in request.items():
+            keys.setdefault(name, {}).update(want.distinct)
+            if want.single:
+                single.add(name)
+    return {name: (found, name in single) for name, found in keys.items()}
+
+
+def _found(state: State, view: Any, keys: Keys, single: bool, read: Read) -> _Found:
+    """What a view shows of some keys, and perhaps the single value, by one call."""
+    # A map that isn't opaque has no cut: what it shows is at least what this record says.
+    told = None if state.kind is StateType.OPAQUE else state.control
+    record = None if told is None else told.read()
+    txid = view.txid
+    if record is not None:
+        txid = record.token.txid if read == "latest" else record.committed
+    asked = dict(keys)
+    one: bytes | None = None
+    if single and isinstance(state, StoredMap):
+        one = encode_key(state.key)
+        asked[one] = state.key
+    values = dict(zip(asked, view.multiGet(asked.values()) if asked else (), strict=True))
+    return _Found(txid or None, values, None if one is None else values[one])
+
+
+def _answer(asked: Asked, wants: Mapping[str, Wanted], found: Mapping[str, _Found]) -> Answer:
+    """The answer to a request as JSON, or its failure."""
+    try:
+        if asked.form == "states":
+            room = MOST_BYTES
+            parts = []
+            for name, want in wants.items():
+                part = b"%s:%s" % (orjson.dumps(name), _part(name, want, found[name], room))
+                room -= len(part)
+                parts.append(part)
+            states = b'{"states":{%s}}' % b",".join(parts)
+            return _joined(b'{"read":"%s"}' % asked.read.encode(), states)
+        [(name, want)] = wants.items()
+        head = b'{"state":%s,"read":"%s"}' % (orjson.dumps(name), asked.read.encode())
+        if asked.form == "key":
+            [key] = want.distinct
+            shown = b'{"key":%s}' % orjson.dumps(json_of_key(want.distinct[key]))
+            return _joined(head, shown, _one(name, want.distinct[key], found[name], key))
+        if asked.form == "value":
+            return _joined(head, _one(name, None, found[name]))
+        return _joined(head, _part(name, want, found[name], MOST_BYTES))
+    except DRPCError as error:
+        return error
+
+
+def _joined(*objects: bytes) -> str:
+    """Some objects of JSON as one."""
+    return (b"{%s}" % b",".join([each[1:-1] for each in objects])).decode()
+
+
+def _one(name: str, key: Key | None, found: _Found, encoded: bytes = b"") -> bytes:
+    """A value that must be there, with its batch."""
+    value = found.single if key is None else found.values[encoded]
+    if value is None:
+        raise NoSuchKeyError(name, _shown(key), found.txid)
+    return b'{"txid":%s,"value":%s}' % (orjson.dumps(found.txid), _json(name, key, value))
+
+
+def _part(name: str, want: Wanted, found: _Found, room: int) -> bytes:
+    """What was found of one state."""
+    txid = orjson.dumps(found.txid)
+    if want.single:
+        return b'{"txid":%s,"value":%s}' % (txid, _json(name, None, found.single))
+    made: dict[bytes, bytes] = {}
+    size = 0
+    for key in want.keys:
+        if key not in made:
+            made[key] = _json(name, want.distinct[key], found.values[key])
+        size += len(made[key]) + 1
+        if size > room:
+            raise AnswerTooLargeError(MOST_BYTES)
+    return b'{"txid":%s,"values":[%s]}' % (txid, b",".join(map(made.__getitem__, want.keys)))
+
+
+def _json(name: str, key: Key | None, value: Any) -> bytes:
+    """A value as JSON, with tags for what that has no form for."""
+    try:
+        needs_tags(value)
+        return orjson.dumps(tagged(value))
+    except (TypeError, RecursionError) as error:
+        raise NoJSONError(name, _shown(key), str(error)) from error
+
+
+def _shown(key: Key | None) -> str | None:
+    return None if key is None else orjson.dumps(json_of_key(key)).decode()

@@ -1,0 +1,185 @@
+"""What is asked of states, as text that waits in a queue, and as what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+import orjson
+
+from trident.drpc.errors import MalformedRequestError
+from trident.state_service.errors import TooManyKeysError
+from trident.state_service.keys import fitting, key_of_json, key_of_text
+from trident.state_service.served_states import ServedState
+from trident.states.errors import SerializationError
+from trident.states.keys import encode_keys
+from trident.states.map_state import Key
+
+Read = Literal["committed", "latest"]
+"""What is shown: what batches have committed, or what was written last."""
+READS: tuple[Read, ...] = get_args(Read)
+
+Form = Literal["key", "value", "keys", "states", "txid"]
+"""What is asked for: one key, the single value, several keys, several states, the batch alone."""
+
+
+class Asked(NamedTuple):
+    """A request as it came.
+
+    Parameters
+    ----------
+    read : Read
+        What is to be shown.
+    form : Form
+        What is asked for.
+    state : str
+        Of which state; of which ones, sorted, where it is several.
+    text : str
+        The key as it was in the URL, or the body.
+    """
+
+    read: Read
+    form: Form
+    state: str = ""
+    text: str = ""
+
+    def encode(self) -> str:
+        """The request as one text."""
+        return orjson.dumps(list(self)).decode()
+
+    @staticmethod
+    def decode(text: str) -> Asked:
+        """The request that a text is.
+
+        Examples
+        --------
+        >>> Asked.decode(Asked("latest", "key", "count", "cat").encode())
+        Asked(read='latest', form='key', state='count', text='cat')
+        """
+        return Asked(*orjson.loads(text))
+
+
+Keys = Mapping[bytes, Key]
+"""Keys by their encoded form, by which they are compared."""
+
+
+class Wanted(NamedTuple):
+    """What a request wants of one state.
+
+    Parameters
+    ----------
+    keys : sequence of bytes
+        The encoded keys in the order in which they are answered, some perhaps repeatedly.
+    distinct : mapping
+        Each of them once, with its fields.
+    single : bool
+        Whether the single value is wanted, in place of keys.
+    """
+
+    keys: Sequence[bytes] = ()
+    distinct: Keys = {}  # noqa: RUF012 - nobody changes it
+    single: bool = False
+
+
+def wanted(
+    asked: Asked, states: Mapping[str, ServedState], most_keys: int
+) -> Mapping[str, Wanted]:
+    """What a request wants, by state.
+
+    Raises
+    ------
+    MalformedRequestError
+        For a body that is none, and for keys that the state can't have.
+    TooManyKeysError
+        For more keys than are taken at once.
+    """
+    try:
+        return _wanted(asked, states, most_keys)
+    except RecursionError as error:
+        raise MalformedRequestError("it is nested too deeply") from error
+
+
+def _wanted(
+    asked: Asked, states: Mapping[str, ServedState], most_keys: int
+) -> Mapping[str, Wanted]:
+    match asked.form:
+        case "txid":
+            return {asked.state: Wanted()}
+        case "key":
+            return {asked.state: _keys(states[asked.state], [key_of_text(asked.text)])}
+        case "value":
+            return {asked.state: _single(states[asked.state])}
+        case "keys":
+            keys = _member(_json(asked.text), "keys", list)
+            _check_number(len(keys), most_keys)
+            return {asked.state: _keys(states[asked.state], list(map(key_of_json, keys)))}
+        case "states":
+            of = named_states(asked.text)
+            _check_number(sum(1 if keys is None else len(keys) for keys in of.values()), most_keys)
+            return {
+                name: _single(states[name])
+                if keys is None
+                else _keys(states[name], list(map(key_of_json, keys)))
+                for name, keys in of.items()
+            }
+
+
+def named_states(body: str) -> Mapping[str, list[Any] | None]:
+    """The keys of each state that a body names; None for a single value.
+
+    Raises
+    ------
+    MalformedRequestError
+        For a body of another form.
+
+    Examples
+    --------
+    >>> named_states('{"states": {"count": ["cat"], "total": null}}')
+    {'count': ['cat'], 'total': None}
+    """
+    states: dict[str, Any] = _member(_json(body), "states", dict)
+    for name, keys in states.items():
+        if keys is not None and not isinstance(keys, list):
+            problem = f"of {name!r:.200} there is a {type(keys).__name__} in place of keys"
+            advice = "Give an array of keys, or null for the value of a state without keys"
+            raise MalformedRequestError(f"{problem}. {advice}.")
+    if not states:
+        raise MalformedRequestError("no state is named")
+    return states
+
+
+def _json(body: str) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise MalformedRequestError(f"the body is no JSON ({error})") from error
+
+
+def _member(tree: Any, name: str, kind: type[list[Any]] | type[dict[str, Any]]) -> Any:
+    """The only member of an object."""
+    if isinstance(tree, dict) and tree.keys() == {name} and isinstance(tree[name], kind):
+        return tree[name]
+    shown = '{"keys": ["cat", ["dog", 5]]}' if name == "keys" else '{"states": {"count": ["cat"]}}'
+    found = f"an object with {list(tree)}" if isinstance(tree, dict) else type(tree).__name__
+    raise MalformedRequestError(f"the body is to be as {shown}; found {found:.200}")
+
+
+def _check_number(keys: int, most: int) -> None:
+    if keys > most:
+        raise TooManyKeysError(keys, most)
+
+
+def _single(state: ServedState) -> Wanted:
+    if state.key is not None and len(state.key):
+        problem = f"the values of {state.name!r} have keys, of the fields {state.key}. Give one"
+        raise MalformedRequestError(problem)
+    return Wanted(single=True)
+
+
+def _keys(state: ServedState, given: Sequence[Key]) -> Wanted:
+    keys = fitting(state.name, state.key, given)
+    try:
+        encoded = encode_keys(keys)
+    except SerializationError as error:
+        raise MalformedRequestError(str(error)) from error
+    return Wanted(encoded, dict(zip(encoded, keys, strict=True)))

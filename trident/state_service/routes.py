@@ -1,0 +1,233 @@
+"""The URLs of states: from a request to what is asked, and from the answer to a response."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+import orjson
+
+from trident.drpc.errors import DRPCError, MalformedRequestError
+from trident.server.functions import Functions
+from trident.server.outcomes import outcome
+from trident.server.router import JSON, Request, Response, Router, error_response, failure, utf8
+from trident.state_service.errors import (
+    StateLeftOutError,
+    StateServiceError,
+    UnknownStateError,
+)
+from trident.state_service.openapi import openapi
+from trident.state_service.requests import READS, Asked, Read, named_states
+from trident.state_service.served_states import ServedState
+from trident.state_service.service import StateService, holder, queue_of
+
+STATES = "/api/v1/state"
+BATCH = ":batchGet"
+_logger = logging.getLogger("trident")
+_REVALIDATED = ("Cache-Control", "no-cache")
+
+
+def add_state_routes(
+    router: Router, functions: Functions, services: Sequence[StateService]
+) -> None:
+    """Answer for states, and say in ``/openapi.json`` what there is to ask.
+
+    Parameters
+    ----------
+    router : Router
+        Which is to answer.
+    functions : Functions
+        The server's, which say who may ask, and how long it may take.
+    services : sequence of StateService
+        The states; where two have one of the same name, the first answers.
+    """
+    routes = _StateRoutes(functions, services)
+    router.add("GET", STATES, _told(routes.listed))
+    router.add("GET", f"{STATES}/", _told(routes.got))
+    router.add("POST", f"{STATES}/", _told(routes.batch))
+    router.add("POST", f"{STATES}{BATCH}", _told(routes.several))
+
+    async def described(request: Request) -> Response:
+        routes.admit_to_any(request.token)
+        return _fresh(request, orjson.dumps(openapi(router.routes)))
+
+    router.add("GET", "/openapi.json", described)
+
+
+class _StateRoutes:
+    def __init__(self, functions: Functions, services: Sequence[StateService]) -> None:
+        self._functions = functions
+        self._services = services
+
+    def admit_to_any(self, token: str | None) -> None:
+        """Refuse callers who may ask for nothing at all."""
+        access, names = self._functions.access, self._functions.names
+        allowed = access.allowed([*names, *map(queue_of, self._states())], token)
+        self._functions.admit(allowed[0] if allowed else "state", token)
+
+    async def listed(self, request: Request) -> Response:
+        """Which states and functions there are, as far as the caller may ask for them."""
+        self.admit_to_any(request.token)
+        seconds = self._functions.seconds(request.seconds)
+        access = self._functions.access
+        states = [
+            state
+            for name, state in self._states().items()
+            if access.allowed([queue_of(name)], request.token)
+        ]
+        told = {
+            "states": await asyncio.gather(*[self._described(state, seconds) for state in states]),
+            "functions": access.allowed(self._functions.names, request.token),
+        }
+        return _fresh(request, orjson.dumps(told))
+
+    async def got(self, request: Request) -> Response:
+        """One value."""
+        path = request.path.removeprefix(f"{STATES}/")
+        named, has_key, key = path.partition("/")
+        state = _unescaped(named, "the name of the state")
+        service = self._admitted(state, request.token)
+        asked = Asked(
+            _read(request), "key" if has_key else "value", state, _unescaped(key, "the key")
+        )
+        return _fresh(request, await self._answer(service, asked, request))
+
+    async def batch(self, request: Request) -> Response:
+        """The values of several keys of one state."""
+        named = request.path.removeprefix(f"{STATES}/")
+        if not named.endswith(BATCH):
+            advice = f"there is POST {STATES}/{{name}}{BATCH}"
+            return error_response(404, "NOT_FOUND", f"no such path; {advice}")
+        state = _unescaped(named.removesuffix(BATCH), "the name of the state")
+        service = self._admitted(state, request.token)
+        asked = Asked(_read(request), "keys", state, utf8(request.body, "the body"))
+        return Response(200, await self._answer(service, asked, request))
+
+    async def several(self, request: Request) -> Response:
+        """The values of several keys of several states, as of one cut."""
+        self.admit_to_any(request.token)
+        body = utf8(request.body, "the body")
+        named = list(named_states(body))
+        services = [self._admitted(name, request.token) for name in named]
+        if any(service is not services[0] for service in services):
+            problem = f"{', '.join(named)} are states of several topologies. Ask one by one"
+            raise MalformedRequestError(problem)
+        asked = Asked(_read(request), "states", ", ".join(sorted(named)), body)
+        return Response(200, await self._answer(services[0], asked, request))
+
+    def _states(self) -> Mapping[str, ServedState]:
+        """All states, by name."""
+        return {
+            name: state
+            for service in reversed(self._services)
+            for name, state in service.states.items()
+        }
+
+    def _admitted(self, state: str, token: str | None) -> StateService:
+        """The service of a state that the caller may read."""
+        self._functions.admit(queue_of(state), token)
+        service = holder(self._services, state)
+        if service is None:
+            access = self._functions.access
+            known = [name for name in self._states() if access.allowed([queue_of(name)], token)]
+            raise UnknownStateError(state, known)
+        if left_out := service.states[state].left_out:
+            raise StateLeftOutError(state, left_out)
+        return service
+
+    async def _answer(self, service: StateService, asked: Asked, request: Request) -> bytes:
+        seconds = self._functions.seconds(request.seconds)
+        return (await service.ask_async(asked, seconds)).encode()
+
+    async def _described(self, state: ServedState, seconds: float) -> Mapping[str, Any]:
+        """A state, with the batch that it has committed last, as far as that can be read now."""
+        txid, problem = None, state.left_out
+        service = holder(self._services, state.name)
+        if not problem and service is not None:
+            try:
+                asked = Asked("committed", "txid", state.name)
+                txid = orjson.loads(await service.ask_async(asked, seconds))["txid"]
+            except DRPCError as error:
+                problem = str(error) if isinstance(error, StateServiceError) else _message(error)
+        return {
+            "name": state.name,
+            "key": None if state.key is None else _fields(state.key.types),
+            "value": None if state.value is None else _fields(state.value.types),
+            "kind": state.kind,
+            "reads": "committed batches" if state.whole else "perhaps a part of a batch",
+            "guarantee": state.guarantee,
+            "why": state.why,
+            "group": state.group,
+            "txid": txid,
+            "problem": problem or None,
+        }
+
+
+def _message(error: DRPCError) -> str:
+    """What is told of an error to others."""
+    return outcome(error).message
+
+
+def _fields(types: Mapping[str, str | None]) -> Sequence[Mapping[str, str | None]]:
+    return [{"name": name, "type": kind} for name, kind in types.items()]
+
+
+def _told(
+    handler: Callable[[Request], Awaitable[Response]],
+) -> Callable[[Request], Awaitable[Response]]:
+    """The handler, with a response for each error that only states are asked for can end in."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except StateServiceError as error:
+            return _refused(error)
+        except DRPCError as error:
+            return failure(error)
+
+    return answer
+
+
+def _refused(error: StateServiceError) -> Response:
+    more: tuple[tuple[str, str], ...] = ()
+    if error.status == 503:
+        _logger.warning("%s (%s)", error, error.__cause__)  # which names the store
+        more = (("Retry-After", "1"),)
+    details = dict(vars(error))
+    if details.get("key") is not None:
+        details["key"] = orjson.Fragment(details["key"])
+    return error_response(error.status, error.error, str(error), *more, **details)
+
+
+def _fresh(request: Request, body: bytes) -> Response:
+    """The body with its tag, or that the caller has it already."""
+    tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
+    headers = (("ETag", tag), _REVALIDATED)
+    known = request.headers.get("if-none-match", "").split(",")
+    if {"*", tag} & {each.strip().removeprefix("W/") for each in known}:
+        return Response(304, b"", headers)
+    return Response(200, body, (JSON, *headers))
+
+
+def _read(request: Request) -> Read:
+    """What is to be shown, by the query of the URL."""
+    query = request.target.partition("?")[2]
+    try:
+        given = parse_qsl(query, keep_blank_values=True, max_num_fields=10)
+    except ValueError as error:
+        raise MalformedRequestError("the query has too many fields") from error
+    read: Read = "committed"
+    for name, value in given:
+        if name != "read" or value not in READS:
+            allowed = " or ".join(f"read={each}" for each in READS)
+            raise MalformedRequestError(f"the query {name}={value!r:.100}; there is {allowed}")
+        read = "latest" if value == "latest" else "committed"
+    return read
+
+
+def _unescaped(text: str, what: str) -> str:
+    return utf8(unquote_to_bytes(text), what)

@@ -1,0 +1,124 @@
+"""The states of a plan, as those who ask for them see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trident.open_states import SINGLE
+from trident.operations.window_updater import WindowUpdater
+from trident.plan.guarantee import guarantee
+from trident.plan.nodes import StateNode, StateUpdateNode
+from trident.plan.plan import Plan
+from trident.states.maps import MapStateFactory
+from trident.states.state import StateFactory
+from trident.states.values import StateType
+from trident.tuples.fields import Fields
+
+
+@dataclass(frozen=True)
+class ServedState:
+    """A state of a plan.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    factory : StateFactory
+        Makes it.
+    group : str or None
+        The batch group that updates it; None for a state that the topology only reads.
+    key : Fields or None
+        The fields of its keys; none for a single value, None where the plan doesn't know.
+    value : Fields or None
+        The field of its values; None where the plan doesn't know.
+    guarantee, why : str
+        What is guaranteed of its content, and why.
+    left_out : str
+        Why it can't be read here; empty where it can.
+    """
+
+    name: str
+    factory: StateFactory
+    group: str | None
+    key: Fields | None
+    value: Fields | None
+    guarantee: str
+    why: str
+    left_out: str
+
+    @property
+    def kind(self) -> str | None:
+        """How its values are kept; None where it doesn't tell."""
+        kind = self.factory.kind
+        return None if kind is None else kind.value
+
+    @property
+    def cut(self) -> str:
+        """What it is read as one with: states of one cut show the same batch."""
+        return f"state {self.name}" if self.group is None else f"group {self.group}"
+
+    @property
+    def whole(self) -> bool:
+        """Whether only whole committed batches show."""
+        of_storm = isinstance(self.factory, MapStateFactory) and self.factory.written_by == "storm"
+        return self.factory.kind is StateType.OPAQUE and not of_storm
+
+
+def served_states(plan: Plan, *, runs_here: bool) -> Mapping[str, ServedState]:
+    """The states of a plan, by name.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    runs_here : bool
+        Whether its run is in this process, and so what it keeps in memory.
+
+    Examples
+    --------
+    >>> from trident import Count, FeederBatchSpout, MemoryMapState, TridentTopology
+    >>> topology = TridentTopology()
+    >>> words = topology.newStream("words", FeederBatchSpout("word string")).groupBy("word")
+    >>> _ = words.persistentAggregate(MemoryMapState.Factory(), Count(), "n", name="counts")
+    >>> [state] = served_states(topology.plan(), runs_here=False).values()
+    >>> state.name, str(state.key), state.guarantee, state.left_out
+    ('counts', 'word', 'exactly once', "it is in the memory of the run's process")
+    """
+    return {node.state.name: _served(plan, node, runs_here) for node in plan.states}
+
+
+def _served(plan: Plan, node: StateNode, runs_here: bool) -> ServedState:
+    group, name = plan.group_of(node), node.state.name
+    key: Fields | None = None
+    value: Fields | None = None
+    level, why = "not known", "this topology only reads it"
+    if isinstance(node, StateUpdateNode):
+        found = guarantee(plan, node)
+        level, why = found.level, found.why
+        if node.group is not None or isinstance(node.updater, SINGLE):
+            key = node.fields.select(node.group or Fields())
+            value = Fields.typed(
+                (field, kind) for field, kind in node.fields.types.items() if field not in key
+            )
+    return ServedState(
+        name=name,
+        factory=node.state.factory,
+        group=None if group is None else group.id,
+        key=key,
+        value=value,
+        guarantee=level,
+        why=why,
+        left_out=_left_out(node, elsewhere=group is not None and not runs_here),
+    )
+
+
+def _left_out(node: StateNode, *, elsewhere: bool) -> str:
+    factory = node.state.factory
+    if factory.opens is None:
+        return f"{factory.label} keeps it, which is no map state of this library"
+    if isinstance(node, StateUpdateNode) and isinstance(node.updater, WindowUpdater):
+        return "it holds what windows have gathered, and no values"
+    if elsewhere and factory.map_type is not None and not factory.map_type.lasts:
+        return "it is in the memory of the run's process"
+    return ""

@@ -1,0 +1,115 @@
+"""The states of a plan, answered for in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from threading import Lock
+
+from trident.drpc.queued_service import MOST_WAITING, TIMEOUT, QueuedService
+from trident.plan.plan import Plan
+from trident.state_service.reads import StateObjects, StateReads
+from trident.state_service.requests import Asked
+from trident.state_service.served_states import ServedState, served_states
+
+SEVERAL = "state:batchGet"
+"""What errors call requests for several states, and the queue of those that have none of their
+own."""
+_MOST_QUEUES = 64
+"""How many sets of states have a queue of their own."""
+
+
+class StateService(QueuedService):
+    """Answers for the states of a plan, wherever its run is.
+
+    A state is opened when it is first asked for. Requests for one state that come together read it
+    once; one that takes long, or is away, holds up none for another. The same holds for requests
+    for one set of states.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan; its states are made anew, for reading.
+    runs_here : bool
+        Whether its run is in this process, so that states in memory are there.
+    most_keys : int
+        How many keys a request may have.
+    most_waiting : int
+        How many requests for one state wait at most; more are refused.
+
+    Examples
+    --------
+    >>> from trident import Count, FixedBatchSpout, MemoryMapState, TridentTopology
+    >>> topology = TridentTopology()
+    >>> spout = FixedBatchSpout("word string", 1, ("cat",), ("dog",), ("cat",))
+    >>> words = topology.newStream("words", spout).groupBy("word")
+    >>> _ = words.persistentAggregate(MemoryMapState.Factory(), Count(), "n", name="counts")
+    >>> with topology.start() as run, StateService(topology.plan()) as states:
+    ...     run.processAllAvailable()
+    ...     states.ask(Asked("committed", "key", "counts", "cat"))
+    '{"state":"counts","read":"committed","key":["cat"],"txid":3,"value":2}'
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        runs_here: bool = True,
+        most_keys: int = 10_000,
+        most_waiting: int = MOST_WAITING,
+    ) -> None:
+        self.states: Mapping[str, ServedState] = served_states(plan, runs_here=runs_here)
+        self._objects = {
+            name: StateObjects(state) for name, state in self.states.items() if not state.left_out
+        }
+        queues = {
+            queue_of(name): StateReads(queue_of(name), {name: objects}, most_keys)
+            for name, objects in self._objects.items()
+        }
+        self._several = StateReads(SEVERAL, self._objects, most_keys)
+        self._most_waiting = most_waiting
+        self._adding = Lock()
+        self._sets: set[str] = set()
+        queues[SEVERAL] = self._several
+        super().__init__(queues, most_waiting)
+
+    def ask(self, asked: Asked, timeout: float | None = None) -> str:
+        """Answer one request; the parameters and errors are those of :meth:`execute`."""
+        return self.execute(self._queue(asked), asked.encode(), timeout)
+
+    async def ask_async(self, asked: Asked, timeout: float | None = None) -> str:
+        """Answer one request without blocking the event loop."""
+        return await self.execute_async(self._queue(asked), asked.encode(), timeout)
+
+    def close(self, drain: float = TIMEOUT) -> None:
+        super().close(drain)
+        for objects in self._objects.values():
+            objects.close()
+
+    def _queue(self, asked: Asked) -> str:
+        """Where a request waits: beside none for other states, so that no store holds it up."""
+        if asked.form != "states":
+            return queue_of(asked.state)
+        own = f"{SEVERAL} {asked.state}"
+        with self._adding:
+            if own not in self._sets:
+                if len(self._sets) >= _MOST_QUEUES:
+                    return SEVERAL
+                self._add(own, self._several, self._most_waiting)
+                self._sets.add(own)
+        return own
+
+
+def queue_of(state: str) -> str:
+    """The queue of a state, which is also what ``allow=`` calls it.
+
+    Examples
+    --------
+    >>> queue_of("count")
+    'state/count'
+    """
+    return f"state/{state}"
+
+
+def holder(services: Sequence[StateService], state: str) -> StateService | None:
+    """The first service that has a state of that name."""
+    return next((service for service in services if state in service.states), None)
