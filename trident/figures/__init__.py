@@ -1,0 +1,1 @@
+"""What a run tells of itself: events, figures, metrics, health and traces."""

@@ -1,0 +1,114 @@
+"""What happens in a batch group, as listeners are told of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trident.batch.progress import BatchProgress
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStarted:
+    """A group's log is open, and batches begin.
+
+    Parameters
+    ----------
+    group : str
+        The batch group.
+    txid : int
+        The batch that is due.
+    attempt : int
+        Its next attempt; more than 0 where an earlier run has had it before.
+    recovered : bool
+        Whether the log was there already: the group goes on where an earlier run has ended.
+    at : float
+        When, in seconds since 1970.
+    """
+
+    group: str
+    txid: int
+    attempt: int
+    recovered: bool
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFailed:
+    """An attempt of a batch has failed; another one follows, or the group ends.
+
+    Parameters
+    ----------
+    group : str
+        The batch group.
+    txid, attempt : int
+        Which attempt.
+    reason : str
+        One of `trident.figures.reasons.REASONS`.
+    error : str
+        The class of what it failed with.
+    message : str
+        Its text, shortened; never a tuple.
+    frame : str or None
+        The user's innermost frame; None where no code of theirs has raised it.
+    seconds : float
+        How long the attempt took.
+    at : float
+        When it failed, in seconds since 1970.
+    """
+
+    group: str
+    txid: int
+    attempt: int
+    reason: str
+    error: str
+    message: str
+    frame: str | None
+    seconds: float
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEnded:
+    """No batch of the group will follow in this run.
+
+    Parameters
+    ----------
+    group : str
+        The batch group.
+    status : str
+        ``"stopped"`` or ``"failed"``.
+    reason, error, message : str or None
+        What it failed with, as of an `AttemptFailed`; None where it was stopped.
+    at : float
+        When, in seconds since 1970.
+    """
+
+    group: str
+    status: str
+    reason: str | None
+    error: str | None
+    message: str | None
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueryEnded:
+    """A call of a query has ended; told to who listens to `run.drpc`.
+
+    Parameters
+    ----------
+    function : str
+        The name given to ``newDRPCStream``.
+    seconds : float
+        How long the caller has waited.
+    error : str or None
+        The class of what it ended with; None where it was answered.
+    """
+
+    function: str
+    seconds: float
+    error: str | None
+
+
+Event = GroupStarted | BatchProgress | AttemptFailed | GroupEnded
+"""What a listener is told; a `BatchProgress` is a batch that is finished."""

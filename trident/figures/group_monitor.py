@@ -1,0 +1,143 @@
+"""Takes what happens in a batch group, and hands it to its figures, its listeners and the log."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from time import time
+
+from trident.batch.progress import BatchProgress
+from trident.figures.events import AttemptFailed, Event, GroupEnded, GroupStarted
+from trident.figures.group_figures import GroupFigures
+from trident.figures.listening import Listening
+from trident.figures.reasons import class_of, frame_of, message_of, reason_of
+from trident.states.values import Token
+
+_logger = logging.getLogger("trident")
+
+
+class GroupMonitor:
+    """What is known of a group while it runs.
+
+    Its runner says when the group starts and which attempts fail, its clock which batches are
+    finished, and the end.
+
+    Parameters
+    ----------
+    group : str
+        The batch group.
+    """
+
+    def __init__(self, group: str) -> None:
+        self.group = group
+        self.figures = GroupFigures(time())
+        self._began: GroupStarted | None = None
+        self._end: GroupEnded | None = None
+        self._listening: tuple[Listening, ...] = ()
+        # So that a listener is told of one event after the other, the start first; a callback may
+        # listen itself.
+        self._telling = threading.RLock()
+        self._teller: int | None = None
+
+    @property
+    def told_here(self) -> bool:
+        """Whether this thread is telling a listener: who waits for the group here waits forever."""
+        return self._teller == threading.get_ident()
+
+    def listen(self, listening: Listening) -> None:
+        """Tell of the start, in this thread, and then of what follows, in those where it happens.
+
+        Of a group that has ended its end is told at once.
+        """
+        with self._telling:
+            for event in (self._began, self._end):
+                if event is not None:
+                    self._tell_one(listening, event)
+            if self._end is None:
+                others = [each for each in self._listening if not each.stopped]
+                self._listening = (*others, listening)
+
+    def started(self, due: Token, *, recovered: bool, committed: int | None) -> None:
+        """Learn that the log is open.
+
+        Parameters
+        ----------
+        due : Token
+            The attempt that is made next.
+        recovered : bool
+            Whether the log was there already.
+        committed : int or None
+            The last committed batch; None where there is none.
+        """
+        self.figures.begin(committed)
+        self._began = GroupStarted(self.group, *due, recovered, time())
+        how = "goes on with" if recovered else "begins with"
+        _logger.info("%s %s batch %d, attempt %d", self.group, how, *due)
+
+    def attempt_failed(self, token: Token, error: Exception, seconds: float) -> None:
+        """Learn that an attempt has failed, where its error is caught."""
+        event = AttemptFailed(
+            self.group,
+            *token,
+            reason_of(error),
+            class_of(error),
+            message_of(error),
+            frame_of(error),
+            seconds,
+            time(),
+        )
+        self.figures.failed(event)
+        self._tell(event)
+
+    def finished(self, progress: BatchProgress) -> None:
+        """Learn of a finished batch that is in the figures."""
+        if _logger.isEnabledFor(logging.DEBUG):
+            _logger.debug("%s", _line(progress))
+        if self._listening:
+            self._tell(progress)
+
+    def ended(self, failure: BaseException | None) -> None:
+        """Learn that no batch follows, where its failure is caught."""
+        if failure is None:
+            end = GroupEnded(self.group, "stopped", None, None, None, time())
+            _logger.info("%s stopped, %s", self.group, self._last())
+        else:
+            reason, error, message = reason_of(failure), class_of(failure), message_of(failure)
+            end = GroupEnded(self.group, "failed", reason, error, message, time())
+            # The text of an error may show values; it is raised, and the figures have it.
+            _logger.info("%s failed with %s (%s), %s", self.group, error, reason, self._last())
+            self.figures.ended(end, frame_of(failure))
+        with self._telling:
+            self._end = end
+            self._tell(end)
+            self._listening = ()
+
+    def _tell(self, event: Event) -> None:
+        if self._listening:
+            with self._telling:
+                for listening in self._listening:
+                    self._tell_one(listening, event)
+
+    def _tell_one(self, listening: Listening, event: Event) -> None:
+        before, self._teller = self._teller, threading.get_ident()
+        try:
+            listening.tell(event)
+        finally:
+            self._teller = before
+
+    def _last(self) -> str:
+        last = self.figures.txid
+        return "no batch is committed" if last is None else f"the last batch was {last}"
+
+
+def _line(done: BatchProgress) -> str:
+    """One line of the log for a batch."""
+    if not done.attempts:
+        return f"batch {done.txid} of {done.group} was committed before"
+    took = " ".join(f"{step} {1000 * took:.2f}" for step, took in done.seconds.items())
+    fate = "" if done.dead_letter is None else ", dead-lettered"
+    return (
+        f"batch {done.txid} of {done.group}: {done.tuples} tuples, {done.keys_read} keys read, "
+        f"{done.keys_written} written, {done.cache_hits} from caches, attempts {done.attempts}"
+        f"{fate}; ms: {took}"
+    )

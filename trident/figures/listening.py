@@ -1,0 +1,104 @@
+"""Those who want to be told what happens."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from threading import Lock
+from types import TracebackType
+from typing import Any, Self
+
+from trident.states.errors import UsageError
+
+_logger = logging.getLogger("trident")
+
+
+class Listening:
+    """What ``listen()`` returns: ends the listening by :meth:`stop`, or at the end of its block.
+
+    Parameters
+    ----------
+    callback : callable
+        Takes each event. What it raises hurts nobody: the first time it is logged as an error,
+        with its frames, from then on at DEBUG.
+
+    Raises
+    ------
+    UsageError
+        Where it can't be called.
+
+    Examples
+    --------
+    >>> told = []
+    >>> with Listening(told.append) as listening:
+    ...     listening.tell("one")
+    >>> listening.tell("two")
+    >>> told
+    ['one']
+    """
+
+    def __init__(self, callback: Callable[[Any], object]) -> None:
+        given: object = callback
+        if not callable(given):
+            what = f"listen: the callback can't be called, as it is {given!r:.200}"
+            raise UsageError(what, "", (), "Give a function of one event.")
+        self._callback = callback
+        self._failed = False
+        self.stopped = False
+        """Whether nothing more is told."""
+
+    def stop(self) -> None:
+        """Be told no more; may be called by the callback, and repeated. Waits for nobody."""
+        self.stopped = True
+
+    def tell(self, event: object) -> None:
+        """Hand over an event, in the thread that calls."""
+        if self.stopped:
+            return
+        try:
+            self._callback(event)
+        except (Exception, SystemExit):
+            level = logging.DEBUG if self._failed else logging.ERROR
+            self._failed = True
+            _logger.log(level, "a listener failed on a %s", type(event).__name__, exc_info=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+class Listeners:
+    """Those who listen to one thing; any thread adds some, and tells them.
+
+    Examples
+    --------
+    >>> listeners = Listeners()
+    >>> listening = listeners.add(print)
+    >>> listeners.tell("it has happened")
+    it has happened
+    """
+
+    def __init__(self) -> None:
+        self.all: tuple[Listening, ...] = ()
+        """Who listens, some of whom may have stopped."""
+        self._lock = Lock()
+
+    def add(self, callback: Callable[[Any], object]) -> Listening:
+        """Have `callback` called with each event from now on."""
+        listening = Listening(callback)
+        with self._lock:
+            others = [each for each in self.all if not each.stopped]
+            self.all = (*others, listening)
+        return listening
+
+    def tell(self, event: object) -> None:
+        """Hand an event to all, in the thread that calls."""
+        for listening in self.all:
+            listening.tell(event)

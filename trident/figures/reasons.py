@@ -1,0 +1,85 @@
+"""Why an attempt failed, in few words that can be counted by."""
+
+from __future__ import annotations
+
+from trident.batch.errors import BatchFailedError, OutageError
+from trident.log.errors import LogConflictError, LogError, LogUnavailableError, TakenOverError
+from trident.operation_error import OperationError, user_frames
+from trident.spouts.errors import SourceUnavailableError
+from trident.states.errors import (
+    CopiedLogError,
+    FailedException,
+    StaleBatchError,
+    StateError,
+    UnavailableError,
+)
+
+REASONS = {
+    "failed": "a `FailedException`: the batch is tried again, as often as `retries` allows",
+    "store_unavailable": "a store is away, or gave no certain answer: the batch waits for it",
+    "source_unavailable": "what a spout reads is away: the batch waits for it",
+    "log_unavailable": "the log's disk or store is away: the batch waits for it",
+    "overtaken": "another run has begun a later attempt: this one ends",
+    "contradicted": "a store, or the log, holds what can't be: the run ends",
+    "error": "anything else, such as a bug in an operation: the run ends",
+}
+"""What each reason means. There are no others, so they can be labels of metrics."""
+
+_LONGEST = 500
+
+
+def reason_of(error: BaseException) -> str:
+    """Return why an attempt, or a group, failed.
+
+    Examples
+    --------
+    >>> reason_of(FailedException("the geo service timed out")), reason_of(ValueError("no"))
+    ('failed', 'error')
+    """
+    match error:
+        case OutageError() | BatchFailedError() if error.__cause__ is not None:
+            return reason_of(error.__cause__)
+        case SourceUnavailableError():
+            return "source_unavailable"
+        case UnavailableError():
+            return "store_unavailable"
+        case LogUnavailableError():
+            return "log_unavailable"
+        case FailedException():
+            return "failed"
+        case StaleBatchError() | LogConflictError() | TakenOverError() | CopiedLogError():
+            return "overtaken"
+        case StateError() | LogError():
+            return "contradicted"
+    return "error"
+
+
+def class_of(error: BaseException) -> str:
+    """Return the name of an error's class, of a user's exception where it stands for one."""
+    if isinstance(error, OperationError):
+        if error.cause is None:  # it comes from another process
+            return error.error.partition(":")[0].strip()
+        error = error.cause
+    return type(error).__name__
+
+
+def message_of(error: BaseException) -> str:
+    """Return an error's text, shortened; of an operation's what it raised, and no tuple.
+
+    Examples
+    --------
+    >>> message_of(ValueError("x" * 1000))[-5:]
+    'xxxx…'
+    """
+    try:
+        text = error.error if isinstance(error, OperationError) else str(error)
+    except Exception:  # an error is told of where nothing else may fail, and this text is a user's
+        text = ""
+    text = text.strip() or type(error).__name__
+    return text if len(text) < _LONGEST else text[:_LONGEST] + "…"
+
+
+def frame_of(error: BaseException) -> str | None:
+    """Return the user's innermost frame, in one or two lines; None where there is none."""
+    frames = error.frames if isinstance(error, OperationError) else user_frames(error)
+    return frames[-1].strip() if frames else None
