@@ -1,0 +1,170 @@
+"""The page in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.drpc.asking import until
+from tests.page.browser import Tab
+from tests.page.made_up import ERROR, Told, figures, group, word_count
+from trident import Count, FixedBatchSpout, MapGet, MemoryMapState, TridentTopology
+from trident.server.server import DRPCServer
+
+HOSTILE = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
+
+
+class Page:
+    """A server of a topology that tells what it is told to."""
+
+    def __init__(self, **options: Any) -> None:
+        self.run = Told(word_count())
+        self.server = DRPCServer(self.run, port=0, **options).start()
+
+    def tell(self, **given: Any) -> None:
+        self.run.told = figures(**given)
+
+    def close(self) -> None:
+        self.server.stop()
+        self.run.drpc.close()
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    page = Page()
+    yield page
+    page.close()
+
+
+def cell(table: str, row: int, column: int) -> str:
+    return f"document.getElementById('{table}').rows[{row}].cells[{column}].textContent"
+
+
+def test_figures_change_while_it_is_looked_at(page: Page, tab: Tab) -> None:
+    tab.open(f"{page.server.url}/")
+    tab.wait_for("document.getElementById('live').textContent === 'up to date'")
+    assert tab.evaluate(cell("groups", 0, 2)) == "7"
+    tab.evaluate("void (window.before = document.getElementById('queries').rows[0])")
+    page.tell(txid=8, errors=[], failures={"FailedException": 3, "ConnectionError": 1})
+    tab.wait_for(f"{cell('groups', 0, 2)} === '8'")
+    assert tab.evaluate(cell("failures", 1, 1)) == "ConnectionError"
+    assert tab.evaluate(cell("errors", 0, 0)) == "none"
+    drawn = tab.evaluate("document.querySelector('svg #group-0').textContent")
+    assert drawn == "running · batch 8 · 1,234 tuples/s"
+    # What hasn't changed is left alone, so that it can be selected.
+    assert tab.evaluate("document.getElementById('queries').rows[0] === window.before")
+    assert tab.complaints() == []
+
+
+def test_it_is_read_without_a_script(page: Page, tab: Tab) -> None:
+    tab.without_scripts()
+    tab.open(f"{page.server.url}/")
+    text = tab.text()
+    for shown in ("2,800", "exactly once", "FailedException", "not today", "every 5 seconds"):
+        assert shown in text
+    # A browser that runs scripts takes what is in a noscript for text, and doesn't load it again.
+    assert tab.evaluate("document.querySelector('meta[http-equiv=refresh]').content") == "5"
+
+
+def test_no_name_and_no_error_runs_a_script(tab: Tab) -> None:
+    topology = TridentTopology()
+    spout = FixedBatchSpout("word string", 1)
+    words = topology.newStream("<script>document.title='run'<script>", spout).groupBy("word")
+    counts = words.persistentAggregate(MemoryMapState.Factory(), Count(), "n", name=HOSTILE)
+    topology.newDRPCStream(HOSTILE).stateQuery(counts, "args", MapGet(), "n")
+    error = {**ERROR, "message": HOSTILE, "frame": HOSTILE, "reason": HOSTILE}
+    hostile = group(group=HOSTILE, failures={HOSTILE: 1}, engine=HOSTILE, errors=[error])
+    run = Told(topology)
+    run.told = {**figures(), "groups": [hostile]}
+    with DRPCServer(run, port=0) as server:
+        tab.open(f"{server.url}/")
+        tab.wait_for("document.getElementById('live').textContent === 'up to date'")
+        run.told = {**figures(), "groups": [{**hostile, "txid": 99}]}
+        tab.wait_for(f"{cell('groups', 0, 2)} === '99'")
+        assert tab.evaluate("document.title") != "run"
+        assert tab.evaluate("document.querySelectorAll('script, img').length") == 1
+        assert tab.evaluate(cell("errors", 0, 5)) == HOSTILE
+        # Nor does the browser take markup of its own script.
+        put = "(() => { try { document.body.innerHTML = '<p>'; } catch (e) { return e.name; } })()"
+        assert tab.evaluate(put) == "TypeError"
+    run.drpc.close()
+
+
+def test_a_reader_is_told_that_the_server_is_gone_and_comes_back(tab: Tab) -> None:
+    page = Page()
+    tab.open(f"{page.server.url}/")
+    tab.wait_for("document.getElementById('live').textContent === 'up to date'")
+    port = page.server.port
+    page.server.stop()
+    tab.wait_for("document.getElementById('live').textContent.startsWith('no connection')")
+    page.tell(txid=9)
+    page.server = DRPCServer(page.run, port=port).start()
+    tab.wait_for(f"{cell('groups', 0, 2)} === '9'")
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_text_can_be_told_from_its_ground(page: Page, tab: Tab, scheme: str) -> None:
+    tab.prefers(color_scheme=scheme)
+    tab.open(f"{page.server.url}/")
+    assert tab.evaluate(CONTRASTS) == []
+
+
+def test_a_narrow_screen_scrolls_tables_not_the_page(page: Page, tab: Tab) -> None:
+    tab.size(360, 640)
+    tab.open(f"{page.server.url}/")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_a_page_that_is_left_costs_nothing_more(page: Page, tab: Tab) -> None:
+    tab.open(f"{page.server.url}/")
+    tab.wait_for("document.getElementById('live').textContent === 'up to date'")
+    watched = page.server.connections._open
+    assert [each for each in watched if each._streams]
+    tab.open("about:blank")
+    until(lambda: not [each for each in list(watched) if each._streams])
+
+
+# The texts whose contrast is below 4.5, by the colours that the browser has worked out
+CONTRASTS = """(() => {
+  const paint = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  const rgba = (color) => {
+    paint.clearRect(0, 0, 1, 1);
+    paint.fillStyle = color;
+    paint.fillRect(0, 0, 1, 1);
+    return [...paint.getImageData(0, 0, 1, 1).data];
+  };
+  const light = (color) => {
+    const [r, g, b] = color.map((part) => {
+      const share = part / 255;
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (element) => {
+    const card = element.closest("svg");
+    if (card) {
+      const style = getComputedStyle(card);
+      const name = element.matches(".title, .note, .way") ? "--frame" : "--card";
+      return rgba(style.getPropertyValue(name));
+    }
+    for (let each = element; each; each = each.parentElement) {
+      const found = rgba(getComputedStyle(each).backgroundColor);
+      if (found[3] === 255) return found;
+    }
+    return rgba(getComputedStyle(document.body).backgroundColor);
+  };
+  const bad = [];
+  for (const element of document.querySelectorAll("body *")) {
+    if (!element.textContent.trim() || element.childElementCount) continue;
+    if (element.matches("script, noscript, title, style")) continue;
+    const style = getComputedStyle(element);
+    const ink = rgba(element.closest("svg") ? style.fill : style.color);
+    const [dark, bright] = [light(ink), light(ground(element))].sort((a, b) => a - b);
+    const contrast = (bright + 0.05) / (dark + 0.05);
+    if (contrast < 4.5) bad.push([element.textContent, contrast]);
+  }
+  return bad;
+})()"""

@@ -1,0 +1,228 @@
+"""The page: one document, with everything in it."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from html import escape
+from itertools import chain
+from typing import Any
+
+from trident.page.look import SCRIPT, STYLE
+from trident.page.shown import Cell, Row, Shown, note_ids
+from trident.plan.places import Place
+from trident.plan.svg import unstyled_svg
+from trident.plan.svg_parts import Note
+from trident.plan.svg_shapes import STYLE as DRAWING_STYLE
+from trident.plan.svg_shapes import printable
+from trident.states.store import Calls
+
+_STYLES = DRAWING_STYLE + STYLE
+_TABLES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
+    "groups": (
+        "Groups",
+        "What each has done since it started",
+        ("Group", "Status", "#Batch", "#Tuples", "#Tuples/s", "#Attempts", "#Failed", "Behind"),
+    ),
+    "steps": (
+        "Time by step",
+        "Where the time of batches goes",
+        ("Group", "Step", "#A batch", "#Share", ""),
+    ),
+    "failures": ("Retries", "Attempts that failed, by reason", ("Group", "Reason", "#Attempts")),
+    "errors": (
+        "Last errors",
+        "The newest first, with the line of your code where there is one",
+        ("When", "Group", "#Batch", "#Attempt", "Reason", "Message", "Where"),
+    ),
+    "queries": (
+        "Queries",
+        "Calls since the start, and how long the last ones took",
+        ("Function", "#Calls", "#Failed", "#Waiting", "#Half within", "#99 % within"),
+    ),
+    "recent": (
+        "Last batches",
+        "The newest first",
+        ("Group", "#Batch", "#Tuples", "#Attempts", "#Took", "Slowest step"),
+    ),
+    "more": (
+        "Work",
+        "What states and sources did since the start",
+        (
+            *("Group", "Engine", "#Batches", "#Keys read", "#Keys written", "#From caches"),
+            *("#Late tuples", "#Set aside"),
+        ),
+    ),
+}
+"""Title, caption and columns of each table; a column whose name begins with # has numbers."""
+
+
+def policy() -> str:
+    """The page's Content-Security-Policy: only what is in it runs, and it asks only its server."""
+    parts = {
+        "default-src": "'none'",
+        "script-src": _hashed(SCRIPT),
+        "style-src": _hashed(_STYLES),
+        "img-src": "data:",
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+        "require-trusted-types-for": "'script'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in parts.items())
+
+
+def document(
+    plans: Sequence[Mapping[str, Any]],
+    explained: Sequence[str],
+    now: Shown,
+) -> str:
+    """The page.
+
+    Parameters
+    ----------
+    plans : sequence of mappings
+        What `to_dict` makes of the topologies.
+    explained : sequence of str
+        What `explain` says of them.
+    now : Shown
+        What is shown at present.
+    """
+    return "\n".join(_document(plans, explained, now))
+
+
+def _document(
+    plans: Sequence[Mapping[str, Any]],
+    explained: Sequence[str],
+    now: Shown,
+) -> Iterator[str]:
+    notes = {of: Note(now.texts[id], id) for of, id in note_ids(plans).items()}
+    names = ", ".join(_names(plans)) or "Topology"
+    yield (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        '<link rel="icon" href="data:,">'
+        '<noscript><meta http-equiv="refresh" content="5"></noscript>'
+        f"<title>{_text(names)}</title><style>{_STYLES}</style></head>"
+    )
+    yield f'<body data-status="{_text(now.status)}"><header><h1>{_text(names)}</h1>'
+    yield f'<p><span id="status" role="status">{_text(now.texts["status"])}</span> '
+    yield '<span id="live"><noscript>refreshed every 5 seconds</noscript></span></p></header><main>'
+    for plan in plans:
+        yield "<h2>Topology</h2>"
+        yield '<div class="scroll" tabindex="0" role="region" aria-label="Drawing">'
+        yield unstyled_svg(plan, notes)
+        yield "</div>"
+    if now.status == "elsewhere":
+        yield from _states(plans)
+        yield from _table("queries", now)
+    else:
+        yield from _table("groups", now)
+        yield from _states(plans)
+        others = chain(_table("failures", now), _table("queries", now))
+        yield from _beside(_table("steps", now), others)
+        yield from _table("errors", now)
+        yield from _table("recent", now)
+        yield from _table("more", now)
+    for text in explained:
+        yield f"<h2>Plan</h2><details><summary>As text</summary><pre>{_text(text)}</pre></details>"
+    yield f"</main><script>{SCRIPT}</script></body></html>"
+
+
+def _names(plans: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for plan in plans:
+        yield from (group["id"] for group in plan["groups"])
+        if not plan["groups"]:
+            yield from (query["function"] for query in plan["queries"])
+
+
+def _beside(*columns: Iterable[str]) -> Iterator[str]:
+    """Tables in columns, where there is room."""
+    yield '<div class="beside">'
+    for column in columns:
+        yield "<div>"
+        yield from column
+        yield "</div>"
+    yield "</div>"
+
+
+def _table(id: str, now: Shown) -> Iterator[str]:
+    title, caption, columns = _TABLES[id]
+    heads = "".join(
+        f'<th scope="col"{_numeric(name)}>{_text(name.removeprefix("#"))}</th>' for name in columns
+    )
+    yield f'<section aria-labelledby="of-{id}"><h2 id="of-{id}">{_text(title)}</h2>'
+    yield f'<div class="scroll" tabindex="0" role="region" aria-label="{_text(title)}">'
+    yield f"<table><caption>{_text(caption)}</caption><thead><tr>{heads}</tr></thead>"
+    yield f'<tbody id="{id}">'
+    for row in now.rows[id]:
+        yield _row(row, columns)
+    yield "</tbody></table></div></section>"
+
+
+def _row(row: Row, columns: Sequence[str]) -> str:
+    if len(row) == 1:
+        return f'<tr><td colspan="{len(columns)}">{_cell(row[0])}</td></tr>'
+    first, *others = row
+    cells = "".join(
+        f"<td{_numeric(name)}>{_cell(cell)}</td>"
+        for cell, name in zip(others, columns[1:], strict=True)
+    )
+    return f'<tr><th scope="row"{_numeric(columns[0])}>{_cell(first)}</th>{cells}</tr>'
+
+
+def _cell(cell: Cell) -> str:
+    return _text(cell) if isinstance(cell, str) else f'<meter value="{cell:.3f}"></meter>'
+
+
+def _numeric(column: str) -> str:
+    return ' class="n"' if column.startswith("#") else ""
+
+
+def _states(plans: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The table of states, which don't change."""
+    states = [state for plan in plans for state in plan["states"]]
+    if not states:
+        return
+    yield '<section aria-labelledby="of-states"><h2 id="of-states">States</h2>'
+    yield '<div class="scroll" tabindex="0" role="region" aria-label="States"><table>'
+    yield "<caption>What is guaranteed of each, and why</caption><thead><tr>"
+    columns = ("State", "Guarantee", "Why", "Kept in", "Calls a batch")
+    yield "".join(f'<th scope="col">{name}</th>' for name in columns)
+    yield "</tr></thead><tbody>"
+    for state in states:
+        level = state["guarantee"] or "static: only read"
+        sure = "" if state["guarantee"] is None else "sure" if level == "exactly once" else "unsure"
+        yield (
+            f'<tr><th scope="row">{_text(state["name"])}</th><td class="{sure}">{_text(level)}</td>'
+            f"<td>{_text(why_text(state))}</td><td>{_text(place_text(state))}</td>"
+            f"<td>{_text(calls_text(state))}</td></tr>"
+        )
+    yield "</tbody></table></div></section>"
+
+
+def why_text(state: Mapping[str, Any]) -> str:
+    """Why a state has its guarantee, and what would be exact, of what `to_dict` tells of it."""
+    return ". ".join(text for text in (state["why"], state["advice"]) if text)
+
+
+def place_text(state: Mapping[str, Any]) -> str:
+    """Where a state is kept, likewise."""
+    return str(Place(**state["store"]) if state["store"] else state["label"])
+
+
+def calls_text(state: Mapping[str, Any]) -> str:
+    """What a batch asks of a state's store, likewise."""
+    calls = state["calls"]
+    return str(Calls(tuple(calls["task"]), tuple(calls["batch"]))) if calls else "not known"
+
+
+def _hashed(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _text(text: str) -> str:
+    """A text as HTML, with what HTML can't hold replaced."""
+    return escape(printable(text))

@@ -1,0 +1,140 @@
+"""What notebooks show of topologies, runs, states and batches: HTML that needs no style or script.
+
+Drawings are images, so that what a notebook keeps of HTML from elsewhere, and the style of its
+other outputs, changes nothing of them.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from trident.page.document import calls_text, place_text, why_text
+from trident.page.figure_texts import NONE, batch_id, duration, step_name, steps_of, whole
+from trident.page.shown import Row, note_ids, shown
+from trident.plan.svg import to_svg
+from trident.plan.svg_parts import Note
+from trident.plan.svg_shapes import printable
+
+_STATE = ("State", "Guarantee", "Why", "Kept in", "Calls a batch")
+_GROUP = ("Group", "Status", "Batch", "Tuples", "Tuples/s", "Attempts", "Failed", "Behind")
+_ERROR = ("When", "Group", "Batch", "Attempt", "Reason", "Message", "Where")
+_QUERY = ("Function", "Calls", "Failed", "Waiting", "Half within", "99 % within")
+
+
+def topology_html(plan: Mapping[str, Any]) -> str:
+    """A topology: its drawing, and its states.
+
+    Parameters
+    ----------
+    plan : mapping
+        What `to_dict` makes of it.
+    """
+    return f"{_image(to_svg(plan))}{_states(plan['states'])}"
+
+
+def state_html(state: Mapping[str, Any]) -> str:
+    """A state: what is guaranteed of it, where it is, and what it costs.
+
+    Parameters
+    ----------
+    state : mapping
+        One of those that `to_dict` tells of.
+    """
+    return _states([state])
+
+
+def run_html(
+    figures: Mapping[str, Any],
+    plans: Sequence[Mapping[str, Any]],
+    urls: Iterable[str] = (),
+) -> str:
+    """A run: its topology with figures, and what it has done.
+
+    Parameters
+    ----------
+    figures : mapping
+        Those of the run.
+    plans : sequence of mappings
+        What `to_dict` makes of its topology.
+    urls : iterable of str
+        Where its page is served.
+    """
+    now = shown(figures, plans)
+    notes = {of: Note(now.texts[id]) for of, id in note_ids(plans).items()}
+    links = ", ".join(f'<a href="{_text(url)}/">{_text(url)}</a>' for url in urls)
+    parts = [f"<p><b>{_text(now.texts['status'])}</b>{f'; see {links}' if links else ''}</p>"]
+    parts += [_image(to_svg(plan, notes)) for plan in plans]
+    parts.append(_table(_GROUP, now.rows["groups"]))
+    if figures["queries"]:
+        parts.append(_table(_QUERY, now.rows["queries"]))
+    if any(group["errors"] for group in figures["groups"]):
+        parts.append(_table(_ERROR, now.rows["errors"][:3]))
+    return "".join(parts)
+
+
+def progress_html(progress: Mapping[str, Any]) -> str:
+    """A finished batch.
+
+    Parameters
+    ----------
+    progress : mapping
+        What `BatchProgress.as_dict` gives.
+    """
+    seconds = progress["seconds"]
+    rows: list[Row] = [
+        ("group", progress["group"]),
+        ("batch", batch_id(progress["txid"])),
+        ("attempts", whole(progress["attempts"])),
+        ("tuples", whole(progress["tuples"])),
+        ("keys read", whole(progress["keys_read"])),
+        ("keys written", whole(progress["keys_written"])),
+        ("from caches", whole(progress["cache_hits"])),
+        ("late tuples", whole(progress["late"])),
+        ("engine", progress["engine"] or NONE),
+        ("took", duration(sum(steps_of(seconds).values()))),
+        *((step_name(step), duration(took)) for step, took in seconds.items()),
+        *((f"counter {name}", whole(count)) for name, count in progress["counters"].items()),
+    ]
+    if progress["dead_letter"] is not None:
+        rows.append(("set aside", progress["dead_letter"]))
+    return _table((), rows)
+
+
+def _states(states: Iterable[Mapping[str, Any]]) -> str:
+    rows = [
+        (
+            state["name"],
+            state["guarantee"] or "static: only read",
+            why_text(state),
+            place_text(state),
+            calls_text(state),
+        )
+        for state in states
+    ]
+    return _table(_STATE, rows) if rows else ""
+
+
+def _table(columns: Sequence[str], rows: Iterable[Row]) -> str:
+    heads = "".join(f"<th>{_text(name)}</th>" for name in columns)
+    head = f"<thead><tr>{heads}</tr></thead>" if columns else ""
+    return f"<table>{head}<tbody>{''.join(map(_row, rows))}</tbody></table>"
+
+
+def _row(row: Row) -> str:
+    first, *others = map(str, row)
+    left = 'style="text-align:left"'
+    cells = "".join(f"<td {left}>{_text(cell)}</td>" for cell in others)
+    return f"<tr><th {left}>{_text(first)}</th>{cells}</tr>"
+
+
+def _image(svg: str) -> str:
+    data = b64encode(svg.encode()).decode()
+    how = 'style="max-width:100%" alt="drawing of the topology"'
+    return f'<img {how} src="data:image/svg+xml;base64,{data}">'
+
+
+def _text(text: str) -> str:
+    return escape(printable(text))

@@ -1,0 +1,209 @@
+"""All that changes on a page: texts by the id of their element, and the rows of tables.
+
+The server writes them into the page that it sends, and into events; the browser puts those of an
+event where the others were, as text. So there is one place that says how figures look, and nothing
+that comes with them is ever taken for markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trident.page.figure_texts import (
+    NONE,
+    batch_id,
+    duration,
+    in_order,
+    lag,
+    moment,
+    rate,
+    shortened,
+    step_name,
+    steps_of,
+    whole,
+)
+from trident.plan.svg_shapes import printable
+
+Cell = str | float
+"""A text, or a share from 0 to 1, which is drawn."""
+Row = tuple[Cell, ...]
+"""A row of one cell is as wide as its table."""
+_RECENT, _ERRORS = 10, 10
+_EMPTY: list[Row] = [("none",)]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a page shows at one moment.
+
+    Parameters
+    ----------
+    figures : mapping
+        What all of it is made of.
+    status : str
+        ``"running"``, ``"stopped"``, ``"failed"`` or ``"elsewhere"``.
+    texts : mapping of str to str
+        By the id of their element.
+    rows : mapping of str to rows
+        By the id of the body of their table.
+    """
+
+    figures: Mapping[str, Any]
+    status: str
+    texts: Mapping[str, str]
+    rows: Mapping[str, Sequence[Row]]
+
+    def since(self, before: Shown | None) -> dict[str, Any]:
+        """What is not as it was before, as JSON values; empty where all is."""
+        if before is None:
+            return {"status": self.status, "texts": self.texts, "rows": self.rows}
+        changed: dict[str, Any] = {}
+        if self.status != before.status:
+            changed["status"] = self.status
+        for name in ("texts", "rows"):
+            now, then = getattr(self, name), getattr(before, name)
+            if found := {id: value for id, value in now.items() if then.get(id) != value}:
+                changed[name] = found
+        return changed
+
+
+def shown(figures: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> Shown:
+    """What a page shows of some figures.
+
+    Parameters
+    ----------
+    figures : mapping
+        Those of a run, as `Run.figures` gives them, or of several.
+    plans : sequence of mappings
+        What `to_dict` makes of the topologies.
+    """
+    groups, queries = figures["groups"], figures["queries"]
+    texts = {"status": status_text(figures)}
+    group_of = {each["group"]: each for each in reversed(groups)}
+    query_of = {each["function"]: each for each in reversed(queries)}
+    for (kind, name), id in note_ids(plans).items():
+        is_group = kind == "group"
+        texts[id] = _group_note(group_of.get(name)) if is_group else _query_note(query_of.get(name))
+    rows: dict[str, list[Row]] = {
+        "groups": [_group(each) for each in groups],
+        "more": [_more(each) for each in groups],
+        "steps": [row for each in groups for row in _steps(each)],
+        "failures": [
+            (each["group"], reason, whole(count))
+            for each in groups
+            for reason, count in sorted(each["failures"].items(), key=lambda found: -found[1])
+        ],
+        "errors": _errors(groups),
+        "recent": _recent(groups),
+        "queries": [_query(each) for each in queries],
+    }
+    return Shown(
+        figures,
+        figures["status"],
+        {id: printable(text) for id, text in texts.items()},
+        {id: [_printable(row) for row in found or _EMPTY] for id, found in rows.items()},
+    )
+
+
+def _printable(row: Row) -> Row:
+    return tuple(printable(cell) if isinstance(cell, str) else cell for cell in row)
+
+
+def status_text(figures: Mapping[str, Any]) -> str:
+    """What is said of the whole, in one line."""
+    if figures["status"] == "elsewhere":
+        return "The topology runs elsewhere; its queries are answered here."
+    since = moment(figures.get("since"))
+    return f"{figures['status']}, started {since}"
+
+
+def note_ids(plans: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
+    """The ids of the lines of figures in drawings, by what they are of."""
+    groups = dict.fromkeys(group["id"] for plan in plans for group in plan["groups"])
+    queries = dict.fromkeys(query["function"] for plan in plans for query in plan["queries"])
+    return {
+        **{("group", id): f"group-{number}" for number, id in enumerate(groups)},
+        **{("query", function): f"query-{number}" for number, function in enumerate(queries)},
+    }
+
+
+def _group_note(told: Mapping[str, Any] | None) -> str:
+    if told is None:
+        return "runs elsewhere"
+    batch = "no batch yet" if told["txid"] is None else f"batch {told['txid']}"
+    return f"{told['status']} · {batch} · {rate(told['tuples_per_second'])} tuples/s"
+
+
+def _query_note(told: Mapping[str, Any] | None) -> str:
+    if told is None:
+        return "no figures"
+    calls = f"{whole(told['calls'])} call{'s' * (told['calls'] != 1)}"
+    return calls if told["p50"] is None else f"{calls} · half within {duration(told['p50'])}"
+
+
+def _group(told: Mapping[str, Any]) -> Row:
+    return (
+        told["group"],
+        told["status"],
+        batch_id(told["txid"]),
+        whole(told["tuples"]),
+        rate(told["tuples_per_second"]),
+        whole(told["attempts"]),
+        whole(sum(told["failures"].values())),
+        shortened(lag(told["lag"])),
+    )
+
+
+def _more(told: Mapping[str, Any]) -> Row:
+    names = ("batches", "keys_read", "keys_written", "cache_hits", "late", "dead_letters")
+    return (told["group"], told["engine"] or NONE, *(whole(told[name]) for name in names))
+
+
+def _steps(told: Mapping[str, Any]) -> Iterator[Row]:
+    total = sum(steps_of(told["seconds"]).values()) or 1.0
+    for step in in_order(told["seconds"]):
+        seconds = told["seconds"][step]
+        each = duration(seconds / told["batches"]) if told["batches"] else NONE
+        share = min(seconds / total, 1.0)
+        yield (told["group"], step_name(step), each, f"{share:.0%}", share)
+
+
+def _errors(groups: Sequence[Mapping[str, Any]]) -> list[Row]:
+    found = [(error["at"], each["group"], error) for each in groups for error in each["errors"]]
+    found.sort(key=lambda error: error[0], reverse=True)
+    return [
+        (
+            moment(at),
+            group,
+            batch_id(error["txid"]),
+            whole(error["attempt"]),
+            shortened(error["reason"]),
+            shortened(error["message"]),
+            shortened(error["frame"], 1000),
+        )
+        for at, group, error in found[:_ERRORS]
+    ]
+
+
+def _recent(groups: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """The last batches, those of each group together, the newest first."""
+    return [
+        (
+            each["group"],
+            batch_id(batch["txid"]),
+            whole(batch["tuples"]),
+            whole(batch["attempts"]),
+            duration(sum(steps.values())),
+            max(steps, key=lambda step: steps[step], default=NONE),
+        )
+        for each in groups
+        for batch in each["recent"][: -_RECENT - 1 : -1]
+        for steps in (steps_of(batch["seconds"]),)
+    ]
+
+
+def _query(told: Mapping[str, Any]) -> Row:
+    counts = (whole(told[name]) for name in ("calls", "failed", "waiting"))
+    return (told["function"], *counts, duration(told["p50"]), duration(told["p99"]))
