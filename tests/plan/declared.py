@@ -171,6 +171,16 @@ def weak_guarantees() -> TridentTopology:
     return topology
 
 
+def query_on_spark() -> TridentTopology:
+    topology = TridentTopology()
+    asked = topology.newDRPCStream("reach", engine="spark")
+    frame = Frame(Column("url", "string"), Column("who", "string"), streaming=False)
+    tweets = topology.newStaticStream(frame).filter(native("who <> ''"))
+    joined = topology.join(asked, "args", tweets, "url", "url, who")
+    joined.groupBy("who").aggregate(Count(), "times").aggregate(Count(), "reach")
+    return topology
+
+
 DECLARED = (
     word_count_with_queries,
     native_word_count,
@@ -178,4 +188,5 @@ DECLARED = (
     later_operations,
     windows,
     weak_guarantees,
+    query_on_spark,
 )

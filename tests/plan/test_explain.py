@@ -43,6 +43,26 @@ def test_a_cache_that_is_left_out_is_explained() -> None:
     assert "no cache, though cache_size is given: several processes write" in topology.explain()
 
 
+def test_a_state_is_explained_with_its_place_and_its_calls() -> None:
+    topology = TridentTopology()
+    words = topology.newStream("words", FixedBatchSpout("word string", 1, ("dog",)))
+    state = "redis://me:s3cret@one/3"
+    words.groupBy("word").persistentAggregate(state, Count(), "count")
+    told = topology.explain()
+    assert "kept in redis at one:6379, database 3, prefix count" in told
+    assert "round trips to its store a batch: 3 a task, and 6, on the driver" in told
+    assert "s3cret" not in told
+
+
+def test_no_name_ends_the_line_of_a_flowchart() -> None:
+    topology = TridentTopology()
+    spout = FixedBatchSpout("word string", 1, ("dog",))
+    topology.newStream('a"\nclick n1 href "`x`', spout)
+    (line,) = [line for line in topology.to_mermaid().splitlines() if "n1[" in line]
+    assert line.count('"') == 2
+    assert "`" not in line
+
+
 if __name__ == "__main__":
     SNAPSHOTS.mkdir(exist_ok=True)
     for declare in DECLARED:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from trident.errors import DuplicateNameError, OperationTypeError, PlanError, described
 from trident.operations.interfaces import Operation, operation_name
+from trident.operations.window_updater import WindowUpdater
 from trident.plan.call_site import caller
 from trident.plan.nodes import (
     DRPCNode,
@@ -18,6 +19,8 @@ from trident.plan.nodes import (
     StateDeclaration,
     StateQueryNode,
     StateUpdateNode,
+    StaticStateNode,
+    StaticStreamNode,
 )
 from trident.plan.plan import Plan, ancestors
 from trident.states.errors import StateURLError
@@ -45,8 +48,10 @@ class Builder:
             When the node is meaningless by itself, or doesn't fit those that lead to it.
         """
         node = kind(id=len(self.nodes) + 1, origin=caller(), **parts)
-        _check_roots(node)
-        _check_shared_batches(Plan((*self.nodes, node)), node)
+        plan = Plan((*self.nodes, node))
+        _check_roots(plan, node)
+        _check_requests(plan, node)
+        _check_shared_batches(plan, node)
         self.nodes.append(node)
         return node
 
@@ -164,23 +169,100 @@ def _check_partitions(call: str, required: object) -> None:
         raise PlanError(what, repr(required))
 
 
-def _check_roots(node: Node) -> None:
-    """Refuse a query that joins another stream, updates a state or uses Spark: it is answered in
-    one process, for one request."""
-    roots = [root for root in ancestors(node) if not root.parents]
+def _check_roots(plan: Plan, node: Node) -> None:
+    """Refuse a query that joins another stream, or uses Spark unasked: it is answered for one
+    request, and unless it says so in one process."""
+    before = ancestors(node)
+    roots = [root for root in before if not root.parents]
     queries = [root for root in roots if isinstance(root, DRPCNode)]
+    frames = [root for root in roots if isinstance(root, StaticStreamNode)]
     call = node.origin.call
-    if queries and len(roots) > 1:
+    if queries and len(roots) - len(frames) > 1:
         what = f"{call}: Cannot join DRPC stream with streams originating from other spouts"
         advice = "Let the stream update a state, and query that state with stateQuery()."
         raise PlanError(what, "", (), advice)
-    if queries and isinstance(node, StateUpdateNode):
-        what = f"{call}: a DRPC stream can't update a state, as a request is no batch"
-        raise PlanError(what, "", (), "Update it from a stream of newStream().")
+    if frames:
+        _check_static(plan, node, queries, roots)
+    if queries and queries[0].engine == "spark":
+        _check_on_spark(node, before)
+        return
+    if queries and isinstance(node, StateUpdateNode) and isinstance(node.updater, WindowUpdater):
+        what = f"{call}: a DRPC stream has no windows, as a request is answered at once"
+        raise PlanError(what, "", (), "Window a stream of newStream(), and query its state.")
     if queries and isinstance(node, NativeNode):
         what = f"{call}: a DRPC stream can't use Spark expressions, found"
-        advice = "Queries are answered without Spark; use a Python function or a built-in."
+        advice = 'Use a Python function or a built-in, or newDRPCStream(…, engine="spark").'
         raise PlanError(what, node.expression.label, (), advice)
+
+
+def _check_static(
+    plan: Plan, node: Node, queries: Sequence[DRPCNode], roots: Sequence[Node]
+) -> None:
+    """Refuse a static stream anywhere but in one query that Spark answers."""
+    call = node.origin.call
+    asked = 'newDRPCStream(…, engine="spark")'
+    if isinstance(node, StateUpdateNode):
+        what = f"{call}: a static stream is read by queries, and updates no state"
+        raise PlanError(what, "", (), "Stream its rows with newStream(), by a spout or readStream.")
+    if any(isinstance(root, SourceNode) for root in roots):
+        what = f"{call}: a static stream can be joined with {asked} only, found one of newStream()"
+        advice = "Query a state: newStaticState() for what doesn't change."
+        raise PlanError(what, "", (), advice)
+    if queries and queries[0].engine != "spark":
+        what = f"{call}: Spark reads static streams, and doesn't answer the function"
+        raise PlanError(what, queries[0].function, (), f"Begin it with {asked}.")
+    functions = [each for each in plan.nodes if isinstance(each, DRPCNode)]
+    if len(functions) > len(plan.drpc) + len(plan.updating):  # it has connected two of them
+        what = f"{call}: a static stream is of one query, and this one is of another already"
+        raise PlanError(what, "", (), "Begin one more from the same DataFrame: it costs nothing.")
+
+
+def _check_on_spark(node: Node, before: Iterable[Node]) -> None:
+    """Refuse what a query can't do whose jobs take long: update a state, or read two as of one
+    moment."""
+    call = node.origin.call
+    if isinstance(node, StateUpdateNode):
+        what = f"{call}: a query that Spark answers updates no state"
+        raise PlanError(what, "", (), 'Leave out engine="spark", and give answers=.')
+    asked = [
+        each.state.state.name
+        for each in before
+        if isinstance(each, StateQueryNode) and isinstance(each.state, StateUpdateNode)
+    ]
+    if len(asked) > 1:
+        what = f"{call}: a query that Spark answers asks states in one step, as its jobs take long"
+        advice = "Batches go on meanwhile, so that two steps would show two moments. Ask for one "
+        advice += 'of them by another query, or leave out engine="spark".'
+        raise PlanError(f"{what}; found", ", ".join(asked), (), advice)
+
+
+def _check_requests(plan: Plan, node: Node) -> None:
+    """Refuse what the batches of requests can't do: they share none with streams, and end with the
+    answers being kept."""
+    if not isinstance(node, StateUpdateNode | StateQueryNode):
+        return
+    call = node.origin.call
+    for group in plan.groups:
+        source = next((each for each in group.nodes if isinstance(each, DRPCNode)), None)
+        if source is None:
+            continue
+        if group.sources:
+            what = f"{call}: a stream can't read a state that the requests to a function update:"
+            raise PlanError(what, source.function, (), "Query it by newDRPCStream().")
+        if group.answers is None:
+            what = f"{call}: nothing keeps the answers to requests, which update a state, to"
+            advice = (
+                "Say where, as in newDRPCStream("
+                f'"{source.function}", answers="sqlite:answers.db"): a request that its client '
+                "repeats is then answered, and not applied again."
+            )
+            raise PlanError(what, source.function, (), advice)
+        asked = [each.state for each in group.nodes if isinstance(each, StateQueryNode)]
+        for state in asked:
+            if not isinstance(state, StaticStateNode) and state not in group.nodes:
+                what = f"{call}: requests that update a state can't read one of other batches:"
+                advice = "Let them query states that they update, or static ones."
+                raise PlanError(what, state.state.name, (), advice)
 
 
 def _check_shared_batches(plan: Plan, node: Node) -> None:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from trident.operations.interfaces import CombinerAggregator
 from trident.plan.guarantee import guarantee
+from trident.plan.look_ups import row_of
 from trident.plan.nodes import (
-    AggregateNode,
     Node,
     SourceNode,
     StateDeclaration,
     StateQueryNode,
     StateUpdateNode,
     StaticStateNode,
+    StaticStreamNode,
 )
 from trident.plan.overlap import one_at_a_time, one_at_a_time_on_spark
 from trident.plan.placement import only_on_spark
+from trident.plan.places import calls_of, place_of
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
+from trident.plan.plan_dict import combines_first
 from trident.plan.stages import Stage, is_keyed, stages
 from trident.states.values import StateType
 
@@ -45,6 +47,7 @@ def explain(plan: Plan) -> str:
     for node in plan.nodes:
         if isinstance(node, StaticStateNode):
             lines += [node.call_text, f"  {state_line(node.state)}"]
+            lines += [f"  {text}" for text in _where(node.state)]
     for query in plan.drpc.values():
         lines += _query(plan, query)
     return "\n".join(lines)
@@ -61,13 +64,33 @@ def state_line(state: StateDeclaration) -> str:
     return f'state "{state.name}": {", ".join(parts)}'
 
 
+def _where(state: StateDeclaration) -> Iterator[str]:
+    """Where a state is kept, and what a batch without trouble asks there, as far as is known."""
+    if (place := place_of(state.factory)) is not None:
+        yield f"kept in {place}"
+    if calls := calls_of(state.factory):
+        asked = f"{calls}, on the driver" if calls.asks else str(calls)
+        yield f"round trips to its store a batch: {asked}"
+
+
 def _group(plan: Plan, group: BatchGroup) -> Iterator[str]:
-    yield f'group "{group.id}", clock: {_CLOCKS[group.clock]}'
+    clock = "requests" if group.requests else _CLOCKS[group.clock]
+    yield f'group "{group.id}", clock: {clock}'
+    if group.requests is not None:
+        yield f"  {_together(group)}; always in the driver's process"
+        yield from _stages(plan, group.nodes, in_batch=True)
+        return
     if group.clock == "spout":
         yield f"  with a session, {_engine(group)}"
     yield f"  {_overlap(group)}"
     yield f"  a batch without tuples {_when_empty(group)}"
     yield from _stages(plan, group.nodes, in_batch=True)
+
+
+def _together(group: BatchGroup) -> str:
+    if group.reads_own:
+        return "each request is a batch, as it reads a state that it updates"
+    return "requests that come together are one batch"
 
 
 def _engine(group: BatchGroup) -> str:
@@ -96,6 +119,8 @@ def _when_empty(group: BatchGroup) -> str:
 
 def _query(plan: Plan, query: DRPCQuery) -> Iterator[str]:
     yield f'query "{query.function}", answers {query.result.fields or "nothing"}'
+    if query.source.engine == "spark":
+        yield "  Spark answers it, each request by a job of its own"
     yield from _stages(plan, query.nodes, in_batch=False)
 
 
@@ -112,10 +137,7 @@ def _stages(plan: Plan, nodes: Iterable[Node], *, in_batch: bool) -> Iterator[st
             yield _numbered(node, node.call_text + _after(stage, position))
             yield from _notes(plan, node, in_batch)
         for node in nodes:
-            combines = isinstance(node, AggregateNode) and isinstance(
-                node.aggregator, CombinerAggregator
-            )
-            if combines and of_node[node.parents[0]] is stage:
+            if combines_first(node) and of_node[node.parents[0]] is stage:
                 yield _numbered(node, f"{node.call_text}, combined in each partition first")
 
 
@@ -134,10 +156,15 @@ def _notes(plan: Plan, node: Node, in_batch: bool) -> Iterator[str]:
     """What else there is to know about a step, below its line."""
     if isinstance(node, SourceNode):
         yield _note(f"{node.kind} stream of {node.fields}")
+    if isinstance(node, StaticStreamNode):
+        yield _note(f"static stream of {node.fields}")
     if isinstance(node, StateQueryNode):
         yield _note(_reads(node, in_batch))
+        if len(row := row_of(node, plan.consumers)) > 1:
+            yield _note(f"looked up together with step {row[-2].id}")
     if isinstance(node, StateUpdateNode):
         yield _note(state_line(node.state))
+        yield from map(_note, _where(node.state))
         if reason := node.state.factory.cache_left_out:
             yield _note(f"no cache, though cache_size is given: {reason}")
         found = guarantee(plan, node)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from trident.operations.annotations import callable_name, return_annotation
 from trident.operations.interfaces import Consumer
 from trident.plan.nodes import (
+    DRPCNode,
     Kind,
     Node,
     SourceNode,
@@ -124,7 +125,9 @@ def guarantee(plan: Plan, update: StateUpdateNode, max_pending: int = 1) -> Guar
 def stream_kind(update: StateUpdateNode) -> tuple[Kind, str]:
     """How the stream into a state replays a batch, and what lowered it, if anything did."""
     before = [node for node in ancestors(update) if node is not update]
-    kinds = [node.kind for node in before if isinstance(node, SourceNode)]
+    # A request that failed comes again when its client wants it to, with others.
+    kinds: list[Kind] = ["opaque" for node in before if isinstance(node, DRPCNode)]
+    kinds += [node.kind for node in before if isinstance(node, SourceNode)]
     weakest: Kind = min(kinds, key=STRENGTH.index)
     if weakest != "transactional":
         return weakest, ""

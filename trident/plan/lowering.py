@@ -23,6 +23,7 @@ from trident.operations.interfaces import (
     operation_name,
 )
 from trident.operations.joining import JoinOutFieldsMode, JoinType
+from trident.operations.kept_answers import KeptAnswers
 from trident.operations.kept_tuples import (
     Comparator,
     GreatestTuple,
@@ -47,6 +48,7 @@ from trident.plan.builder import Builder
 from trident.plan.guarantee import STRENGTH
 from trident.plan.nodes import (
     AggregateNode,
+    DRPCNode,
     EachNode,
     FilterNode,
     FlatMapNode,
@@ -58,15 +60,18 @@ from trident.plan.nodes import (
     OutputMode,
     PartitionAggregateNode,
     PartitionNode,
+    QueryEngine,
     SourceNode,
     StateDeclaration,
     StateNode,
     StateQueryNode,
     StateUpdateNode,
+    StaticStreamNode,
 )
 from trident.plan.query_checks import check_queryable
 from trident.plan.step_checks import check_aggregate_shape, check_new_fields, check_selection
 from trident.spouts.interfaces import ITridentDataSource
+from trident.states.values import StateType
 from trident.tuples.fields import Fields
 
 Arguments = tuple[Any, ...]
@@ -99,24 +104,80 @@ def new_stream(
             kind=kind or source.kind,
             clock="spout",
         )
-    if not (hasattr(source, "isStreaming") and hasattr(source, "schema")):
+    if not _is_frame(source):
         what = "newStream: expected a streaming DataFrame or a spout, found"
         found = f"the class {source.__name__}" if isinstance(source, type) else repr(source)[:60]
         advice = "Use spark.readStream…load(), FixedBatchSpout(…) or FeederBatchSpout(…)."
         raise OperationTypeError(what, found, (), advice)
     if not source.isStreaming:
-        advice = "Make it with spark.readStream, or feed its rows to a FixedBatchSpout."
+        advice = "Make it with spark.readStream, or feed its rows to a FixedBatchSpout. "
+        advice += "newStaticStream() takes it for queries."
         raise OperationTypeError("newStream: the DataFrame isn't a stream", "", (), advice)
-    columns = source.schema.fields
     return builder.add(
         SourceNode,
         stream_id=stream_id,
         source=source,
-        declared=Fields.typed((c.name, known_type(c.dataType.simpleString())) for c in columns),
+        declared=_fields_of(source),
         kind=kind or "opaque",
         clock="dataframe",
         output_mode=output_mode or "append",
     )
+
+
+def new_drpc_stream(
+    builder: Builder, function: object, answers: object, engine: QueryEngine
+) -> DRPCNode:
+    """``newDRPCStream(function, answers=…, engine=…)``."""
+    call = "newDRPCStream"
+    name = builder.check_function(call, function)
+    engines = get_args(QueryEngine)
+    if engine not in engines:
+        raise PlanError(f"{call}: unknown engine", str(engine), engines)
+    if engine == "spark" and answers is not None:
+        advice = "Leave out one of the two: a query changes nothing, so it may be repeated."
+        what = f"{call}: answers are kept where requests update a state, which Spark doesn't do for"
+        raise PlanError(what, name, (), advice)
+    with builder.together():
+        source = builder.add(DRPCNode, function=name, engine=engine)
+        if answers is not None:
+            state = builder.state(call, answers, None, (name, "answers"))
+            if state.factory.kind is not StateType.OPAQUE:
+                what = f"{call}: the answers are kept in an opaque map, such as"
+                advice = 'Give the URL of a store without mode=, as in answers="sqlite:answers.db".'
+                raise PlanError(what, "MemoryMapState.Factory()", (), advice)
+            builder.add(
+                StateUpdateNode,
+                parent=source,
+                state=state,
+                inputs=Fields(),
+                updater=KeptAnswers(),
+                outputs=Fields(),
+            )
+    return source
+
+
+def new_static_stream(builder: Builder, frame: Any) -> StaticStreamNode:
+    """``newStaticStream(frame)``."""
+    call = "newStaticStream"
+    if not _is_frame(frame):
+        what = f"{call}: expected a batch DataFrame, found"
+        raise OperationTypeError(
+            what, described(frame), (), "Make it with spark.read, for example."
+        )
+    if frame.isStreaming:
+        advice = "Make it with spark.read; newStream() takes streaming ones."
+        raise OperationTypeError(f"{call}: the DataFrame is a stream", "", (), advice)
+    return builder.add(StaticStreamNode, frame=frame, declared=_fields_of(frame))
+
+
+def _is_frame(given: object) -> bool:
+    return hasattr(given, "isStreaming") and hasattr(given, "schema")
+
+
+def _fields_of(frame: Any) -> Fields:
+    """The columns of a DataFrame."""
+    columns = frame.schema.fields
+    return Fields.typed((c.name, known_type(c.dataType.simpleString())) for c in columns)
 
 
 def _check_kind(spout: ITridentDataSource, declared: Kind | None) -> None:

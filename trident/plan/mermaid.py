@@ -60,7 +60,6 @@ def _arrows(node: Node) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """A text in quotes, with Mermaid's markup characters as entities."""
-    for mark, entity in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;")):
-        text = text.replace(mark, entity)
-    return f'"{text}"'
+    """A text in quotes, in one line, with Mermaid's markup characters as entities."""
+    entities = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;"}
+    return f'"{"".join(entities.get(letter, letter) for letter in " ".join(text.split()))}"'

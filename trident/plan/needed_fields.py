@@ -24,7 +24,8 @@ def needed_fields(plan: Plan) -> Mapping[Node, Fields]:
     >>> [str(fields) for fields in needed_fields(topology.plan()).values()]
     ['text', 'word', 'word, count', '']
     """
-    return fields_needed(plan.nodes, [query.result for query in plan.drpc.values()])
+    asked = (*plan.drpc.values(), *plan.updating.values())
+    return fields_needed(plan.nodes, [query.result for query in asked])
 
 
 def fields_needed(nodes: Sequence[Node], whole: Iterable[Node] = ()) -> Mapping[Node, Fields]:

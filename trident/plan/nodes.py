@@ -54,6 +54,8 @@ Kind = Literal["opaque", "transactional", "non-transactional"]
 Clock = Literal["dataframe", "spout"]
 """What makes the batches of a stream: Structured Streaming, or our loop over spouts."""
 OutputMode = Literal["append", "update", "complete"]
+QueryEngine = Literal["local", "spark"]
+"""What answers a query: the process that is asked, or Spark by a job for each request."""
 How = Literal[
     "partitionBy", "shuffle", "localOrShuffle", "global", "batchGlobal", "broadcast", "partition"
 ]
@@ -187,7 +189,20 @@ class StateDeclaration:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class SourceNode(Node):
+class BeginningNode(Node):
+    """Where a stream begins: nothing comes before, and all of its fields are made here."""
+
+    @property
+    def parents(self) -> tuple[Node, ...]:
+        return ()
+
+    @cached_property
+    def facts(self) -> Facts:
+        return Facts(reads=Fields(), makes=self.fields, operation=None, acts_on_nothing=False)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SourceNode(BeginningNode):
     """A stream's beginning: a streaming DataFrame or a spout.
 
     Parameters
@@ -213,17 +228,9 @@ class SourceNode(Node):
     clock: Clock
     output_mode: OutputMode = "append"
 
-    @property
-    def parents(self) -> tuple[Node, ...]:
-        return ()
-
     @cached_property
     def fields(self) -> Fields:
         return self.declared
-
-    @cached_property
-    def facts(self) -> Facts:
-        return Facts(reads=Fields(), makes=self.fields, operation=None, acts_on_nothing=False)
 
     @property
     def call_text(self) -> str:
@@ -232,26 +239,36 @@ class SourceNode(Node):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class DRPCNode(Node):
+class DRPCNode(BeginningNode):
     """The beginning of a query: one tuple ``args``, a string."""
 
     function: str
-
-    @property
-    def parents(self) -> tuple[Node, ...]:
-        return ()
+    engine: QueryEngine = "local"
 
     @cached_property
     def fields(self) -> Fields:
         return Fields(args=str)
 
+    @property
+    def call_text(self) -> str:
+        engine = "" if self.engine == "local" else f', engine="{self.engine}"'
+        return f'newDRPCStream("{self.function}"{engine})'
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class StaticStreamNode(BeginningNode):
+    """The rows of a batch DataFrame, for queries that Spark answers."""
+
+    frame: Any
+    declared: Fields
+
     @cached_property
-    def facts(self) -> Facts:
-        return Facts(reads=Fields(), makes=self.fields, operation=None, acts_on_nothing=False)
+    def fields(self) -> Fields:
+        return self.declared
 
     @property
     def call_text(self) -> str:
-        return f'newDRPCStream("{self.function}")'
+        return f"newStaticStream({type(self.frame).__name__})"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

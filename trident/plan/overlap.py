@@ -24,6 +24,8 @@ def one_at_a_time(group: BatchGroup) -> str | None:
     str or None
         The reason, as ``explain()`` says it.
     """
+    if group.requests is not None:
+        return "a request is answered when its batch is committed"
     for source in group.sources:
         if isinstance(source.source, _COMMITTING):
             return f'the spout of stream "{source.stream_id}" has a part in the commit'

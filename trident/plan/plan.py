@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
+from trident.operations.kept_answers import KeptAnswers
 from trident.plan.nodes import (
     Clock,
     DRPCNode,
@@ -16,6 +17,7 @@ from trident.plan.nodes import (
     StateNode,
     StateQueryNode,
     StateUpdateNode,
+    StaticStreamNode,
 )
 
 
@@ -26,7 +28,7 @@ class BatchGroup:
     Parameters
     ----------
     id : str
-        The smallest id of its streams.
+        The smallest id of its streams; of the requests to a function, ``"drpc/"`` and its name.
     nodes : tuple of Node
         All its steps in order of creation.
     """
@@ -41,6 +43,17 @@ class BatchGroup:
         return tuple(sorted(found, key=lambda node: node.stream_id))
 
     @property
+    def requests(self) -> DRPCNode | None:
+        """Where its tuples come from requests: a DRPC stream that updates a state."""
+        return _requests(self.nodes)
+
+    @property
+    def answers(self) -> StateUpdateNode | None:
+        """What keeps the answers to its requests."""
+        keeping = (node for node in self.updates if isinstance(node.updater, KeptAnswers))
+        return next(keeping, None)
+
+    @property
     def updates(self) -> tuple[StateUpdateNode, ...]:
         """Its state updates, in order of creation."""
         return tuple(node for node in self.nodes if isinstance(node, StateUpdateNode))
@@ -49,6 +62,14 @@ class BatchGroup:
     def acting_on_nothing(self) -> tuple[Node, ...]:
         """The steps that act on a batch without tuples; without them it changes nothing."""
         return tuple(node for node in self.nodes if node.facts.acts_on_nothing)
+
+    @property
+    def reads_own(self) -> bool:
+        """Whether a step reads a state that the group updates."""
+        return any(
+            isinstance(node, StateQueryNode) and isinstance(node.state, StateUpdateNode)
+            for node in self.nodes
+        )
 
     @property
     def timed(self) -> bool:
@@ -91,6 +112,11 @@ class DRPCQuery:
         return ancestors(self.result)
 
     @property
+    def frames(self) -> tuple[StaticStreamNode, ...]:
+        """The batch DataFrames that it reads, in order of creation."""
+        return tuple(node for node in self.nodes if isinstance(node, StaticStreamNode))
+
+    @property
     def states(self) -> tuple[StateNode, ...]:
         """The states it reads, each once, in order of creation."""
         found = {node.state for node in self.nodes if isinstance(node, StateQueryNode)}
@@ -127,18 +153,31 @@ class Plan:
         groups = []
         for nodes in self._components:
             ids = [node.stream_id for node in nodes if isinstance(node, SourceNode)]
+            if not ids and (function := _updating(nodes)) is not None:
+                ids = [f"drpc/{function}"]  # no stream's id has a slash
             if ids:
                 groups.append(BatchGroup(min(ids), nodes))
         return tuple(sorted(groups, key=lambda group: group.id))
 
     @cached_property
     def drpc(self) -> Mapping[str, DRPCQuery]:
-        """The queries by function, in order of creation."""
+        """The queries by function, in order of creation: DRPC streams that update no state."""
         queries = {}
         for nodes in self._components:
-            if isinstance(source := nodes[0], DRPCNode):
-                queries[source.function] = DRPCQuery(source.function, source, nodes[-1])
+            source = _requests(nodes)
+            if source is not None and _updating(nodes) is None:
+                queries[source.function] = DRPCQuery(source.function, source, _last(source, nodes))
         return MappingProxyType(queries)
+
+    @cached_property
+    def updating(self) -> Mapping[str, DRPCQuery]:
+        """The DRPC streams that update a state, by function; each is a batch group as well."""
+        made = {}
+        for group in self.groups:
+            if (source := group.requests) is not None:
+                last = _last(source, group.nodes)
+                made[source.function] = DRPCQuery(source.function, source, last)
+        return MappingProxyType(made)
 
     @property
     def parts(self) -> tuple[BatchGroup | DRPCQuery, ...]:
@@ -157,13 +196,34 @@ class Plan:
     @cached_property
     def _components(self) -> tuple[tuple[Node, ...], ...]:
         """Connected steps; a query inside a batch connects it with the state's update."""
-        of_drpc = {n for n in self.nodes if any(isinstance(a, DRPCNode) for a in ancestors(n))}
+        asked = DRPCNode | StaticStreamNode
+        of_drpc = {n for n in self.nodes if any(isinstance(a, asked) for a in ancestors(n))}
         component: dict[Node, list[Node]] = {node: [node] for node in self.nodes}
         for node in self.nodes:
             for other in _neighbours(node, node in of_drpc):
                 _join(component, node, other)
         distinct = {id(nodes): nodes for nodes in component.values()}
         return tuple(tuple(sorted(nodes, key=_by_id)) for nodes in distinct.values())
+
+
+def _updating(nodes: Iterable[Node]) -> str | None:
+    """The function whose requests update a state in these steps, if they do."""
+    source = _requests(nodes)
+    updates = any(
+        isinstance(node, StateUpdateNode) and not isinstance(node.updater, KeptAnswers)
+        for node in nodes
+    )
+    return source.function if source is not None and updates else None
+
+
+def _requests(nodes: Iterable[Node]) -> DRPCNode | None:
+    """Where the requests of connected steps enter, of which there is one place at most."""
+    return next((node for node in nodes if isinstance(node, DRPCNode)), None)
+
+
+def _last(source: DRPCNode, nodes: Sequence[Node]) -> Node:
+    """The last step that requests come to; steps of static streams may have been declared since."""
+    return next(node for node in reversed(nodes) if source in ancestors(node))
 
 
 def ancestors(node: Node) -> tuple[Node, ...]:

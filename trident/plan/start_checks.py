@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 
 from trident.errors import GuaranteeWarning, PlanError, UsageError
+from trident.operations.kept_answers import KeptAnswers
 from trident.plan.guarantee import guarantee
 from trident.plan.nodes import StateQueryNode, StateUpdateNode
 from trident.plan.plan import Plan
@@ -29,9 +30,25 @@ def check_start(plan: Plan, options: StartOptions) -> None:
     check_losses(plan, options.accept_loss)
     if options.on_failure == "dead-letter":
         check_dead_letter(plan)
+    check_requests(plan, options)
     for part in plan.parts:
         stages(part.nodes)
     check_states(plan)
+
+
+def check_requests(plan: Plan, options: StartOptions) -> None:
+    """Answers are kept of functions that update a state; these wait for requests until the stop."""
+    for node in plan.states:
+        keeps = isinstance(node, StateUpdateNode) and isinstance(node.updater, KeptAnswers)
+        if keeps and plan.group_of(node) is None:
+            what = "start: answers= is for a DRPC stream that updates a state; not so is that of"
+            advice = "Leave it out: a query changes nothing, so it may be repeated."
+            raise PlanError(what, node.state.name, (), advice)
+    for function in plan.updating:
+        if options.trigger == "available":
+            what = "start: trigger='available' ends where sources have nothing more, but requests "
+            advice = "Leave trigger= out, and stop the run by stop()."
+            raise PlanError(f"{what}come at any time to", function, (), advice)
 
 
 def check_losses(plan: Plan, losses: Mapping[str, int]) -> None:

@@ -1,0 +1,107 @@
+"""Where a state is kept, and what a batch asks of its store; never a password."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from trident.operations.annotations import callable_name
+from trident.states.maps import MapStateFactory
+from trident.states.state import StateFactory
+from trident.states.store import Calls, OpenedStore, completed
+
+_VALUE = r"""(?:'(?:\\.|[^'\\])*(?:'|$)|"(?:\\.|[^"\\])*(?:"|$)|\S)+"""
+_SECRET = re.compile(rf"\w*(?:passw(?:or)?d|pwd|passphrase|token|secret|key)\s*=\s*{_VALUE}", re.I)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a state is kept, as far as its factory says.
+
+    Parameters
+    ----------
+    kind : str
+        The kind of store, such as ``"redis"``.
+    host : str
+        Its host or hosts with their ports; empty for a file, and for this process.
+    database : str
+        What the host calls it: a number, a name, a table, a path.
+    prefix : str
+        What tells the state from others there.
+
+    Examples
+    --------
+    >>> str(Place("redis", "cache:6379", "0", "words"))
+    'redis at cache:6379, database 0, prefix words'
+    """
+
+    kind: str
+    host: str = ""
+    database: str = ""
+    prefix: str = ""
+
+    def __str__(self) -> str:
+        told = f"{self.kind} at {self.host}" if self.host else self.kind
+        more = [("database", self.database), ("prefix", self.prefix)]
+        return ", ".join([told, *(f"{name} {value}" for name, value in more if value)])
+
+
+def place_of(factory: StateFactory) -> Place | None:
+    """The place of a factory's states; None where nothing is known of it.
+
+    Parameters
+    ----------
+    factory : StateFactory
+        The factory; what makes its identity is taken apart, and secrets in it are left out.
+
+    Examples
+    --------
+    >>> from trident.backends import redis
+    >>> place_of(redis.opaque("cache", db=3, prefix="words", password="s3cret"))
+    Place(kind='redis', host='cache:6379', database='3', prefix='words')
+    """
+    if factory.identity is None:
+        return None
+    kind, where, prefix, *_ = (*map(str, factory.identity), "", "", "")
+    prefix = without_secrets(prefix)
+    if factory.map_type is not None and not factory.map_type.lasts:
+        return Place("the memory of this process", prefix=prefix)
+    if isinstance(factory, MapStateFactory) and isinstance(factory.store, OpenedStore):
+        made_by = f"the map that {callable_name(factory.store.make)} makes"
+        return Place(made_by, database=without_secrets(factory.store.name or ""))
+    if where.startswith("/"):  # a path on this machine
+        return Place(kind, "", where, prefix)
+    scheme, mark, rest = where.partition("://")
+    host, _, database = without_secrets(rest if mark else scheme).partition("/")
+    return Place(kind, host, database, prefix)
+
+
+def calls_of(factory: StateFactory) -> Calls | None:
+    """How often a batch without trouble asks a factory's store; None where that is not known."""
+    return completed(factory.store).calls if isinstance(factory, MapStateFactory) else None
+
+
+def without_secrets(text: str) -> str:
+    r"""What is left of an address without the user's name, passwords and options.
+
+    Where it can't be told which part is a password nothing is left.
+
+    Examples
+    --------
+    >>> without_secrets("mongo://me:s3cret@one:1,two:2/words?token=9")
+    'mongo://one:1,two:2/words'
+    >>> without_secrets("host=one password=s3cret dbname=words")
+    'host=one dbname=words'
+    >>> without_secrets(r"host=one password='s3 cr\'et' dbname=words")
+    'host=one dbname=words'
+    >>> without_secrets("me:s3?cret@one/words")
+    ''
+    """
+    scheme, mark, rest = text.partition("://")
+    if not mark:
+        scheme, rest = "", text
+    plain, _, options = rest.partition("?")
+    if "@" in options:
+        return ""
+    kept = plain.rpartition("@")[2]
+    return re.sub(r"\s+", " ", _SECRET.sub("", f"{scheme}{mark}{kept}")).strip()
