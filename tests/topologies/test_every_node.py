@@ -37,6 +37,7 @@ from trident.plan.nodes import (
     StateQueryNode,
     StateUpdateNode,
     StaticStateNode,
+    StaticStreamNode,
 )
 from trident.spouts.feeder import FeederBatchSpout
 from trident.states.memory import MemoryMapState
@@ -111,7 +112,7 @@ STEPS: Mapping[type[Node], tuple[Callable[[TridentTopology, Stream], Stream], li
     HintNode: (lambda t, s: s.parallelismHint(2).project("b"), [1, 2, 3]),
     NameNode: (lambda t, s: s.name("named").project("b"), [1, 2, 3]),
 }
-ELSEWHERE = {DRPCNode}
+ELSEWHERE = {DRPCNode, StaticStreamNode}
 """What begins no batch: the queries of the other tests, which both engines answer alike."""
 
 

@@ -285,3 +285,28 @@ def test_of_many_tuples_with_one_key_a_state_is_asked_once(engine: Engine) -> No
     assert captured.batches[1] == [("a", 9)] * 9 + [("b", None)]
     assert progress is not None
     assert progress.keys_read == 2 + 2, "both keys for the query, and both for the update"
+
+
+def test_requests_update_a_state_beside_streams_and_are_known_after_a_restart(
+    engine: Engine,
+) -> None:
+    counted = WordCount()
+    answers, totals = MemoryMapState.Factory(), MemoryMapState.Factory()
+    noted = (
+        counted.topology.newDRPCStream("note", answers=answers)
+        .each("args", Split(), "word")
+        .groupBy("word")
+        .persistentAggregate(totals, Count(), "noted")
+    )
+    counted.topology.newDRPCStream("noted").stateQuery(noted, "args", MapGet(), "noted").project(
+        "noted"
+    )
+    for restarted in (False, True):
+        with engine.start(counted.topology) as run:
+            feed(run, counted.spout, batch("the cow"))
+            for id, times in (("a", 1), ("b", 2)):
+                rows = run.drpc.execute("note", "the the cow", request_id=id)
+                assert sorted(json.loads(rows)) == [["cow", times], ["the", 2 * times]]
+            assert answer(run, "noted", "the") == [[4]]
+            assert answer(run, "words", "the") == [[1 + restarted]]
+            assert run.groups["drpc/note"].lastProgress.engine == "local"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from trident.kernels.aggregate_kernels import (
@@ -15,6 +15,7 @@ from trident.kernels.grouping_kernel import GroupingKernel
 from trident.kernels.join_kernel import JoinKernel
 from trident.kernels.kernel import TupleKernel
 from trident.kernels.query_kernel import QueryKernel
+from trident.kernels.query_row import QueryRow
 from trident.kernels.task import step_name
 from trident.kernels.tuple_kernels import (
     EachKernel,
@@ -110,6 +111,28 @@ def query_kernel(node: StateQueryNode, operation: Any, needed: Iterable[str]) ->
     carried = tuple(name for name in needed if name in node.parent.fields)
     inputs = node.parent.fields.select(node.inputs)
     return QueryKernel(step_name(node), operation, inputs, carried, node.outputs.names)
+
+
+def query_row(
+    nodes: Sequence[StateQueryNode],
+    operations: Sequence[Any],
+    needed: Mapping[Any, Iterable[str]],
+) -> QueryRow:
+    """Look-ups that stand in a row, or a single one.
+
+    Parameters
+    ----------
+    nodes : sequence of StateQueryNode
+        The steps.
+    operations : sequence of QueryFunction
+        What each of them runs.
+    needed : mapping of node to iterable of str
+        The fields of each step's output that a later step needs.
+    """
+    queries = [
+        query_kernel(node, own, needed[node]) for node, own in zip(nodes, operations, strict=True)
+    ]
+    return QueryRow(tuple(queries), tuple(map(type_check, nodes)))
 
 
 def update_kernel(

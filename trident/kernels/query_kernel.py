@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 from typing import Any
 
 from trident.kernels import column_forms
 from trident.kernels.block import Block, columns_of
 from trident.kernels.kernel import made_tuples
 from trident.kernels.task import StepName, Task
+from trident.operations.builtin import MapGet
 from trident.operations.emitted import ListCollector, retrieved
 from trident.operations.interfaces import QueryFunction, operation_name
+from trident.states.steps import Steps
 from trident.tuples.fields import Fields
 
 
@@ -49,40 +50,26 @@ class QueryKernel:
         given = made_tuples(self.operation, self.inputs, block)
         with task.at(self.step):
             results = retrieved(self.operation, view, given)
-        return self._emitted(block, given, results, task)
+        return self.emitted(block, given, results, task)
 
-    def apply_to_all(
-        self, view: Any, blocks: Sequence[Block], task: Task
-    ) -> list[Block | Exception]:
-        """Look the tuples of several requests up in one call.
+    def given(self, block: Block) -> Sequence[Any]:
+        """The tuples of a block, as the query is handed them."""
+        return made_tuples(self.operation, self.inputs, block)
 
-        Parameters
-        ----------
-        view
-            Of the state.
-        blocks : sequence of Block
-            The tuples of each request.
-        task : Task
-            That of any of them.
-
-        Returns
-        -------
-        list of Block or Exception
-            For each request what its tuples became, or what was raised for it.
-        """
-        given = [made_tuples(self.operation, self.inputs, block) for block in blocks]
+    def retrieved(self, view: Any, given: Sequence[Any], task: Task) -> Sequence[Any]:
+        """What the state answers, for each tuple."""
         with task.at(self.step):
-            results = iter(retrieved(self.operation, view, list(chain.from_iterable(given))))
-        made: list[Block | Exception] = []
-        for block, own in zip(blocks, given, strict=True):
-            found = list(islice(results, len(own)))
-            try:
-                made.append(self._emitted(block, own, found, task) if own else block)
-            except Exception as error:
-                made.append(error)
-        return made
+            return retrieved(self.operation, view, given)
 
-    def _emitted(
+    def retrieve_steps(
+        self, view: Any, given: Sequence[Any], task: Task
+    ) -> Steps[Sequence[Any]]:
+        """The same in steps; of an operation that has them, as those in a row do."""
+        assert isinstance(self.operation, MapGet)
+        with task.at(self.step):
+            return (yield from self.operation.retrieve_steps(view, given))
+
+    def emitted(
         self, block: Block, given: Sequence[Any], results: Sequence[Any], task: Task
     ) -> Block:
         """What a block becomes with the results of its tuples."""

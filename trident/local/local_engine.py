@@ -28,7 +28,7 @@ class LocalEngine(Engine[LocalGroupEngine]):
     """
 
     def __init__(self, plan: Plan) -> None:
-        for node in plan.nodes:
+        for node in (node for group in plan.groups for node in group.nodes):
             frame = isinstance(node, SourceNode) and node.clock == "dataframe"
             if frame or isinstance(node, NativeNode):
                 what = f"start: Spark is needed for the step at {node.origin}:"

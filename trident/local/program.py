@@ -14,12 +14,12 @@ from trident.kernels.build import (
     final_kernel,
     grouping_kernel,
     join_kernel,
-    query_kernel,
+    query_row,
     tuple_kernel,
     update_kernel,
 )
 from trident.kernels.kernel import BlockKernel, Kernel
-from trident.kernels.query_kernel import QueryKernel
+from trident.kernels.query_row import QueryRow
 from trident.kernels.task import Task, step_name
 from trident.kernels.type_check import type_check
 from trident.kernels.update_kernel import UpdateKernel
@@ -39,6 +39,7 @@ from trident.local.program_input import ProgramInput, Rows
 from trident.local.side_by_side import ChainRun, LookUp, Part, SideBySide
 from trident.operations.interfaces import CombinerAggregator
 from trident.operations.vectorised import Vectorised
+from trident.plan.look_ups import row_of
 from trident.plan.needed_fields import fields_needed
 from trident.plan.nodes import (
     AggregateNode,
@@ -112,9 +113,9 @@ class Program:
         for node in steps:
             for parent in node.parents:
                 consumers[parent].append(node)
-        self._taken = {node for node in steps if consumers[node]}
+        self._taken = {node for node in steps if consumers[node] or node is result}
         self._moving = {node for node in steps if self._moves(node)}
-        self._look_ups: dict[Node, LookUp] = {}
+        self._consumers = consumers
         self._divided: dict[Node, Sequence[ChainRun | LookUp]] = {}
 
         slots: dict[Node, int] = {}
@@ -214,23 +215,37 @@ class Program:
                     return within
                 return lambda parents, batch: within([gathered(parents[0])], batch)
             case _:
-                runs = [self._within(each, count) for each in chain]
-                if any(each in self._look_ups for each in chain):
-                    self._divided[chain[-1]] = self._at_look_ups(chain, runs)
-                return _in_each(_one_after_the_other(runs))
+                return self._within_partitions(chain, count)
 
-    def _at_look_ups(
-        self, chain: Sequence[Node], runs: Sequence[list[list[PartitionRun]]]
-    ) -> list[ChainRun | LookUp]:
-        """A chain in parts: its look-ups, and what lies between them."""
+    def _within_partitions(self, chain: Sequence[Node], count: int) -> ChainRun:
+        """A chain of steps that move no tuples; note its look-ups, and what lies between them."""
+        runs: list[list[list[PartitionRun]]] = []
         parts: list[ChainRun | LookUp] = []
-        pairs = zip(chain, runs, strict=True)
-        for looks_up, steps in groupby(pairs, lambda pair: pair[0] in self._look_ups):
-            if looks_up:
-                parts += [self._look_ups[node] for node, _ in steps]
+        for row, nodes in groupby(chain, self._row):
+            if row is None:
+                steps = [self._within(node, count) for node in nodes]
+                parts.append(_in_each(_one_after_the_other(steps)))
+                runs += steps
             else:
-                parts.append(_in_each(_one_after_the_other([each for _, each in steps])))
-        return parts
+                look_ups = [node for node in nodes if isinstance(node, StateQueryNode)]
+                look_up = self._look_up(look_ups, count)
+                parts.append(look_up)
+                runs.append([[_query(look_up.states, each)] for each in look_up.rows])
+        if any(isinstance(part, LookUp) for part in parts):
+            self._divided[chain[-1]] = parts
+        return _in_each(_one_after_the_other(runs))
+
+    def _row(self, node: Node) -> Node | None:
+        """The first look-up of the row that a look-up is in; None for other steps."""
+        if not isinstance(node, StateQueryNode):
+            return None
+        return row_of(node, self._consumers.__getitem__)[0]
+
+    def _look_up(self, nodes: Sequence[StateQueryNode], count: int) -> LookUp:
+        """Look-ups in a row, or a single one."""
+        copies = zip(*(self._operations.of(node, count) for node in nodes), strict=True)
+        rows = [query_row(nodes, own, self._needed) for own in copies]
+        return LookUp([node.state for node in nodes], rows)
 
     def _source(self, node: SourceNode | DRPCNode, count: int) -> ChainRun:
         needed = self._needed[node]
@@ -312,10 +327,6 @@ class Program:
                 runs = [_run(tuple_kernel(node, own, needed)) for own in operations]
             case PartitionAggregateNode() | AggregateNode():
                 runs = [_run(aggregate_kernel(node, own)) for own in operations]
-            case StateQueryNode():
-                queries = [query_kernel(node, own, needed) for own in operations]
-                self._look_ups[node] = LookUp(node.state, queries, type_check(node))
-                runs = [_query(node, kernel) for kernel in queries]
             case StateUpdateNode():
                 kept = needed if node in self._taken else None
                 kernels = [update_kernel(node, own, kept) for own in operations]
@@ -367,8 +378,11 @@ def _checks(node: Node) -> list[PartitionRun]:
     return [] if check is None else [_run(check)]
 
 
-def _query(node: StateQueryNode, kernel: QueryKernel) -> PartitionRun:
-    return lambda block, task, given: kernel.apply(given.queried(node.state), block, task)
+def _query(states: Sequence[Any], row: QueryRow) -> PartitionRun:
+    if len(states) == 1 and row.checks == (None,):  # which most are
+        [state], [query] = states, row.queries
+        return lambda block, task, given: query.apply(given.queried(state), block, task)
+    return lambda block, task, given: row.apply([*map(given.queried, states)], block, task)
 
 
 def _update(node: StateUpdateNode, kernel: UpdateKernel) -> PartitionRun:

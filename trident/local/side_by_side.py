@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from trident.kernels.block import Block, joined
-from trident.kernels.query_kernel import QueryKernel
-from trident.kernels.task import Task
-from trident.kernels.type_check import TypeCheckKernel
+from trident.kernels.query_row import QueryRow
 from trident.local.exchanges import Partitions
 from trident.local.program_input import ProgramInput, Rows
 from trident.states.cut import BatchMovedOn
@@ -19,47 +17,33 @@ ChainRun = Callable[[Sequence[Partitions], ProgramInput], Partitions]
 
 
 class LookUp(NamedTuple):
-    """A query of a state, which is a chain by itself.
+    """A query of a state, or of several in a row, which is a chain by itself.
 
     Parameters
     ----------
-    state : Node
-        The state.
-    kernels : sequence of QueryKernel
+    states : sequence of Node
+        The states.
+    rows : sequence of QueryRow
         One for each partition.
-    check : TypeCheckKernel or None
-        The check of what it finds.
     """
 
-    state: Any
-    kernels: Sequence[QueryKernel]
-    check: TypeCheckKernel | None
+    states: Sequence[Any]
+    rows: Sequence[QueryRow]
 
     def alone(self, parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
         """Ask for one request."""
-        view, count = given.queried(self.state), len(self.kernels)
-        made = []
-        for partition, (kernel, block) in enumerate(zip(self.kernels, parents[0], strict=True)):
-            task = given.task(partition, count)
-            made.append(self._checked(kernel.apply(view, block, task), task))
-        return made
+        views, count = [*map(given.queried, self.states)], len(self.rows)
+        return [
+            row.apply(views, block, given.task(partition, count))
+            for partition, (row, block) in enumerate(zip(self.rows, parents[0], strict=True))
+        ]
 
     def together(
         self, given: ProgramInput, partition: int, blocks: Sequence[Block]
     ) -> list[Block | Exception]:
         """What the block of each request becomes in a partition, or what was raised for it."""
-        task = given.task(partition, len(self.kernels))
-        view = given.queried(self.state)
-        found: list[Block | Exception] = []
-        for made in self.kernels[partition].apply_to_all(view, blocks, task):
-            try:
-                found.append(self._checked(made, task) if isinstance(made, Block) else made)
-            except Exception as error:
-                found.append(error)
-        return found
-
-    def _checked(self, made: Block, task: Task) -> Block:
-        return self.check.apply(made, task) if self.check and made.length else made
+        views, task = [*map(given.queried, self.states)], given.task(partition, len(self.rows))
+        return self.rows[partition].apply_to_all(views, blocks, task)
 
 
 class Part(NamedTuple):
@@ -168,7 +152,7 @@ class SideBySide:
         if not alive:
             return True
         partitions = []
-        for partition in range(len(asked.kernels)):
+        for partition in range(len(asked.rows)):
             blocks = [self._made[index][parent][partition] for index in alive]
             try:
                 partitions.append(asked.together(self._given[0], partition, blocks))

@@ -18,6 +18,7 @@ from trident.operations.interfaces import (
     TridentOperationContext,
     operation_name,
 )
+from trident.states.steps import Steps, entries_of
 from trident.tuples import TridentTuple
 from trident.tuples.field_types import parts
 from trident.tuples.fields import Fields
@@ -275,6 +276,11 @@ class MapGet(QueryFunction["ReadOnlyMapState", Any]):
         self, state: ReadOnlyMapState, tuples: Sequence[Sequence[Any]]
     ) -> Sequence[Any]:
         return state.multiGet(list(map(tuple, tuples)))
+
+    def retrieve_steps(self, state: Any, tuples: Sequence[Sequence[Any]]) -> Steps[list[Any]]:
+        """Retrieve the same in steps, where the state reads so."""
+        found: list[Any] = yield from entries_of(state, list(map(tuple, tuples)))
+        return found
 
     def execute(self, tuple: Sequence[Any], result: Any, collector: TridentCollector) -> None:
         collector.emit((result,))

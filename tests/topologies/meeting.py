@@ -1,0 +1,69 @@
+"""Stores over a network, as far as plans know, of which two have to be asked before one answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import local
+from typing import Any, Literal, Self
+
+from tests.spark.files import FileMap, Files
+from trident import OpaqueMap
+from trident.states import MapStateFactory
+from trident.states.steps import Steps
+from trident.states.store import Calls, Store
+from trident.states.values import StateType
+
+
+class _Asked(local):
+    """How many reads a thread of this process has begun."""
+
+    reads = 0
+
+
+_ASKED = _Asked()
+
+
+class MeetingMap(FileMap):
+    """Answers where another one has been asked as well."""
+
+    def multiGet(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        raise AssertionError("a state was asked by itself")
+
+    def read_steps(self, keys: Sequence[bytes]) -> Steps[list[bytes | None]]:
+        _ASKED.reads += 1
+        yield
+        assert _ASKED.reads % 2 == 0, "an answer was waited for before both states were asked"
+        return super().multiGet(keys)
+
+
+@dataclass(frozen=True)
+class MeetingStore(Store):
+    """A state of such a map."""
+
+    folder: str
+    hosted: Literal["driver", "executor"] = "executor"  # type: ignore[misc]
+    map: type[FileMap] = MeetingMap
+    calls = Calls((1, 1), (2, 2))
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        return "files", self.folder, ""
+
+    def named(self, prefix: str) -> Self:
+        return self
+
+    def open(self) -> FileMap:
+        return self.map(Path(self.folder))
+
+
+def filled(folder: Path, entries: dict[Any, Any], **options: Any) -> MapStateFactory:
+    """A state with these entries, in a store as above."""
+    folder.mkdir()
+    state: Any = OpaqueMap.factory(Files(str(folder)), name=folder.name).makeState()
+    state.beginCommit(1)
+    state.multiPut([(key,) for key in entries], list(entries.values()))
+    state.commit(1)
+    state.close()
+    return MapStateFactory(replace(MeetingStore(str(folder)), **options), StateType.OPAQUE)

@@ -1,0 +1,93 @@
+"""Look-ups in a row: all states are asked before any is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+from trident.kernels.block import Block
+from trident.kernels.query_kernel import QueryKernel
+from trident.kernels.task import Task
+from trident.kernels.type_check import TypeCheckKernel
+from trident.states.steps import together
+
+
+@dataclass(frozen=True)
+class QueryRow:
+    """Queries of one state or several, none of which takes what another finds.
+
+    It is no `Kernel`, as it is handed the states with each block.
+
+    Parameters
+    ----------
+    queries : tuple of QueryKernel
+        Where there are several, each has one answer for each tuple.
+    checks : tuple of (TypeCheckKernel or None)
+        The check of what each of them finds.
+    """
+
+    queries: tuple[QueryKernel, ...]
+    checks: tuple[TypeCheckKernel | None, ...]
+
+    def apply(self, views: Sequence[Any], block: Block, task: Task) -> Block:
+        """Look each tuple up in the `views` of the states; a block without tuples asks nothing."""
+        if len(self.queries) == 1:
+            return self._checked(0, self.queries[0].apply(views[0], block, task), task)
+        if not block.length:
+            return block
+        [made] = self.apply_to_all(views, [block], task)
+        if isinstance(made, Exception):
+            raise made
+        return made
+
+    def apply_to_all(
+        self, views: Sequence[Any], blocks: Sequence[Block], task: Task
+    ) -> list[Block | Exception]:
+        """Look the tuples of several requests up in one call a state.
+
+        Parameters
+        ----------
+        views : sequence
+            Of the states, one for each query.
+        blocks : sequence of Block
+            The tuples of each request.
+        task : Task
+            That of any of them.
+
+        Returns
+        -------
+        list of Block or Exception
+            For each request what its tuples became, or what was raised for it.
+        """
+        given = [[query.given(block) for block in blocks] for query in self.queries]
+        asked = [list(chain.from_iterable(own)) for own in given]
+        if len(asked) == 1:
+            found = [self.queries[0].retrieved(views[0], asked[0], task)]
+        else:
+            found = together(
+                [
+                    query.retrieve_steps(view, own, task)
+                    for query, view, own in zip(self.queries, views, asked, strict=True)
+                ]
+            )
+        answers = [iter(each) for each in found]
+        made: list[Block | Exception] = []
+        for index, block in enumerate(blocks):
+            result: Block | Exception = block
+            for place, query in enumerate(self.queries):
+                own = given[place][index]
+                results = list(islice(answers[place], len(own)))
+                if isinstance(result, Exception) or not own:
+                    continue
+                try:
+                    result = self._checked(place, query.emitted(result, own, results, task), task)
+                except Exception as error:
+                    result = error
+            made.append(result)
+        return made
+
+    def _checked(self, place: int, made: Block, task: Task) -> Block:
+        check = self.checks[place]
+        return check.apply(made, task) if check and made.length else made
