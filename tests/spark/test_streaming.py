@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.spark.lines import NATIVE_SPLIT, PATIENCE, Lines
 from tests.topologies.capture import captured_in
 from tests.topologies.test_aggregates import Spread
-from trident import Count, FailedException, TridentTopology
+from trident import Count, FailedException, GroupEnded, GroupStarted, TridentTopology
 from trident.backends import sqlite
 from trident.log.errors import CheckpointInUseError, LogMismatchError, PlacementError
 from trident.operation_error import OperationError
@@ -47,7 +47,9 @@ def test_every_file_is_counted_once_over_restarts(lines: Lines, split: Any) -> N
 @pytest.mark.parametrize("trigger", [None, 0])
 def test_the_handle_looks_like_a_streaming_query(lines: Lines, trigger: Any) -> None:
     lines.write("a b", "a")
+    told: list[Any] = []
     with lines.start(trigger=trigger) as run:
+        run.listen(told.append)
         run.processAllAvailable()
         assert run.isActive
         assert run.drpc.execute("words", "a b c") == "[[3]]"
@@ -63,6 +65,9 @@ def test_the_handle_looks_like_a_streaming_query(lines: Lines, trigger: Any) -> 
     assert run.status == {"lines": "stopped"}
     assert run.exception() is None
     assert [progress.tuples for progress in run.groups["lines"].recentProgress] == [1, 1, 1]
+    [group] = run.figures()["groups"]
+    assert (group["batches"], group["tuples"], group["keys_written"]) == (3, 3, 4)
+    assert [type(told[0]), type(told[-1])] == [GroupStarted, GroupEnded]
 
 
 def test_stopping_lets_the_batch_under_way_finish(lines: Lines) -> None:

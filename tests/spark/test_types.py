@@ -14,12 +14,13 @@ from trident.plan.nodes import (
     SourceNode,
     StateUpdateNode,
     StaticStateNode,
+    StaticStreamNode,
 )
 from trident.spark.checks import FUSED
 
 BEGIN_A_STAGE = {
     *(AggregateNode, JoinNode, MergeNode, NativeNode, NewValuesNode, PartitionNode),
-    *(DRPCNode, SourceNode, StateUpdateNode, StaticStateNode),
+    *(DRPCNode, SourceNode, StateUpdateNode, StaticStateNode, StaticStreamNode),
 }
 """What takes a DataFrame, or nothing."""
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from trident.batch.computed import DeferredUpdate
 from trident.batch.outcome import Outcome
 from trident.kernels.block import NOTHING, Block, joined
-from trident.kernels.build import final_kernel, query_kernel, update_kernel
+from trident.kernels.build import final_kernel, query_row, update_kernel
 from trident.kernels.kernel import Kernel
-from trident.kernels.query_kernel import QueryKernel
+from trident.kernels.query_row import QueryRow
 from trident.kernels.task import StepName
-from trident.kernels.type_check import type_check, with_type_check
+from trident.kernels.type_check import with_type_check
 from trident.kernels.update_kernel import UpdateKernel
 from trident.operations.window_updater import WindowUpdater
 from trident.plan.field_type import field_type
@@ -34,11 +34,13 @@ from trident.spark.arrow_block import block_of_table
 from trident.spark.compile import Compiler
 from trident.spark.flow import Flow, InputFrame
 from trident.spark.group import GroupPlan, is_on_driver
+from trident.spark.local_frame import local_frame
+from trident.spark.look_ups import looked_up
 from trident.spark.natives import combines_in_python, is_native
 from trident.spark.query_kernel import TaskQueryKernel, view_of
 from trident.spark.routing import POSITION, with_position
-from trident.spark.schemas import Schemas, frame_of, quoted, selected
-from trident.spark.stage import StageContext, array_of, prepared, run_kernels
+from trident.spark.schemas import Schemas, selected
+from trident.spark.stage import StageContext, prepared, run_kernels
 from trident.spark.statuses import STATUS
 from trident.spark.update_stage import UpdateStage, judged, updated
 from trident.states.maps import MapStateFactory
@@ -77,6 +79,7 @@ class SparkBatch:
     ) -> None:
         self._group = group
         self._context = context
+        assert context.record is not None
         self._record = context.record
         self._schemas = schemas
         self._states = states
@@ -157,7 +160,9 @@ class SparkBatch:
         if kernel.kept is None:
             return None
         types = {name: field_type(node, name) for name in kernel.kept}
-        return self._local(types, made, kernel.step)
+        schema = self._schemas.of(types)
+        frame = local_frame(self._session, schema, made, kernel.step, self._task)
+        return Flow(frame.coalesce(1), dict(types), 1)
 
     def _given(self, node: StateUpdateNode) -> Block:
         """What an update takes, on the driver."""
@@ -241,57 +246,38 @@ class SparkBatch:
     # Queries.
 
     def _query(self, node: StateQueryNode) -> Flow:
-        state, factory = self._states[node.state], node.state.state.factory
-        if is_on_driver(node.state.state):
-            kernel = query_kernel(node, node.function, node.inputs)
-            return self._joined(node, kernel, state)
-        kernel = query_kernel(node, node.function, self._group.needed[node])
-        updated = isinstance(node.state, StateUpdateNode)
-        in_task = TaskQueryKernel(kernel.step, node.function, kernel, factory, updated)
-        steady = updated and state.kind is StateType.OPAQUE
-        flow = self._compiler.flow(node.parent).then(in_task, node, deterministic=steady)
-        # Spark would run the query when its rows are asked for: the state may be updated by then.
-        return flow if steady or not updated else self._compiler.kept(node, flow)
+        nodes = self._group.row(node)
+        updates = [isinstance(each.state, StateUpdateNode) for each in nodes]
+        states = [self._states[each.state] for each in nodes]
+        if self._group.asks_here(node):
+            views = [
+                view_of(state, self._task, updated=updated)
+                for state, updated in zip(states, updates, strict=True)
+            ]
 
-    def _joined(self, node: StateQueryNode, kernel: QueryKernel, state: State) -> Flow:
-        """Query distinct inputs on the driver, and join the answers to the tuples."""
-        flow = self._compiler.twice(node.parent)
-        inputs = kernel.inputs.names
-        if inputs:
-            asked = block_of_table(selected(flow.frame, inputs).distinct().toArrow())
-        else:
-            asked = Block({}, 1)
-        view = view_of(state, self._task, updated=isinstance(node.state, StateUpdateNode))
-        with prepared(kernel.step, kernel.operation, self._task):
-            made = kernel.apply(view, asked, self._task)
-        if (check := type_check(node)) is not None:
-            made = check.apply(made, self._task)
-        needed = self._group.needed[node]
-        keys = {name: f"__trident_key{index}" for index, name in enumerate(inputs)}
-        outputs = [name for name in kernel.outputs if name in needed]
-        types = {keys[name]: kind for name, kind in flow.typed(inputs).items()}
-        types |= {name: field_type(node, name) for name in outputs}
-        renamed = made.renamed({**keys, **dict(zip(outputs, outputs, strict=True))})
-        found = self._local(types, renamed, kernel.step).frame
-        condition = F.lit(True)
-        for name, key in keys.items():
-            condition &= flow.frame[quoted(name)].eqNullSafe(found[key])
-        joined = flow.frame.join(found, condition, "inner")
-        kinds = {name: flow.types.get(name, types.get(name)) for name in needed}
-        return replace(flow, frame=selected(joined, needed), types=kinds)
+            def ask(row: QueryRow, asked: Block) -> Block:
+                with ExitStack() as cleaning:
+                    for query in row.queries:
+                        cleaning.enter_context(prepared(query.step, query.operation, self._task))
+                    return row.apply(views, asked, self._task)
 
-    def _local(self, types: Mapping[str, str], block: Block, step: StepName) -> Flow:
-        """Tuples that are on the driver as a flow."""
-        schema = self._schemas.of(types)
-        arrays = [
-            array_of(block.values(field.name), field, step, self._task)
-            if field.name in types
-            else pa.nulls(block.length, field.type)
-            for field in schema.arrow
+            return looked_up(self._compiler, nodes, self._task, ask)
+        row = query_row(nodes, [each.function for each in nodes], self._group.needed)
+        factories = [each.state.state.factory for each in nodes]
+        in_task = TaskQueryKernel(
+            row.queries[0].step,
+            node.function,
+            row,
+            tuple(zip(factories, updates, strict=True)),
+        )
+        steady = [
+            updated and state.kind is StateType.OPAQUE
+            for state, updated in zip(states, updates, strict=True)
         ]
-        table = pa.Table.from_arrays(arrays, schema=schema.arrow)
-        frame = frame_of(self._session, table, schema.struct).coalesce(1)
-        return Flow(frame, dict(types), 1)
+        before = self._compiler.flow(nodes[0].parent)
+        flow = before.then_all([in_task], nodes, deterministic=all(steady))
+        # Spark would run the query when its rows are asked for: the state may be updated by then.
+        return flow if steady == updates else self._compiler.kept(node, flow)
 
 
 def _acts_on(node: StateUpdateNode, block: Block) -> bool:

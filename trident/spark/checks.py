@@ -25,9 +25,13 @@ from trident.plan.nodes import (
     StateQueryNode,
     StateUpdateNode,
     StaticStateNode,
+    StaticStreamNode,
 )
+from trident.plan.plan import BatchGroup, Plan
+from trident.spark.compile import check_steps
 from trident.spark.group import GroupPlan, is_on_driver
 from trident.spark.natives import combines_in_python, is_native
+from trident.spark.settings import default_partitions
 from trident.spouts.classic import has_partitions
 
 FUSED = (
@@ -45,6 +49,24 @@ FUSED = (
 """The steps in Python whose kernels join the stage of the step before."""
 
 _OURS = "__trident"
+
+
+def checked(plan: Plan, group: BatchGroup, spark: SparkSession) -> GroupPlan:
+    """Return a group as Spark runs it, as far as is known before a batch.
+
+    Raises
+    ------
+    PlanError
+        For a step that Spark can't run, or an operation that can't be sent to its workers.
+    FieldError
+        For a field whose name Spark can't take, or whose type it needs to know.
+    """
+    check_steps(group.nodes)
+    prepared = GroupPlan(plan, group, default_partitions(spark))
+    check_names(prepared, spark)
+    check_pickling(prepared)
+    check_types(prepared)
+    return prepared
 
 
 def check_names(group: GroupPlan, spark: SparkSession) -> None:
@@ -87,7 +109,7 @@ def check_pickling(group: GroupPlan) -> None:
         batch and name neither.
     """
     for node in group.nodes:
-        for sent in _sent(node):
+        for sent in _sent(group, node):
             try:
                 cloudpickle.dumps(sent)  # type: ignore[no-untyped-call]
             except Exception as error:
@@ -97,12 +119,11 @@ def check_pickling(group: GroupPlan) -> None:
                 raise OperationTypeError(what, node.call_text, (), advice) from error
 
 
-def _sent(node: Node) -> tuple[object, ...]:
+def _sent(group: GroupPlan, node: Node) -> tuple[object, ...]:
     if isinstance(node, StateUpdateNode):
         return () if is_on_driver(node.state) else (node.updater, node.state.factory)
     if isinstance(node, StateQueryNode):
-        state = node.state.state
-        return () if is_on_driver(state) else (node.function, state.factory)
+        return () if group.asks_here(node) else (node.function, node.state.state.factory)
     if isinstance(node, SourceNode):
         return (node.source,) if has_partitions(node.source) else ()
     if isinstance(node, NativeNode):
@@ -136,16 +157,20 @@ def check_types(group: GroupPlan) -> None:
         if isinstance(node, AggregateNode) and combines_in_python(node):
             for name in unknown:
                 field_type(node, name)
-        if isinstance(node, StateUpdateNode | SourceNode) and group.consumers(node):
+        leaves = isinstance(node, StateUpdateNode | SourceNode) and group.consumers(node)
+        if leaves or (isinstance(node, StateQueryNode) and group.asks_here(node)):
             for name in unknown & set(group.needed[node]):
                 field_type(node, name)
         untyped[node] = (before | unknown) & set(node.fields)
+    if group.group.requests is not None:
+        for name in untyped[group.nodes[-1]]:
+            field_type(group.nodes[-1], name)
 
 
 def _made_in_python(node: Node) -> set[str]:
     """The columns whose types the plan has to know, as Spark doesn't."""
     match node:
-        case NativeNode() | SourceNode(clock="dataframe"):
+        case NativeNode() | SourceNode(clock="dataframe") | StaticStreamNode():
             return set()
         case AggregateNode() if is_native(node.aggregator):
             return set()
@@ -159,7 +184,7 @@ def _leaves(group: GroupPlan, parent: Node, node: Node) -> bool:
         return True
     if isinstance(node, PartitionNode) and group.is_routed_later(node):
         return False
-    if isinstance(node, StateQueryNode) and is_on_driver(node.state.state):
+    if isinstance(node, StateQueryNode) and group.asks_here(node):
         return True
     if isinstance(node, AggregateNode) and combines_in_python(node):
         return False

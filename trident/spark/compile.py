@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import singledispatchmethod
+from uuid import uuid4
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -23,6 +24,7 @@ from trident.operations.interfaces import CustomStreamGrouping
 from trident.operations.vectorised import Vectorised
 from trident.plan.nodes import (
     AggregateNode,
+    DRPCNode,
     EachNode,
     FilterNode,
     FlatMapNode,
@@ -42,6 +44,7 @@ from trident.plan.nodes import (
     StateQueryNode,
     StateUpdateNode,
     StaticStateNode,
+    StaticStreamNode,
 )
 from trident.spark.arrow_kernel import arrow_kernel
 from trident.spark.flow import Flow, InputFrame
@@ -52,7 +55,7 @@ from trident.spark.routing import by_key
 from trident.spark.schemas import Schemas, quoted, selected
 from trident.spark.stage import StageContext
 
-_ELSEWHERE = (SourceNode, StateUpdateNode, StaticStateNode)
+_ELSEWHERE = (DRPCNode, SourceNode, StateUpdateNode, StaticStateNode, StaticStreamNode)
 """Steps without a way here: sources' tuples are given, and `SparkBatch` updates states."""
 
 
@@ -134,14 +137,17 @@ class Compiler:
         """
         flow = flow.settled(self.group.needed[node], self.context, self.schemas)
         if self.group.is_deterministic(node):
-            self._persisted.append(flow.frame.persist())
-            return flow
+            # Spark keeps one copy of equal plans: a user's own cache() must not end with the batch.
+            own = F.lit(uuid4().hex)
+            frame = flow.frame.where(own == own).persist()
+            self._persisted.append(frame)
+            return replace(flow, frame=frame)
         return replace(flow, frame=flow.frame.localCheckpoint(eager=True))
 
     def twice(self, node: Node) -> Flow:
         """The output of a step, kept where reading it twice would make it twice."""
         flow = self.settled(node)
-        if self.group.is_shared(node) or (isinstance(node, SourceNode) and node.clock == "spout"):
+        if self.group.is_shared(node) or _is_there(node):
             return flow
         self._flows[node] = self.kept(node, flow)
         return self._flows[node]
@@ -162,8 +168,8 @@ class Compiler:
         elif hinted is not None and not given.kernels:  # else its tasks have emitted it
             frame, partitions = frame.repartition(hinted), hinted
         flow = Flow(frame, types, partitions, given.kernels)
-        if isinstance(node, SourceNode) and node.clock == "spout":
-            return flow  # its tuples are there, so that reading them twice costs nothing
+        if _is_there(node):
+            return flow
         return self.kept(node, flow) if self.group.is_shared(node) else flow
 
     def _count(self, node: Node) -> int:
@@ -341,6 +347,14 @@ class Compiler:
 
     def _aggregate_names(self, node: AggregateNode) -> tuple[str, ...]:
         return (*(node.group or ()), *node.outputs)
+
+
+def _is_there(node: Node) -> bool:
+    """Whether a step's tuples are kept somewhere, so that reading them twice makes nothing twice:
+    those of spouts, and of requests. What a static stream is made of is its owner's to cache."""
+    return isinstance(node, DRPCNode | StaticStreamNode) or (
+        isinstance(node, SourceNode) and node.clock == "spout"
+    )
 
 
 def _then_on(flow: Flow, node: Node, kernel: Kernel) -> Flow:

@@ -54,7 +54,9 @@ def marked(error: BaseException, seal: Seal) -> str:
     return seal.sealed(error_to_json(error))
 
 
-def of_spark(error: Exception, seal: Seal | None = None) -> BaseException:
+def of_spark(
+    error: Exception, seal: Seal | None = None, work: str = "batch"
+) -> BaseException:
     """What a user should see for an error of Spark's: their own error where there is one.
 
     Parameters
@@ -63,6 +65,8 @@ def of_spark(error: Exception, seal: Seal | None = None) -> BaseException:
         As Spark raised it on the driver.
     seal : Seal, optional
         That of the attempt; without it, no stage of an attempt can have raised.
+    work : str
+        What Spark was to run.
 
     Returns
     -------
@@ -79,18 +83,18 @@ def of_spark(error: Exception, seal: Seal | None = None) -> BaseException:
     if not isinstance(error, PySparkException) and not hasattr(error, "java_exception"):
         return error
     if isinstance(error, PythonException):
-        return SparkFailure("PYTHON_EXCEPTION", _python_part(text))
+        return SparkFailure("PYTHON_EXCEPTION", _python_part(text), work)
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     # By the condition, never by the text, which may quote a value.
     thrown = getattr(error, "java_exception", None)
     lost = _thrown(_DATA_LOSS, thrown or getattr(error, "_origin", None))
     if lost is not None:
-        return SparkFailure("KAFKA_DATA_LOSS", str(lost.getMessage()))
+        return SparkFailure("KAFKA_DATA_LOSS", str(lost.getMessage()), work)
     if condition is None:
         condition = _lasting_class(thrown)
     if condition is None or condition in _PASSING:
-        return FailedException(f"Spark lost the batch: {_first_cause(text)}")
-    return SparkFailure(condition, text)
+        return FailedException(f"Spark lost the {work}: {_first_cause(text)}")
+    return SparkFailure(condition, text, work)
 
 
 def _thrown(name: str, thrown: Any) -> Any:

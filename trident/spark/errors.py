@@ -9,8 +9,8 @@ from trident.states.errors import TridentError
 
 _UNRESOLVED = ("UNRESOLVED_ROUTINE", "TABLE_OR_VIEW_NOT_FOUND")
 _UNSEEN = (
-    "Batches of spouts run in a session of their own, which has the settings of yours, but not "
-    "its temporary views and functions: make permanent or global ones."
+    "Batches of spouts, and queries, run in a session of their own, which has the settings of "
+    "yours, but not its temporary views and functions: make permanent or global ones."
 )
 _WORKERS = (
     "Workers need the same minor version of Python as the driver, this package, and what it "
@@ -62,14 +62,16 @@ class StatusError(TridentError):
 
 @dataclass(eq=False, repr=False)
 class SparkFailure(TridentError):
-    """Spark refused or failed to run a batch; the batch is kept."""
+    """Spark refused or failed to run a batch, which is kept, or a request."""
 
     condition: str
     """Spark's error condition."""
     message: str
     """What Spark says, without its stack traces."""
+    work: str = "batch"
+    """What it was to run: a batch, or a request."""
 
     def __str__(self) -> str:
         shown = "\n".join(f"{line:.300}" for line in self.message.strip().splitlines()[:10])
-        text = f"Spark could not run the batch ({self.condition}): {shown}"
+        text = f"Spark could not run the {self.work} ({self.condition}): {shown}"
         return f"{text}\n{_UNSEEN}" if self.condition in _UNRESOLVED else text

@@ -65,10 +65,16 @@ class Flow:
 
     def then(self, kernel: Kernel, node: Node, *, deterministic: bool = True) -> Flow:
         """The flow with the kernel of one more step."""
+        return self.then_all(with_type_check(kernel, node), [node], deterministic=deterministic)
+
+    def then_all(
+        self, kernels: Sequence[Kernel], nodes: Sequence[Node], *, deterministic: bool = True
+    ) -> Flow:
+        """The flow with the kernels of some more steps, and of their checks."""
         return replace(
             self,
-            kernels=(*self.kernels, *with_type_check(kernel, node)),
-            made={**self.made, **dict.fromkeys(node.facts.makes, node)},
+            kernels=(*self.kernels, *kernels),
+            made={**self.made, **{name: node for node in nodes for name in node.facts.makes}},
             deterministic=self.deterministic and deterministic,
         )
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import takewhile
 
+from trident.plan.look_ups import row_of
 from trident.plan.needed_fields import needed_fields
 from trident.plan.nodes import (
     AggregateNode,
@@ -88,11 +90,13 @@ class GroupPlan:
 
     @cached_property
     def queries(self) -> tuple[StateQueryNode, ...]:
-        """The queries that don't follow from a state update of the same batch."""
+        """The queries that don't follow from a state update of the same batch; of a row the
+        last."""
         return tuple(
             node
             for node in self.nodes
             if isinstance(node, StateQueryNode)
+            and self._ends_row(node)
             and not any(isinstance(before, StateUpdateNode) for before in ancestors(node))
         )
 
@@ -103,6 +107,34 @@ class GroupPlan:
             node
             for node in self.nodes
             if not self.consumers(node) and not isinstance(unlabelled(node), _PLAIN)
+        )
+
+    def asks_here(self, query: StateQueryNode) -> bool:
+        """Whether a state is asked in this process, for all tuples of a batch or a request.
+
+        What a request reads is what batches have committed, which takes a look at the control
+        records first.
+        """
+        return self.group.requests is not None or is_on_driver(query.state.state)
+
+    def row(self, query: StateQueryNode) -> tuple[StateQueryNode, ...]:
+        """The look-ups that are made at once with a step, which is the last of them."""
+        here = self.asks_here(query)
+
+        def joins(each: StateQueryNode) -> bool:
+            # What is asked here is asked for distinct inputs: those of several fields are more.
+            alike = not here or set(each.inputs) == set(query.inputs)
+            return alike and self.asks_here(each) == here
+
+        found = takewhile(joins, reversed(row_of(query, self.consumers)))
+        return tuple(reversed([*found]))
+
+    def _ends_row(self, query: StateQueryNode) -> bool:
+        after = self.consumers(query)
+        return not (
+            len(after) == 1
+            and isinstance(after[0], StateQueryNode)
+            and query in self.row(after[0])
         )
 
     def kept_of(self, update: StateUpdateNode) -> tuple[str, ...] | None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from time import perf_counter
 from typing import cast
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from trident.batch.computed import Computed, DeferredUpdate, written
@@ -26,10 +25,11 @@ from trident.spark.error_transfer import of_spark
 from trident.spark.flow import InputFrame
 from trident.spark.group import GroupPlan
 from trident.spark.kept_tuples import KeptTuples, emit_in_tasks
+from trident.spark.local_frame import local_frame
 from trident.spark.quiet import TASKS, Quiet
-from trident.spark.schemas import ROW, Schemas, frame_of
+from trident.spark.schemas import Schemas
 from trident.spark.seal import Seal
-from trident.spark.stage import StageContext, array_of
+from trident.spark.stage import StageContext
 from trident.spark.staged_updates import packed, unpacked
 from trident.spark.update_stage import updated
 from trident.spouts.source import Tuples
@@ -244,14 +244,7 @@ class SparkGroupEngine:
         check = type_check(source)
         if check is not None:
             block = check.apply(block, task)
-        arrays = []
-        for field in schema.arrow:
-            if field.name == ROW:
-                arrays.append(pa.nulls(block.length, field.type))
-                continue
-            arrays.append(array_of(block.values(field.name), field, step, task))
-        table = pa.Table.from_arrays(arrays, schema=schema.arrow)
-        frame = frame_of(self._session, table, schema.struct)
+        frame = local_frame(self._session, schema, block, step, task)
         return InputFrame(frame, min(block.length, self._parallelism))
 
 

@@ -52,9 +52,7 @@ def native_step(frame: DataFrame, node: NativeNode, kept: Sequence[str]) -> Data
     return frame.select(*map(quoted, kept), column.alias(*node.outputs.names))
 
 
-def native_aggregate(
-    frame: DataFrame, node: AggregateNode, context: StageContext
-) -> DataFrame:
+def native_aggregate(frame: DataFrame, node: AggregateNode, context: StageContext) -> DataFrame:
     """Aggregate each group, or everything, by Spark's own functions."""
     [output] = node.outputs.names
     value = _aggregate(node, context).alias(output)
@@ -87,7 +85,7 @@ def _sum(column: Column, node: AggregateNode, context: StageContext) -> Column:
         _overflow(node),
         step=step.text,
         declared=step.declared,
-        token=context.record.token,
+        token=context.record.token if context.record else None,
     )
     line = F.lit(marked(error, context.seal))
     overflow = F.when(F.count(column) > 0, F.raise_error(line).cast("long"))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from trident.kernels.block import Block
 from trident.kernels.kernel import Kernel
-from trident.kernels.query_kernel import QueryKernel
+from trident.kernels.query_row import QueryRow
 from trident.kernels.task import Task
 from trident.open_states import as_before
 from trident.states.state import State, StateFactory
@@ -16,30 +17,30 @@ from trident.states.state import State, StateFactory
 
 @dataclass(frozen=True)
 class TaskQueryKernel(Kernel):
-    """Looks the tuples of each block up in a state that tasks can reach.
+    """Looks the tuples of each block up in states that tasks can reach.
 
     Parameters
     ----------
-    query : QueryKernel
-        The query.
-    factory : StateFactory
-        Makes the state, in the task.
-    updated : bool
-        Whether the same batch updates the state, so that it is read as it was before.
+    row : QueryRow
+        The query, or several in a row; of these each is the library's own and needs no preparation.
+    states : tuple of (StateFactory, bool)
+        What makes each state, in the task, and whether the same batch updates it, so that it is
+        read as it was before.
     """
 
-    query: QueryKernel
-    factory: StateFactory
-    updated: bool
+    row: QueryRow
+    states: tuple[tuple[StateFactory, bool], ...]
 
     def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
-        with task.at(self.step):
-            state = self.factory.makeState({}, None, task.partition, task.partitions)
-        try:
+        with ExitStack() as closing:
+            views = []
+            for query, (factory, updated) in zip(self.row.queries, self.states, strict=True):
+                with task.at(query.step):
+                    state = factory.makeState({}, None, task.partition, task.partitions)
+                closing.callback(state.close)
+                views.append(view_of(state, task, updated=updated))
             for block in blocks:
-                yield self.query.apply(view_of(state, task, updated=self.updated), block, task)
-        finally:
-            state.close()
+                yield self.row.apply(views, block, task)
 
 
 def view_of(state: State, task: Task, *, updated: bool) -> Any:

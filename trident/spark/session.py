@@ -75,6 +75,30 @@ def local_session(**conf: Any) -> SparkSession:
     return SparkSession(context)
 
 
+def session_at(master: str) -> SparkSession:
+    """Return the session that a command runs a topology on.
+
+    Parameters
+    ----------
+    master : str
+        Where Spark is; empty for this machine or, under ``spark-submit``, for what that says.
+
+    Returns
+    -------
+    pyspark.sql.SparkSession
+        The one that runs already, as the topology's module may have made it; else one of
+        :func:`local_session`, or of the cluster.
+    """
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if not submitted and (not master or master.startswith("local")):
+        return local_session(**({"spark.master": master} if master else {}))
+    builder = SparkSession.builder.appName("trident")
+    return (builder.master(master) if master else builder).getOrCreate()
+
+
 class _Context(SparkContext):
     """A context that empties the scratch folder when it stops."""
 
@@ -150,3 +174,29 @@ def _quoted(option: str) -> str:
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def check_session(spark: Any, whose: str, advice: str = "Make a new one.") -> None:
+    """Refuse a session of Spark Connect, or one that was stopped.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session.
+    whose : str
+        How the error begins.
+    advice : str
+        What to do where it was stopped.
+
+    Raises
+    ------
+    SparkSessionError
+        For such a session.
+    """
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise SparkSessionError(
+            f"{whose} a Spark Connect session",
+            "Use a classic one, such as SparkSession.builder.master(…) or local_session() makes.",
+        )
+    if spark.sparkContext._jsc is None:
+        raise SparkSessionError(f"{whose} a session that was stopped", advice)

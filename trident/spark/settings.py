@@ -1,4 +1,4 @@
-"""Settings of the session that a batch's jobs run in."""
+"""Settings of the session that the jobs of batches and queries run in."""
 
 from __future__ import annotations
 
@@ -29,3 +29,20 @@ def set_up(session: SparkSession, partitions: int) -> None:
     rules = [f"org.apache.spark.sql.catalyst.optimizer.{name}" for name in _RULES]
     excluded = conf.get(_EXCLUDED, None)
     conf.set(_EXCLUDED, ",".join([excluded, *rules] if excluded else rules))
+
+
+def own_session(spark: SparkSession, partitions: int) -> SparkSession:
+    """A new session with the user's settings, set up for small jobs."""
+    session = spark.newSession()
+    ours: dict[str, Any] = dict(session.conf.getAll)
+    for name, value in spark.conf.getAll.items():
+        if ours.get(name) != value and session.conf.isModifiable(name):
+            session.conf.set(name, value)
+    set_up(session, partitions)
+    return session
+
+
+def default_partitions(spark: SparkSession) -> int:
+    """How many partitions an exchange makes where nothing else is said."""
+    shuffles = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    return min(shuffles, spark.sparkContext.defaultParallelism)

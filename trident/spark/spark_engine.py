@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -15,14 +14,12 @@ from trident.plan.overlap import one_at_a_time_on_spark
 from trident.plan.placement import only_on_spark
 from trident.plan.plan import BatchGroup, Plan
 from trident.run import GroupRun
-from trident.spark.checks import check_names, check_pickling, check_types
-from trident.spark.compile import check_steps
-from trident.spark.errors import SparkSessionError
-from trident.spark.group import GroupPlan
+from trident.spark.checks import checked
 from trident.spark.group_engine import SparkGroupEngine
 from trident.spark.mixed_engine import MixedGroupEngine
 from trident.spark.paths import read_paths
-from trident.spark.settings import set_up
+from trident.spark.session import check_session
+from trident.spark.settings import own_session
 from trident.spark.stream_union import check_output_mode
 from trident.spark.streaming_run import StreamingRun
 from trident.spark.workers import check_workers
@@ -56,15 +53,16 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
     """
 
     def __init__(self, plan: Plan, spark: SparkSession, choice: EngineChoice) -> None:
-        _check_session(spark)
+        check_session(spark, "start() was given")
         check_workers(spark)
-        shuffles = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        partitions = min(shuffles, spark.sparkContext.defaultParallelism)
-        self._spark = spark
+        self._spark = self.session = spark
         self._choice = choice
         self._prepared = {
-            group.id: _prepared(plan, group, spark, partitions) for group in plan.groups
+            group.id: checked(plan, group, spark) for group in plan.groups if group.requests is None
         }
+        for prepared in self._prepared.values():
+            if prepared.group.clock == "dataframe":
+                check_output_mode(prepared)
 
     def open(
         self, group: BatchGroup, states: Mapping[StateNode, State]
@@ -98,36 +96,3 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
             return super().clock(group, opened, runner, folder, trigger, max_pending)
         assert isinstance(opened, SparkGroupEngine)
         return StreamingRun(self._prepared[group.id], opened, runner, folder, trigger, max_pending)
-
-
-def _prepared(plan: Plan, group: BatchGroup, spark: SparkSession, partitions: int) -> GroupPlan:
-    """Check that Spark can run a group, as far as is known before a batch."""
-    check_steps(group.nodes)
-    prepared = GroupPlan(plan, group, partitions)
-    check_names(prepared, spark)
-    check_pickling(prepared)
-    check_types(prepared)
-    if group.clock == "dataframe":
-        check_output_mode(prepared)
-    return prepared
-
-
-def own_session(spark: SparkSession, partitions: int) -> SparkSession:
-    """A new session with the user's settings, set up for small jobs."""
-    session = spark.newSession()
-    ours: dict[str, Any] = dict(session.conf.getAll)
-    for name, value in spark.conf.getAll.items():
-        if ours.get(name) != value and session.conf.isModifiable(name):
-            session.conf.set(name, value)
-    set_up(session, partitions)
-    return session
-
-
-def _check_session(spark: Any) -> None:
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        raise SparkSessionError(
-            "start() was given a Spark Connect session",
-            "Use a classic one, such as SparkSession.builder.master(…) or local_session() makes.",
-        )
-    if spark.sparkContext._jsc is None:
-        raise SparkSessionError("start() was given a session that was stopped", "Make a new one.")

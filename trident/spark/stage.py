@@ -36,21 +36,26 @@ _DECLARED = {
 
 @dataclass(frozen=True)
 class StageContext:
-    """The attempt of a batch, as its stages know it; pickled to the executors.
+    """The attempt of a batch, or a request, as its stages know it; pickled to the executors.
 
     Parameters
     ----------
-    record : ControlRecord
-        What every state of the group has begun.
+    of : ControlRecord or int
+        What every state of the group has begun; the number of a request.
     seal : Seal
         Seals what the tasks tell the driver.
     counts : Accumulator or None
         Takes what operations count.
     """
 
-    record: ControlRecord
+    of: ControlRecord | int
     seal: Seal = field(default_factory=Seal)
     counts: Accumulator[dict[str, int]] | None = None
+
+    @property
+    def record(self) -> ControlRecord | None:
+        """What every state of the group has begun; None for a request, which updates none."""
+        return None if isinstance(self.of, int) else self.of
 
     def counted(self, task: Task) -> None:
         """Tell the driver what the operations of a task have counted."""
@@ -60,8 +65,8 @@ class StageContext:
 
     def task(self, partition: int = 0, partitions: int = 1) -> Task:
         """One partition of a stage; by default the only one, as on the driver."""
-        txid = self.record.token.txid
-        return Task(txid, self.record, partition, partitions, CounterBook())
+        number = self.of if isinstance(self.of, int) else self.of.token.txid
+        return Task(number, self.record, partition, partitions, CounterBook())
 
 
 @dataclass(frozen=True)

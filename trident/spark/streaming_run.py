@@ -26,6 +26,7 @@ from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
 from trident.batch.staged import StagedBatches
 from trident.batch.work import BatchWork
+from trident.figures.lag import Lag
 from trident.log.staging import StagingArea
 from trident.run import GroupRun
 from trident.spark.error_transfer import of_spark
@@ -33,6 +34,7 @@ from trident.spark.group import GroupPlan
 from trident.spark.group_engine import SMALL, SparkGroupEngine
 from trident.spark.quiet import Quiet
 from trident.spark.settings import set_up
+from trident.spark.source_lag import lag_of
 from trident.spark.stream_union import apart, as_one
 from trident.start_options import Trigger
 from trident.states.control import ControlRecord
@@ -106,7 +108,7 @@ class StreamingRun(GroupRun):
         trigger: Trigger = None,
         max_pending: int = 1,
     ) -> None:
-        super().__init__(runner.group)
+        super().__init__(runner.group, runner.monitor)
         self._plan = group
         self._engine = engine
         self._runner = runner
@@ -115,6 +117,7 @@ class StreamingRun(GroupRun):
         area = StagingArea(folder.with_name("staged"))
         self._staged = StagedBatches(area, engine, runner, max_pending, self._told)
         self._tuples: dict[int, int] = {}
+        self._lag: Lag | None = None
         self._noting = threading.Lock()
         self._gate = threading.Lock()
         self._in_batch = False
@@ -162,15 +165,32 @@ class StreamingRun(GroupRun):
         self._tuples_of_last()
         return super().lastProgress
 
+    @property
+    def recentProgress(self) -> list[BatchProgress]:
+        """The last 100 finished batches, the oldest first; see :attr:`lastProgress`."""
+        with suppress(Exception):  # the session may have been stopped, and the JVM with it
+            self._tuples_of_last()
+        return super().recentProgress
+
+    def lag(self) -> Lag | None:
+        """How far the sources are behind, by what Spark has said last; see `lag_of`."""
+        return self._lag if self.isActive else None
+
     def progressed(self, progress: BatchProgress) -> None:
         with self._noting:
-            super().progressed(replace(progress, tuples=self._tuples.get(progress.txid, 0)))
+            progress = replace(progress, tuples=self._tuples.get(progress.txid, 0))
+            self._progress.append(progress)
+            self.monitor.figures.add(progress)
+        self.monitor.finished(progress)
 
     def _tuples_of_last(self) -> int | None:
         """How many tuples Spark's last batch held, kept with its progress; None before it knows."""
-        told = self._query.lastProgress if self._query is not None else None
+        if self._query is None or not self.isActive:  # once it has ended all is known
+            return None
+        told = self._query.lastProgress
         if told is None:
             return None
+        self._lag = lag_of(told)
         tuples, txid = int(told["numInputRows"]), told["batchId"] + 1 + self._runner.base
         with self._noting:
             # Its progress may be here already, or come when it is committed.
@@ -179,6 +199,7 @@ class StreamingRun(GroupRun):
             for index, progress in enumerate(self._progress):
                 if progress.txid == txid:
                     self._progress[index] = replace(progress, tuples=tuples)
+                    self.monitor.figures.corrected(tuples - progress.tuples)
         return tuples
 
     def request_stop(self) -> None:

@@ -83,9 +83,10 @@ class UpdateStage:
         state = self.factory.makeState({}, None, task.partition, task.partitions)
         try:
             counters = Counters([state])
-            state.beginCommit(self.context.record)
+            assert task.record is not None
+            state.beginCommit(task.record)
             made = updated(self.update, state, block, task)
-            state.commit(self.context.record)
+            state.commit(task.record)
             return made, Outcome(0, *counters.counts())
         finally:
             state.close()

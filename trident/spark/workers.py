@@ -43,21 +43,21 @@ def check_workers(spark: SparkSession) -> None:
         return
     local = _LOCAL.fullmatch(str(context.master)) is not None
     python = context.pythonExec
-    if not local or not _is_own(python):
+    if not local or not is_own(python):
         if local:
-            _check_version(python, _version_of(python))
+            _check_version(python, version_of(python))
         _check_modules(python, _missing(spark, python))
     _found_fit.add(context)
 
 
-def _is_own(python: str) -> bool:
+def is_own(python: str) -> bool:
     """Whether a program is this interpreter, in the same environment."""
     found = Path(shutil.which(python) or python)
     own = Path(sys.executable)
     return found.parent == own.parent and found.exists() and found.samefile(own)
 
 
-def _version_of(python: str) -> str:
+def version_of(python: str) -> str:
     """The version of an interpreter on this machine, asked without Spark."""
     try:
         asked = subprocess.run(

@@ -1,0 +1,25 @@
+"""Tuples that are in the driver's process, as a DataFrame."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from trident.kernels.block import Block
+from trident.kernels.task import StepName, Task
+from trident.spark.schemas import ROW, Schema, frame_of
+from trident.spark.stage import array_of
+
+
+def local_frame(
+    session: SparkSession, schema: Schema, block: Block, step: StepName, task: Task
+) -> DataFrame:
+    """The tuples of a block, which `step` has made, as a DataFrame with the columns of `schema`."""
+    arrays = [
+        pa.nulls(block.length, field.type)
+        if field.name == ROW
+        else array_of(block.values(field.name), field, step, task)
+        for field in schema.arrow
+    ]
+    table = pa.Table.from_arrays(arrays, schema=schema.arrow)
+    return frame_of(session, table, schema.struct)

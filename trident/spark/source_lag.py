@@ -1,0 +1,70 @@
+"""How far the sources of a streaming query are behind, by what Spark says of its last batch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from trident.figures.lag import Lag
+
+
+def lag_of(progress: Any) -> Lag | None:
+    """Return how far the sources are behind; None where none of them says so.
+
+    Kafka's says up to which offsets there are records, per partition. A folder's says how many
+    files wait, and nobody knows how many tuples are in them.
+
+    Parameters
+    ----------
+    progress : StreamingQueryProgress
+        Spark's ``lastProgress``, or a mapping like it.
+
+    Examples
+    --------
+    >>> kafka = {"description": "KafkaV2[Subscribe[lines]]",
+    ...          "endOffset": '{"lines": {"0": 10, "1": 5}}',
+    ...          "latestOffset": '{"lines": {"0": 12, "1": 5}}'}
+    >>> lag_of({"sources": [kafka]})
+    Lag(tuples=2, detail='KafkaV2[Subscribe[lines]]: 2')
+    >>> files = {"description": "FileStreamSource[file:/lines]",
+    ...          "metrics": {"numFilesOutstanding": "3"}}
+    >>> lag_of({"sources": [files]})
+    Lag(tuples=None, detail='FileStreamSource[file:/lines]: 3 files')
+    """
+    told: dict[str, str] = {}
+    tuples: int | None = None
+    for source in progress["sources"]:
+        name = source["description"]
+        records = _records(source)
+        files = (source.get("metrics") or {}).get("numFilesOutstanding")
+        if records is not None:
+            tuples = (tuples or 0) + records
+            told[name] = str(records)
+        elif files is not None:
+            told[name] = f"{files} files"
+        else:
+            told[name] = "not known"
+    if all(each == "not known" for each in told.values()):
+        return None
+    return Lag(tuples, ", ".join(f"{name}: {each}" for name, each in told.items()))
+
+
+def _records(source: Any) -> int | None:
+    """How many records are behind the last batch, where offsets are numbers by partition."""
+    end, latest = (_offsets(source.get(name)) for name in ("endOffset", "latestOffset"))
+    if end is None or latest is None:
+        return None
+    return sum(max(0, offset - end.get(place, 0)) for place, offset in latest.items())
+
+
+def _offsets(text: str | None) -> Mapping[tuple[str, str], int] | None:
+    """Offsets by topic and partition; None where a source counts in another way."""
+    try:
+        return {
+            (topic, partition): int(offset)
+            for topic, partitions in json.loads(text or "").items()
+            for partition, offset in partitions.items()
+        }
+    except (AttributeError, TypeError, ValueError):
+        return None

@@ -1,0 +1,217 @@
+"""A query of a plan that Spark answers, each request by jobs of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+from py4j.clientserver import ClientServer
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+
+from trident.drpc.answer_json import answer_json
+from trident.drpc.errors import DRPCError, DRPCInternalError
+from trident.drpc.query import failure_of
+from trident.drpc.state_sets import StateSets
+from trident.errors import PlanError
+from trident.kernels.block import Block
+from trident.kernels.query_row import QueryRow
+from trident.kernels.task import step_name
+from trident.local.operation_copies import OperationCopies
+from trident.operations.emitted import Row
+from trident.plan.nodes import Node, StateQueryNode, StaticStreamNode
+from trident.plan.plan import BatchGroup, DRPCQuery, Plan
+from trident.spark.arrow_block import block_of_table
+from trident.spark.checks import checked
+from trident.spark.compile import Compiler
+from trident.spark.error_transfer import of_spark
+from trident.spark.flow import Flow, InputFrame
+from trident.spark.joins import partitions_of
+from trident.spark.local_frame import local_frame
+from trident.spark.look_ups import looked_up
+from trident.spark.quiet import TASKS, Quiet
+from trident.spark.schemas import Schemas, selected
+from trident.spark.session import check_session
+from trident.spark.settings import own_session
+from trident.spark.stage import StageContext
+from trident.spark.workers import check_workers
+from trident.states.errors import FailedException
+
+_logger = logging.getLogger("trident")
+
+
+class SparkQuery:
+    """Answers requests to one function by Spark jobs, from any thread of this process.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    query : DRPCQuery
+        Its query.
+    conf : mapping or None
+        What the operations that ask states, and these states, are made with.
+    session : SparkSession or None
+        Where to run, where the query reads no DataFrame; by default in the active session.
+
+    Raises
+    ------
+    SparkSessionError
+        For a Spark Connect session, or one that was stopped.
+    WorkerError
+        For workers that can't run this program's operations.
+    PlanError
+        Where there is no session, for a step that Spark can't run, or an operation that can't be
+        sent to its workers.
+    FieldError
+        For a field whose name Spark can't take, or whose type it needs to know.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        query: DRPCQuery,
+        conf: Mapping[str, Any] | None = None,
+        session: SparkSession | None = None,
+    ) -> None:
+        self.function = query.function
+        self._query = query
+        session = _session_of(query, session)
+        check_session(session, f"newDRPCStream({query.function!r}, engine='spark') has")
+        check_workers(session)
+        group = BatchGroup(f"drpc/{query.function}", query.nodes)
+        self._group = checked(plan, group, session)
+        self._session = own_session(session, self._group.partitions)
+        self._context = session.sparkContext
+        self._schemas = Schemas(self._session)
+        self._frames: dict[Node, InputFrame] = {
+            node: self._static(node) for node in query.frames
+        }
+        self._states = StateSets(plan, query, conf)
+        self._operations = OperationCopies()
+        for node in query.nodes:
+            if isinstance(node, StateQueryNode):
+                self._operations.of(node, 1)
+        self._conf = conf or {}
+        self._numbers = count(1)
+
+    def prepare(self) -> None:
+        """Prepare the operations that ask states, once; those in tasks are prepared there."""
+        self._operations.prepare(self._conf)
+
+    def close(self) -> None:
+        """Close the idle states, and clean the operations up."""
+        self._states.close()
+        self._operations.cleanup()
+
+    def answer(self, args: str, job: str) -> str:
+        """Answer one request.
+
+        Parameters
+        ----------
+        args : str
+            The arguments.
+        job : str
+            By which :meth:`cancel` knows it; never the same again.
+
+        Raises
+        ------
+        DRPCExecutionError
+            When the query failed; its cause is what an operation or a state raised.
+        """
+        context = StageContext(next(self._numbers))
+        try:
+            with self._job(job):
+                return answer_json(self._rows(args, context))
+        except Exception as error:
+            raise self._failure(args, error, context) from error
+
+    def cancel(self, job: str) -> None:
+        """Cancel what a request runs in Spark, and all that it begins from now on."""
+        if self._names_jobs:
+            try:
+                self._context._jsc.sc().cancelJobGroupAndFutureJobs(job)
+            except Exception:  # such as of a session that was stopped, and its jobs with it
+                _logger.debug("a request to %r was not cancelled", self.function, exc_info=True)
+
+    @property
+    def _names_jobs(self) -> bool:
+        """Whether a thread has one of the JVM's to itself, so that no job of a batch runs by its
+        name: unless ``PYSPARK_PIN_THREAD`` is false."""
+        return isinstance(self._context._gateway, ClientServer)
+
+    def _rows(self, args: str, context: StageContext) -> list[Row]:
+        source, result, task = self._query.source, self._query.result, context.task()
+
+        def look_up(node: Node) -> Flow:
+            assert isinstance(node, StateQueryNode)
+            nodes = self._group.row(node)
+
+            def ask(row: QueryRow, inputs: Block) -> Block:
+                return self._states.read(
+                    lambda views: row.apply([views[each.state] for each in nodes], inputs, task)
+                )
+
+            return looked_up(compiler, nodes, task, ask)
+
+        names = self._group.needed[source]
+        schema = self._schemas.of(dict.fromkeys(names, "string"))
+        block = Block({"args": [args]}, 1)
+        request = local_frame(self._session, schema, block, step_name(source), task)
+        inputs = {source: InputFrame(request, 1), **self._frames}
+        compiler = Compiler(
+            self._group, context, inputs, self._schemas, small=False, special=look_up
+        )
+        try:
+            table = compiler.settled(result).frame.toArrow()
+        finally:
+            compiler.release()
+        return list(block_of_table(table).tuples(result.fields.names))
+
+    @contextmanager
+    def _job(self, job: str) -> Iterator[None]:
+        """Name what this thread runs in Spark, and keep Spark from logging how it fails."""
+        stopped = f"the query {self.function!r} can't be answered any more: it has"
+        check_session(self._session, stopped, "Start the topology again, on a new one.")
+        if self._names_jobs:
+            self._context.setJobGroup(job, f"query {self.function}", interruptOnCancel=False)
+        quiet = Quiet(self._session, *TASKS)
+        try:
+            quiet.on()
+            yield
+        finally:
+            quiet.off()
+
+    def _failure(self, args: str, error: Exception, context: StageContext) -> DRPCError:
+        shown = of_spark(error, context.seal, "request")
+        of_step = shown is error or context.seal.opened(str(error)) is not None
+        if isinstance(shown, FailedException) and not of_step:  # and no other attempt follows
+            return DRPCInternalError(self.function, args, str(shown))
+        return failure_of(self.function, args, shown if isinstance(shown, Exception) else error)
+
+    def _static(self, node: StaticStreamNode) -> InputFrame:
+        """The columns that are needed of a DataFrame, in this query's own session, which plans it
+        by its settings."""
+        # A published way would be a view, but when that is dropped what it shows is uncached.
+        jvm: Any = self._context._jvm
+        made = jvm.org.apache.spark.sql.classic.Dataset.ofRows(
+            self._session._jsparkSession, node.frame._jdf.queryExecution().analyzed()
+        )
+        ours = selected(DataFrame(made, self._session), self._group.needed[node])
+        # Of files Spark doesn't say how many; more than one, so nothing takes them for gathered.
+        return InputFrame(ours, partitions_of(ours) or max(2, self._group.partitions))
+
+
+def _session_of(query: DRPCQuery, given: SparkSession | None) -> SparkSession:
+    """The session of a query's DataFrames, else the one that was given, else the active one."""
+    for node in query.frames:
+        session: SparkSession = node.frame.sparkSession
+        return session
+    if given is None and SparkContext._active_spark_context is None:
+        what = f"newDRPCStream({query.function!r}, engine='spark'): there is no session"
+        advice = "Make one first: trident.spark.local_session(), or SparkSession.builder."
+        raise PlanError(what, "", (), advice)
+    return given or SparkSession.active()
