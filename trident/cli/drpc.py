@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from trident.drpc.client import DRPCClient
+from trident.server.client import DRPCClient
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

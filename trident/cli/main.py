@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
-from trident.states.errors import TridentError, UsageError
+from trident.states.errors import TridentError, UsageError, masked
 
 COMMANDS = {
+    "backends": "list the stores: which are installed, how the others are, what each offers",
     "chaos": "kill a topology's processes, and compare what it keeps with the truth",
+    "doctor": "look at Java, Python, drivers and stores: what is missing, or set dangerously",
     "drpc": "call a function of a DRPC server",
+    "explain": "print what a topology does, step by step, and what its states guarantee",
+    "run": "run a topology until it ends, or until a signal comes",
     "serve": "answer the queries of a topology over HTTP and Thrift",
+    "state": "look into a state, or copy it",
 }
 """What each command does; its module is ``trident.cli.<command>``."""
+
+_NOBODY_READS = 128 + 13  # what a shell shows for a program that SIGPIPE has ended
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says of an output that takes no more."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The words after ``python -m trident``; by default those of this process.
     """
     words = sys.argv[1:] if argv is None else list(argv)
-    parser = argparse.ArgumentParser(prog="python -m trident")
+    parser = _Parser(prog="python -m trident")
     choices = parser.add_subparsers(required=True, metavar="command", dest="command")
     for name, what in COMMANDS.items():
         choice = choices.add_parser(name, help=what, description=f"{what.capitalize()}.")
@@ -37,9 +50,42 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(words)
     try:
         status: int = arguments.run(arguments)
+        if sys.stdout is not None:  # as it is after ``>&-``
+            sys.stdout.flush()
     except TridentError as error:
-        print(f"{parser.prog} {arguments.command}: {error}", file=sys.stderr)
-        return 2 if isinstance(error, UsageError) else 1
+        return _told(f"{parser.prog} {arguments.command}: {error}", isinstance(error, UsageError))
+    except ImportError as error:
+        if "pip install" not in str(error):  # one of ours says how a driver is installed
+            raise
+        return _told(f"{parser.prog} {arguments.command}: {error}", usage=False)
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        _write_nowhere()  # as in `… | head`
+        return _NOBODY_READS
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _write_nowhere()
+        where = f" ({error.filename})" if error.filename else ""
+        what = f"{error.strerror}{where}. Make room for what is written, or write it elsewhere."
+        return _told(f"{parser.prog} {arguments.command}: {what}", usage=False)
     return status
+
+
+def _write_nowhere() -> None:
+    """Flush what is left of the output to nowhere, or the interpreter would complain."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Parser(argparse.ArgumentParser):
+    """Repeats what it doesn't know without the logins of URLs in it."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(masked(message))
+
+
+def _told(text: str, usage: bool) -> int:
+    print(text, file=sys.stderr)
+    return 2 if usage else 1

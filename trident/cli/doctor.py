@@ -1,0 +1,160 @@
+"""``python -m trident doctor``: look at Java, Python, drivers and stores, and say what to do."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from trident.backends import checkpoints, urls
+from trident.cli.installed import Extra, extras
+from trident.cli.named import named_topology
+from trident.cli.named_state import NamedState, is_url, named_state, state_of
+from trident.states.errors import StateURLError, TridentError
+from trident.states.finding import Finding
+from trident.states.maps import MapStateFactory
+from trident.states.store import completed
+from trident.states.urls import StateURL
+
+_OLDEST_JAVA = 17
+_PATIENCE = 30.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.add_argument(
+        "looked_at",
+        nargs="*",
+        metavar="module:topology or URL",
+        help="whose stores to look at: those of a topology's states, or the URL of a store for "
+        "states or checkpoints; without any only this machine",
+    )
+    parser.add_argument("--json", action="store_true", help="an object on a line for each finding")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print a line for each finding; 1 where one is a problem."""
+    status = 0
+    for found in _found(arguments.looked_at):
+        print(json.dumps(asdict(found), ensure_ascii=False) if arguments.json else found)
+        sys.stdout.flush()
+        status = max(status, int(found.level == "problem"))
+    return status
+
+
+def _found(words: Iterable[str]) -> Iterator[Finding]:
+    found = extras()
+    yield Finding("ok", f"Python {platform.python_version()}, {sys.executable}")
+    yield from map(_driver, found)
+    if any(extra.name == "spark" and extra.installed for extra in found):
+        yield _java()
+        yield _workers()
+    for word in words:
+        yield from _place(word)
+
+
+def _driver(extra: Extra) -> Finding:
+    if extra.installed:
+        return Finding("ok", f"{extra.name}: {extra}")
+    missing = ", ".join(name for name, number in extra.versions.items() if number is None)
+    if str(extra):
+        what = f"{extra.name}: {missing} is missing"
+        return Finding("warning", what, f"Install it: {extra.pip}.")
+    return Finding("ok", f"{extra.name}: not installed", f"Where it is needed: {extra.pip}.")
+
+
+def _java() -> Finding:
+    """Which Java Spark starts: that of JAVA_HOME, else the one on the path."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home, "bin", "java")) if home else "java"
+    advice = f"Spark needs Java {_OLDEST_JAVA} or newer: install it, and set JAVA_HOME."
+    if shutil.which(program) is None:
+        return Finding("problem", f"Java: there is no {program}", advice)
+    try:
+        said = subprocess.run(
+            [program, "-version"], capture_output=True, text=True, timeout=_PATIENCE, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return Finding("problem", f"Java: {program} does not run ({error})", advice)
+    first = (said.stderr or said.stdout).strip().partition("\n")[0]
+    number = re.search(r'"(?:1\.)?(\d+)', first)
+    if number is None or int(number[1]) < _OLDEST_JAVA:
+        return Finding("problem", f"Java: {program} is {first or 'unknown'}", advice)
+    return Finding("ok", f"Java: {program} is {first}")
+
+
+def _workers() -> Finding:
+    """Which Python Spark's workers run, as far as this machine tells."""
+    from trident.spark.workers import is_own, version_of
+
+    program = os.environ.get("PYSPARK_PYTHON")
+    if program is None or is_own(program):
+        which = "this one" if program else "this one in a local session"
+        return Finding("ok", f"the Python of Spark's workers is {which}")
+    advice = "Set PYSPARK_PYTHON to the same version, with the same packages."
+    try:
+        found = version_of(program)
+    except TridentError as error:
+        return Finding("problem", str(error).rstrip("."), advice)
+    own = ".".join(map(str, sys.version_info[:2]))
+    if found != own:
+        what = f"the Python of Spark's workers, {program}, is {found}, and this one {own}"
+        return Finding("problem", what, advice)
+    return Finding("ok", f"the Python of Spark's workers, {program}, is {found}")
+
+
+def _place(word: str) -> Iterator[Finding]:
+    """What is found of a URL's store, or of those of a topology."""
+    if word.partition(":")[0].lower() in {*checkpoints.BUILT_IN} - {*urls.BUILT_IN}:
+        yield _checkpoint(word)
+        return
+    if is_url(word):
+        yield from _store(named_state(word, prefix="state"))
+        return
+    name, _, only = word.partition("/")
+    plan = named_topology(name).plan()
+    states = [node.state.name for node in plan.states]
+    for state in [only] if only else states:
+        named = state_of(plan, state, name)
+        if named.guarantee is not None and not named.guarantee.exact:
+            what = f"{named.shown} is {named.guarantee.level}: {named.guarantee.why}"
+            yield Finding("warning", what, named.guarantee.advice or "")
+        yield from _store(named)
+
+
+def _checkpoint(word: str) -> Finding:
+    """Whether a store that keeps checkpoints only can be reached."""
+    store = checkpoints.checkpoint_from_url(StateURL.parse(word))
+    try:
+        names = store.names()
+    except (TridentError, ImportError) as error:
+        return _problem(error)
+    finally:
+        store.release()
+    return Finding("ok", f"{store.where} answers, with {len(names)} logs")
+
+
+def _problem(error: Exception) -> Finding:
+    what, _, advice = str(error).rstrip(".").partition(". ")
+    return Finding("problem", what, f"{advice}." if advice else "")
+
+
+def _store(named: NamedState) -> Iterator[Finding]:
+    """What its store tells; one that is away is a problem like any other."""
+    if not isinstance(named.factory, MapStateFactory):
+        yield Finding("ok", f"{named.shown} is no map of this library, and was not looked at")
+        return
+    try:
+        yield from completed(named.factory.store).examine()
+    except StateURLError:
+        raise
+    except (TridentError, ImportError) as error:
+        yield _problem(error)

@@ -1,0 +1,210 @@
+"""``python -m trident run``: run a topology until it ends, or until a signal comes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any, get_args
+
+from trident.batch.progress import BatchProgress
+from trident.cli.named import named_topology
+from trident.cli.serving import add_server_arguments, listening, server_options, until_a_signal
+from trident.run import Run
+from trident.start_options import EngineChoice, OnFailure
+from trident.states.errors import UsageError
+
+_LOOK_SECONDS = 0.05
+_LINE_SECONDS = 1.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.add_argument(
+        "topology",
+        metavar="module:topology",
+        help="a topology, or a function that returns one; looked for from the current folder",
+    )
+    parser.add_argument(
+        "--checkpoint",
+        help="the folder of the log, or a URL of Redis or ZooKeeper; without it nothing can be "
+        "gone on from",
+    )
+    parser.add_argument(
+        "--spark",
+        nargs="?",
+        const="",
+        metavar="master",
+        help="run on Spark: local[*] where no master is given, under spark-submit the one it gives",
+    )
+    parser.add_argument(
+        "--engine", choices=get_args(EngineChoice), default="auto", help="see start (auto)"
+    )
+    parser.add_argument(
+        "--trigger", metavar="seconds", help="between the starts of batches; or: available"
+    )
+    parser.add_argument("--retries", type=int, default=3, help="of a batch that fails (3)")
+    parser.add_argument(
+        "--on-failure", choices=get_args(OnFailure), default="stop", help="what follows then (stop)"
+    )
+    parser.add_argument(
+        "--patience", type=float, default=600.0, help="seconds with a store that is away (600)"
+    )
+    parser.add_argument("--max-pending", type=int, default=1, help="batches not committed (1)")
+    parser.add_argument("--spark-checkpoint", metavar="folder", help="beside a checkpoint by URL")
+    parser.add_argument(
+        "--adopt",
+        metavar="checkpoint",
+        help='an older checkpoint to go on from, or start\'s mapping as JSON: {"base": 17}',
+    )
+    parser.add_argument(
+        "--accept-loss",
+        action="append",
+        default=[],
+        metavar="state=txid",
+        help="go on without what a store has lost, as the error says it",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print each batch as a line of JSON, and nothing else"
+    )
+    add_server_arguments(parser, None)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run it; the batch under way is finished after a first signal, not after a second."""
+    topology = named_topology(arguments.topology)
+    options = _options(arguments)
+    say = _nothing if arguments.json else _say
+    with ExitStack() as stack:
+        spark = None if arguments.spark is None else _session(arguments.spark)
+        with warnings.catch_warnings(record=True) as doubts:
+            warnings.simplefilter("always")
+            started = stack.enter_context(topology.start(spark, **options))
+        for doubt in doubts:
+            print(f"warning: {doubt.message}", file=sys.stderr)
+        serves = arguments.port is not None or arguments.thrift_port is not None
+        if serves:
+            server = started.serve(**server_options(arguments))
+            say(listening(server))
+        told = _Told(arguments.json)
+        with until_a_signal() as ended:
+            say(f"running {', '.join(started.groups) or 'queries only'}; Ctrl-C stops")
+            only_queries = serves and not started.groups
+            while not ended.wait(_LOOK_SECONDS):
+                told.tell(started)
+                if started.awaitTermination(0) and not only_queries:
+                    break
+            if ended.is_set():
+                say("stopping after the batch under way")
+            started.stop()
+        told.tell(started, last=True)
+    return 0
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What `start` takes, of these options."""
+    given = vars(arguments)
+    names = "checkpoint engine retries on_failure patience max_pending spark_checkpoint".split()
+    return {
+        **{name: given[name] for name in names},
+        "trigger": _trigger(arguments.trigger),
+        "adopt": _adopt(arguments.adopt),
+        "accept_loss": dict(map(_loss, arguments.accept_loss)),
+    }
+
+
+def _trigger(word: str | None) -> float | str | None:
+    """Seconds where it is a number; `start` refuses what is nothing."""
+    try:
+        return None if word is None else float(word)
+    except ValueError:
+        return word
+
+
+def _adopt(word: str | None) -> Any:
+    if word is None or not word.startswith("{"):
+        return word
+    try:
+        return json.loads(word)
+    except ValueError as error:
+        what = f"--adopt begins as JSON, and is none ({error})"
+        raise UsageError(what, "", (), "As in --adopt '{\"base\": 17}'.") from error
+
+
+def _loss(word: str) -> tuple[str, int]:
+    name, _, txid = word.rpartition("=")
+    if not (name and txid.isascii() and txid.isdigit()):
+        advice = "As in --accept-loss count=5: the state, and the batch that the error names."
+        raise UsageError("--accept-loss is not state=txid:", word, (), advice)
+    return name, int(txid)
+
+
+def _session(master: str) -> Any:
+    try:
+        from trident.spark.session import session_at
+    except ImportError as error:
+        raise ImportError('Spark is missing: pip install "trident-spark[spark]"') from error
+    return session_at(master)
+
+
+class _Told:
+    """What was told of a run's batches: each as JSON, or about one a second for a person."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._json = as_json
+        self._last: dict[str, BatchProgress] = {}
+        self._lines: dict[str, float] = {}
+
+    def tell(self, run: Run, *, last: bool = False) -> None:
+        """Print what is new; with `last` also how it ended."""
+        for name, group in run.groups.items():
+            for progress in self._new(name, group.recentProgress):
+                if self._json:
+                    print(progress.json)
+                elif self._is_due(progress):
+                    _say(_line(progress))
+            if last and not self._json:
+                found = self._last.get(name)
+                after = f" after batch {found.txid}" if found else ""
+                _say(f"{name}: {group.status}{after}")
+        sys.stdout.flush()
+
+    def _new(self, name: str, recent: list[BatchProgress]) -> Iterator[BatchProgress]:
+        known = self._last.get(name)
+        places = [place for place, each in enumerate(recent) if each is known]
+        if known is not None and not places and self._json:
+            # So many were done since the last look that the run remembers not all of them.
+            print(json.dumps({"group": name, "left_out": recent[0].txid - known.txid - 1}))
+        for progress in recent[places[-1] + 1 :] if places else recent:
+            self._last[name] = progress
+            yield progress
+
+    def _is_due(self, progress: BatchProgress) -> bool:
+        now = time.monotonic()
+        notable = progress.attempts > 1 or progress.dead_letter is not None
+        if not notable and now - self._lines.get(progress.group, 0.0) < _LINE_SECONDS:
+            return False
+        self._lines[progress.group] = now
+        return True
+
+
+def _line(progress: BatchProgress) -> str:
+    text = f"{progress.group}: batch {progress.txid}, {progress.tuples:,} tuples"
+    text += f", {sum(progress.seconds.values()):.2f} s"
+    if progress.attempts > 1:
+        text += f", {progress.attempts} attempts"
+    if progress.dead_letter is not None:
+        text += f", given up: {progress.dead_letter}"
+    return text
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _nothing(_: str) -> None:
+    """Keep to the JSON."""
