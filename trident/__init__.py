@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from trident.assemblies import FirstN
     from trident.backends.urls import state_from_url
     from trident.batch.adoption import Adoption
-    from trident.drpc.asgi import DRPCApp
-    from trident.drpc.client import DRPCClient
-    from trident.drpc.limits import DRPCLimits
-    from trident.drpc.server import DRPCServer
+    from trident.batch.progress import BatchProgress
     from trident.errors import (
         FailedException,
         GuaranteeWarning,
@@ -33,6 +30,7 @@ if TYPE_CHECKING:
         PlanError,
         TridentError,
     )
+    from trident.figures.events import AttemptFailed, GroupEnded, GroupStarted, QueryEnded
     from trident.operations.builtin import (
         Count,
         Debug,
@@ -80,6 +78,10 @@ if TYPE_CHECKING:
         TumblingDurationWindow,
     )
     from trident.run import Run
+    from trident.server.asgi import DRPCApp
+    from trident.server.client import DRPCClient
+    from trident.server.limits import DRPCLimits
+    from trident.server.server import DRPCServer
     from trident.spouts.classic import (
         ICommitterTransactionalSpout,
         IOpaquePartitionedTransactionalSpout,
@@ -113,6 +115,7 @@ if TYPE_CHECKING:
     from trident.spouts.rich import IRichSpout, OutputFieldsDeclarer, SpoutOutputCollector
     from trident.spouts.socket_lines import SocketLinesSpout
     from trident.spouts.text_files import TextFileSpout
+    from trident.state_service.client import StateClient
     from trident.states.backing_map import IBackingMap
     from trident.states.map_state import (
         ITupleCollection,
@@ -135,16 +138,18 @@ _HOMES = {
     "assemblies": "FirstN",
     "backends.urls": "state_from_url",
     "batch.adoption": "Adoption",
-    "drpc.asgi": "DRPCApp",
-    "drpc.client": "DRPCClient",
-    "drpc.limits": "DRPCLimits",
-    "drpc.server": "DRPCServer",
+    "batch.progress": "BatchProgress",
     "operations.builtin": (
         "Count Debug Equals FilterNull MapGet Max Min Negate SnapshotGet Split Sum "
         "TupleCollectionGet"
     ),
     "operations.callables": "native",
     "errors": "FailedException GuaranteeWarning OperationError PlanError TridentError",
+    "figures.events": "AttemptFailed GroupEnded GroupStarted QueryEnded",
+    "server.asgi": "DRPCApp",
+    "server.client": "DRPCClient",
+    "server.limits": "DRPCLimits",
+    "server.server": "DRPCServer",
     "tuples.fields": "Fields",
     "operations.interfaces": (
         "Aggregator CombinerAggregator Consumer CustomStreamGrouping Filter FlatMapFunction "
@@ -178,6 +183,7 @@ _HOMES = {
     "spouts.rich": "IRichSpout OutputFieldsDeclarer SpoutOutputCollector",
     "spouts.socket_lines": "SocketLinesSpout",
     "spouts.text_files": "TextFileSpout",
+    "state_service.client": "StateClient",
     "states.backing_map": "IBackingMap",
     "states.map_state": (
         "ITupleCollection MapState ReadOnlyMapState ReadOnlySnapshottable Snapshottable"
@@ -198,8 +204,10 @@ __all__ = [
     "Adoption",
     "Aggregator",
     "Assembly",
+    "AttemptFailed",
     "BaseWindow",
     "BatchCoordinator",
+    "BatchProgress",
     "CombinerAggregator",
     "CommitterEmitter",
     "Consumer",
@@ -225,6 +233,8 @@ __all__ = [
     "FlatMapFunction",
     "Function",
     "GeneratorSpout",
+    "GroupEnded",
+    "GroupStarted",
     "GroupedMultiReducer",
     "GroupedStream",
     "GuaranteeWarning",
@@ -263,6 +273,7 @@ __all__ = [
     "OutputFieldsDeclarer",
     "PlainFunction",
     "PlanError",
+    "QueryEnded",
     "QueryFunction",
     "ReadOnlyMapState",
     "ReadOnlySnapshottable",
@@ -278,6 +289,7 @@ __all__ = [
     "SpoutCollector",
     "SpoutOutputCollector",
     "State",
+    "StateClient",
     "StateFactory",
     "StateSpec",
     "StateUpdater",

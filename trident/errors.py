@@ -8,6 +8,7 @@ from trident.operation_error import OperationError
 from trident.spouts.errors import SourceUnavailableError, SpoutPartitionError
 from trident.states.errors import (
     CopiedLogError,
+    CopyError,
     CorruptStateError,
     FailedException,
     GivenBackError,
@@ -23,6 +24,7 @@ from trident.states.errors import (
     StateUnavailableError,
     StateURLError,
     TridentError,
+    UnfinishedCopyError,
     UnownedStateError,
     UsageError,
     masked,
@@ -30,6 +32,7 @@ from trident.states.errors import (
 
 __all__ = [
     "CopiedLogError",
+    "CopyError",
     "CorruptStateError",
     "DuplicateNameError",
     "EmittedValueError",
@@ -54,6 +57,7 @@ __all__ = [
     "StateURLError",
     "StateUnavailableError",
     "TridentError",
+    "UnfinishedCopyError",
     "UnownedStateError",
     "UsageError",
     "ValueTypeError",

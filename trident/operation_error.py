@@ -174,18 +174,28 @@ def shown_tuple(fields: Sequence[str], row: Sequence[Any]) -> str:
     return ", ".join(pairs).replace("\n", " ")
 
 
+def user_frames(error: BaseException) -> list[str]:
+    """The frames of an error that was just caught which are none of the library's, as Python
+    shows them, the innermost last."""
+    return [_shown(frame) for frame in _of_users(traceback.extract_tb(error.__traceback__))]
+
+
 def _frames(error: BaseException) -> list[str]:
     frames = traceback.extract_tb(error.__traceback__)
-    users = [frame for frame in frames if not frame.filename.startswith(_LIBRARY)]
-    chosen = users or ([] if isinstance(error, TridentError) else frames[-1:])
+    chosen = _of_users(frames) or ([] if isinstance(error, TridentError) else frames[-1:])
     if len(chosen) > _FRAMES:
         # The user's own entry says what was attempted, the innermost ones what went wrong.
         chosen = [chosen[0], *chosen[1 - _FRAMES :]]
-    shown = []
-    for frame in chosen:
-        line = f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}'
-        shown.append(f"{line}\n    {frame.line}" if frame.line else line)
-    return shown
+    return [_shown(frame) for frame in chosen]
+
+
+def _of_users(frames: Sequence[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
+    return [frame for frame in frames if not frame.filename.startswith(_LIBRARY)]
+
+
+def _shown(frame: traceback.FrameSummary) -> str:
+    line = f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}'
+    return f"{line}\n    {frame.line}" if frame.line else line
 
 
 def _clip(text: str) -> list[str]:

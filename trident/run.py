@@ -12,13 +12,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from trident.batch.progress import BatchProgress
+from trident.figures.events import Event
+from trident.figures.group_monitor import GroupMonitor
+from trident.figures.lag import Lag
+from trident.figures.listening import Listening
+from trident.figures.run_figures import group_figures, run_status
+from trident.figures.times import iso
 from trident.keyboard_interrupt import interrupted, interruptible
 from trident.operation_error import OperationError, without_frames
+from trident.page.live_display import LiveDisplay
+from trident.plan.plan_dict import to_dict
 from trident.states.errors import TridentError, UsageError
 
 if TYPE_CHECKING:
-    from trident.drpc.server import DRPCServer
     from trident.drpc.service import LocalDRPC
+    from trident.server.server import DRPCServer
 
 _logger = logging.getLogger("trident")
 _REMEMBERED = 100
@@ -35,10 +43,13 @@ class GroupRun(ABC):
     ----------
     group : str
         The group's id: its smallest stream id.
+    monitor : GroupMonitor, optional
+        Is told of finished batches and of the end: that of the group's runner.
     """
 
-    def __init__(self, group: str) -> None:
+    def __init__(self, group: str, monitor: GroupMonitor | None = None) -> None:
         self.group = group
+        self.monitor = monitor or GroupMonitor(group)
         self._progress: deque[BatchProgress] = deque(maxlen=_REMEMBERED)
         self._failure: BaseException | None = None
         self._ended = threading.Event()
@@ -67,6 +78,13 @@ class GroupRun(ABC):
         """The last 100 finished batches, the oldest first."""
         return list(self._progress)
 
+    def lag(self) -> Lag | None:
+        """How far the group's sources are behind, as it is known now; None where nobody knows.
+
+        Waits for nobody.
+        """
+        return None
+
     def exception(self) -> BaseException | None:
         """Return what the group failed with, None while it runs or after a normal end."""
         return self._failure if self._ended.is_set() else None
@@ -93,7 +111,15 @@ class GroupRun(ABC):
         """Wait until the sources have nothing more; raise what the group failed with."""
 
     def stop(self) -> None:
-        """Let the batch under way finish, then end; waits for it. Never raises its failure."""
+        """Let the batch under way finish, then end; waits for it. Never raises its failure.
+
+        Raises
+        ------
+        RuntimeError
+            Where a listener of the group calls it, whom the group waits for.
+        """
+        if self.monitor.told_here:
+            raise RuntimeError(stop_would_wait(self.group, "listener"))
         self.request_stop()
         self._ended.wait()
 
@@ -108,9 +134,12 @@ class GroupRun(ABC):
     def progressed(self, progress: BatchProgress) -> None:
         """Called by the clock: a batch is finished."""
         self._progress.append(progress)
+        self.monitor.figures.add(progress)
+        self.monitor.finished(progress)
 
     def ended(self, failure: BaseException | None = None) -> None:
         """Called by the clock, once: no batch will follow."""
+        self.monitor.ended(failure)
         if isinstance(failure, OperationError):
             _logger.debug("%s stopped by a user's exception:\n%s", self.group, failure.details)
         elif isinstance(failure, TridentError):
@@ -128,6 +157,11 @@ class GroupRun(ABC):
         failure = self.exception()
         if failure is not None:
             raise failure
+
+
+def stop_would_wait(group: str, caller: str) -> str:
+    """What is told where ``stop()`` is called by what it would wait for."""
+    return f"stop() waits for the {caller} that calls it: use run.groups[{group!r}].request_stop()"
 
 
 class Run:
@@ -167,9 +201,11 @@ class Run:
         self._on_end = on_end
         self._on_close: Callable[[], None] | None = on_close
         self._servers: list[DRPCServer] = []
+        self._since = time.time()
         self._stopped = False
         self._delivered: BaseException | None = None
         self._abandoned = False
+        self._display = LiveDisplay(self._repr_html_, self._finished_within)
         self._changed = threading.Condition()
         self._running = len(self.groups)
         self._finished = threading.Event()
@@ -208,6 +244,77 @@ class Run:
         """The last finished batch of the first group that has one; see :attr:`groups`."""
         progress = (group.lastProgress for group in self.groups.values())
         return next((found for found in progress if found is not None), None)
+
+    @property
+    def recentProgress(self) -> list[BatchProgress]:
+        """The last 100 finished batches of each group, the oldest first."""
+        found = [done for group in self.groups.values() for done in group.recentProgress]
+        return sorted(found, key=lambda done: done.at)
+
+    def figures(self) -> dict[str, Any]:
+        """Return what the run has done since its start, as JSON values.
+
+        What each figure means is told in ``docs/monitoring.md``. May be called by any thread, at
+        any time, also after the end; it waits for no batch.
+
+        Examples
+        --------
+        >>> from trident import Count, FixedBatchSpout, MemoryMapState, TridentTopology
+        >>> topology = TridentTopology()
+        >>> _ = (topology.newStream("words", FixedBatchSpout("word", 2, ["cat"], ["the"], ["cat"]))
+        ...     .groupBy("word").persistentAggregate(MemoryMapState.Factory(), Count(), "count"))
+        >>> with topology.start(trigger="available") as run:
+        ...     _ = run.awaitTermination()
+        >>> [group] = run.figures()["groups"]
+        >>> group["group"], group["txid"], group["tuples"], group["keys_written"], group["failures"]
+        ('words', 2, 3, 3, {})
+        """
+        return {
+            "status": run_status(self.status.values(), self._stopped),
+            "since": iso(self._since),
+            "groups": [group_figures(group) for group in self.groups.values()],
+            "queries": self.drpc.figures() if self.drpc is not None else [],
+        }
+
+    def listen(self, callback: Callable[[Event], object]) -> Listening:
+        """Have `callback` called with what happens, as a ``StreamingQueryListener`` of Spark is.
+
+        With a `GroupStarted` for each group, then a `BatchProgress` for each finished batch, an
+        `AttemptFailed` for each attempt that failed, and a `GroupEnded`.
+
+        Parameters
+        ----------
+        callback : callable
+            Takes an event. It is called in the thread where that happens, with one event of a
+            group after the other, of several groups at the same time; with the starts, and ends
+            that have been already, in the thread that calls this, before it returns. The next batch
+            waits for it, so work that takes long belongs in another thread; so does `stop`, which
+            waits for the batch and is refused here: `run.groups[event.group].request_stop()` isn't.
+            What it raises is logged and hurts nobody.
+
+        Returns
+        -------
+        Listening
+            Whose ``stop()`` ends it; a context manager.
+
+        Examples
+        --------
+        >>> from trident import BatchProgress, FeederBatchSpout, TridentTopology
+        >>> def listener(event):
+        ...     match event:
+        ...         case BatchProgress(txid=txid, tuples=tuples):
+        ...             print(f"batch {txid} with {tuples} tuples")
+        >>> topology, words = TridentTopology(), FeederBatchSpout("word")
+        >>> _ = topology.newStream("words", words).peek(lambda word: None)
+        >>> with topology.start() as run:
+        ...     listening = run.listen(listener)
+        ...     words.feed([["cat"], ["the"]])
+        batch 1 with 2 tuples
+        """
+        listening = Listening(callback)
+        for group in self.groups.values():
+            group.monitor.listen(listening)
+        return listening
 
     def exception(self) -> BaseException | None:
         """Return what the first failed group failed with, None where none has."""
@@ -260,6 +367,9 @@ class Run:
                     return
                 self._changed.wait(remaining)
 
+    def _finished_within(self, seconds: float) -> bool:
+        return self._finished.wait(seconds)
+
     def processAllAvailable(self) -> None:
         """Wait until the sources of all groups have nothing more; raise the first failure.
 
@@ -271,6 +381,21 @@ class Run:
             except BaseException as failure:
                 self._delivered = failure
                 raise
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the drawing with its figures, and where the page is."""
+        from trident.page.notebook import run_html
+
+        drawn = [to_dict(self.drpc.plan)] if self.drpc is not None else []
+        return run_html(self.figures(), drawn, [server.url for server in self._servers])
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """The same, and the status of each group for who shows text only."""
+        return {"text/plain": f"Run({dict(self.status)})", "text/html": self._repr_html_()}
+
+    def _ipython_display_(self) -> None:
+        """In a notebook: the same, kept up to date until the run ends."""
+        self._display.show()
 
     def serve(self, host: str = "127.0.0.1", port: int | None = 3774, **options: Any) -> DRPCServer:
         """Answer the topology's queries over HTTP and Thrift, until the run is stopped.
@@ -285,7 +410,7 @@ class Run:
         DRPCServer
             Which listens already.
         """
-        from trident.drpc.server import DRPCServer  # its packages are optional
+        from trident.server.server import DRPCServer  # its packages are optional
 
         if self._stopped:
             raise UsageError("serve: the run has been stopped; nobody would stop the server")

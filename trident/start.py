@@ -7,12 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from trident.batch.failure_policy import FailurePolicy
 from trident.batch.loop import SpoutLoop
 from trident.batch.runner import BatchRunner
 from trident.batch.work import GroupEngine
+from trident.drpc.request_engine import RequestEngine
+from trident.drpc.request_loop import RETRIES, RequestLoop
 from trident.drpc.service import LocalDRPC
 from trident.log.checkpoint import open_checkpoint
 from trident.log.held import HeldCheckpoint
@@ -32,7 +34,14 @@ class Engine(ABC, Generic[E]):
     """An engine, made for one plan.
 
     Its constructor raises an error where it can't run the plan, before anything is opened.
+
+    Attributes
+    ----------
+    session : SparkSession or None
+        Where queries run that Spark answers; None where the engine has none.
     """
+
+    session: Any = None
 
     @abstractmethod
     def open(self, group: BatchGroup, states: Mapping[StateNode, State]) -> E:
@@ -104,7 +113,7 @@ def start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
         What the user asked for.
     """
     with ExitStack() as undo:
-        drpc = LocalDRPC(plan)
+        drpc = LocalDRPC(plan, spark=engine.session)
         undo.callback(drpc.close)
         groups = [group.id for group in plan.groups]
         checkpoint = open_checkpoint(options.checkpoint, groups, options.spark_checkpoint)
@@ -119,6 +128,8 @@ def start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
         for clock in clocks:
             clock.start()
             undo.callback(clock.stop)
+            if isinstance(clock, RequestLoop):
+                drpc.answered_by(clock.function, clock)
         undo.pop_all()
     return Run(clocks, drpc=drpc, on_end=checkpoint.release, on_close=drpc.close)
 
@@ -134,25 +145,58 @@ def _clock(
     """Make a group's states, open its log, and return its clock."""
     states = make_states(state_nodes(group.nodes))
     undo.callback(close_states, states.values())
+    if group.requests is not None:
+        requests = RequestEngine(group, states)
+        undo.callback(requests.close)
+        # No pause: what fails an attempt is one of its requests, and the next one is without it.
+        policy = FailurePolicy(
+            max(options.retries, RETRIES), backoff=0.0, patience=options.patience
+        )
+        runner = _runner(group, checkpoint, states, "the requests", policy)
+        streams = {group.id: str(group.requests.fields)}
+        _open(runner, group, options, streams, {})
+        return RequestLoop(requests, runner)
     opened = engine.open(group, states)
     undo.callback(opened.close)
-    runner = BatchRunner(
+    policy = FailurePolicy(options.retries, options.on_failure, patience=options.patience)
+    runner = _runner(group, checkpoint, states, str(folder or "the spouts"), policy)
+    streams = {source.stream_id: _schema(source) for source in group.sources}
+    _open(runner, group, options, streams, engine.reads(group))
+    most = engine.pending(group, options.max_pending)
+    return engine.clock(group, opened, runner, folder, options.trigger, most)
+
+
+def _runner(
+    group: BatchGroup,
+    checkpoint: HeldCheckpoint,
+    states: Mapping[StateNode, State],
+    source: str,
+    policy: FailurePolicy,
+) -> BatchRunner:
+    return BatchRunner(
         checkpoint.log(group.id),
         batch_states(states),
         group=group.id,
-        source=str(folder or "the spouts"),
-        policy=FailurePolicy(options.retries, options.on_failure, patience=options.patience),
+        source=source,
+        policy=policy,
         timed=group.timed,
     )
+
+
+def _open(
+    runner: BatchRunner,
+    group: BatchGroup,
+    options: StartOptions,
+    streams: Mapping[str, str],
+    reads: Mapping[str, str],
+) -> None:
     runner.open(
-        streams={source.stream_id: _schema(source) for source in group.sources},
-        reads=engine.reads(group),
+        streams=streams,
+        reads=reads,
         clock=group.clock,
         adopt=options.adopt,
         accept_loss=options.accept_loss,
     )
-    most = engine.pending(group, options.max_pending)
-    return engine.clock(group, opened, runner, folder, options.trigger, most)
 
 
 def _folder(group: BatchGroup, checkpoint: HeldCheckpoint) -> Path | None:

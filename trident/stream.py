@@ -31,6 +31,7 @@ from trident.plan import lowering, window_lowering
 from trident.plan.arguments import as_consumer, as_instance
 from trident.plan.builder import Builder
 from trident.plan.chain import Chain
+from trident.plan.explain import state_line
 from trident.plan.nodes import (
     AggregateNode,
     AnyAggregator,
@@ -46,6 +47,7 @@ from trident.plan.nodes import (
     StaticStateNode,
     StepNode,
 )
+from trident.plan.plan_dict import to_dict
 from trident.plan.step_checks import check_keys, check_selection
 from trident.states.state import StateLike
 from trident.tuples.fields import Fields, FieldsLike
@@ -860,6 +862,17 @@ class TridentState(Published):
     @property
     def name(self) -> str:
         return self._node.state.name
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the guarantee, the place, the calls that a batch costs."""
+        from trident.page.notebook import state_html
+
+        states = to_dict(self._builder.plan())["states"]
+        return state_html(next(state for state in states if state["name"] == self.name))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """The same, and its line of the explanation for who shows text only."""
+        return {"text/plain": state_line(self._node.state), "text/html": self._repr_html_()}
 
     def newValuesStream(self) -> Stream:
         """What the updater emits, as a stream: the group fields and the new values.

@@ -17,9 +17,11 @@ from trident.plan.builder import Builder
 from trident.plan.explain import explain
 from trident.plan.mermaid import to_mermaid
 from trident.plan.multi_reduce import Reduced, multi_reduce
-from trident.plan.nodes import DRPCNode, Kind, MergeNode, Node, OutputMode, StaticStateNode
+from trident.plan.nodes import Kind, MergeNode, Node, OutputMode, QueryEngine, StaticStateNode
 from trident.plan.plan import Plan
+from trident.plan.plan_dict import to_dict
 from trident.plan.start_checks import check_start, warn
+from trident.plan.svg import to_svg
 from trident.start_options import EngineChoice, OnFailure, StartOptions, Trigger
 from trident.states.state import StateLike
 from trident.stream import GroupedStream, Stream, TridentState, check_not_updated
@@ -27,8 +29,8 @@ from trident.tuples.fields import Fields, FieldsLike
 
 if TYPE_CHECKING:
     from trident.batch.adoption import Adopt
-    from trident.drpc.server import DRPCServer
     from trident.run import Run
+    from trident.server.server import DRPCServer
     from trident.start import Engine
 
 _logger = logging.getLogger("trident")
@@ -103,19 +105,100 @@ class TridentTopology(Published):
             self._builder, lowering.new_stream(self._builder, id, source, kind, outputMode)
         )
 
-    def newDRPCStream(self, function: str) -> Stream:
+    def newDRPCStream(
+        self,
+        function: str,
+        *,
+        answers: StateLike | None = None,
+        engine: QueryEngine = "local",
+    ) -> Stream:
         """Begin a query: ``run.drpc.execute(function, args)`` gives it one tuple, ``args``.
 
         The answer is the output of the step that is declared last on this stream. A query runs in
-        one process, without Spark, and reads committed batches only.
+        the process that is asked, and reads committed batches only.
+
+        Parameters
+        ----------
+        function : str
+            Its name.
+        answers : StateFactory, its URL, or StateSpec, optional
+            Where the answers to requests are kept, in an opaque map, where the stream updates a
+            state: a request that comes again with its id is answered with what is kept, and not
+            applied again.
+        engine : str
+            ``"spark"`` answers each request by a Spark job, from that process: for a query that
+            reads much, such as the rows of `newStaticStream`. A job takes a tenth of a second and
+            more, so give ``timeout=`` where a request may take longer than 5 seconds; one whose
+            time is over is cancelled. Tuples of an answer are in no order. States are looked up
+            in the process itself, by one step at most where batches update them. It runs in the
+            session of its DataFrames, else in the one that the topology was started with, else in
+            the active one.
 
         Raises
         ------
         PlanError
-            For a name that is none or in use.
+            For a name that is none or in use, an unknown engine, a map that isn't opaque, or
+            answers to be kept of a query.
+
+        Examples
+        --------
+        >>> from trident import MemoryMapState, Sum, TridentTopology
+        >>> def parsed(args):
+        ...     name, amount = args.split()
+        ...     return [(name, int(amount))]
+        >>> topology = TridentTopology()
+        >>> _ = (topology.newDRPCStream("deposit", answers=MemoryMapState.Factory())
+        ...     .each("args", parsed, "name, amount")
+        ...     .groupBy("name")
+        ...     .persistentAggregate(MemoryMapState.Factory(), "amount", Sum(), "balance"))
+        >>> with topology.start() as run:
+        ...     for id in ("1", "1", "2"):
+        ...         print(run.drpc.execute("deposit", "ann 5", request_id=id))
+        [["ann",5]]
+        [["ann",5]]
+        [["ann",10]]
         """
-        name = self._builder.check_function("newDRPCStream", function)
-        return Stream(self._builder, self._builder.add(DRPCNode, function=name))
+        node = lowering.new_drpc_stream(self._builder, function, answers, engine)
+        return Stream(self._builder, node)
+
+    def newStaticStream(self, frame: Any) -> Stream:
+        """Begin a stream of the rows of a batch DataFrame, which a query joins with its arguments.
+
+        For one query of ``newDRPCStream(…, engine="spark")``. The DataFrame is read for each
+        request anew, so ``cache()`` one that is worth it.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Made by ``spark.read``, ``spark.createDataFrame`` and so on.
+
+        Returns
+        -------
+        Stream
+            Of the DataFrame's columns.
+
+        Raises
+        ------
+        OperationTypeError
+            For what is no DataFrame, or a streaming one.
+
+        Examples
+        --------
+        >>> from trident import Count, TridentTopology
+        >>> from trident.spark import local_session
+        >>> spark = local_session()
+        >>> rows = [("a.com", "ann"), ("a.com", "ben")]
+        >>> tweets = spark.createDataFrame(rows, "url string, who string")
+        >>> topology = TridentTopology()
+        >>> asked = topology.newDRPCStream("tweeters", engine="spark")
+        >>> _ = topology.join(
+        ...     asked, "args", topology.newStaticStream(tweets), "url", "url, who"
+        ... ).aggregate(Count(), "count")
+        >>> with topology.start() as run:
+        ...     run.drpc.execute("tweeters", "a.com", timeout=60)
+        '[[2]]'
+        """
+        return Stream(self._builder, lowering.new_static_stream(self._builder, frame))
 
     def newStaticState(self, state: StateLike, *, name: str | None = None) -> TridentState:
         """A state that this topology queries and never updates.
@@ -326,12 +409,52 @@ class TridentTopology(Published):
         return self._builder.plan()
 
     def explain(self) -> str:
-        """The plan as text: a line a step, stages, exchanges, states, guarantees and why."""
+        """The plan as text: a line a step, stages, exchanges, states, guarantees and why, where
+        each state is kept, and what a batch asks of its store."""
         return explain(self.plan())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON values: groups, queries, nodes and states.
+
+        Their ids are the same whenever the same program runs.
+        :func:`trident.plan.plan_dict.to_dict` lists what each holds.
+
+        Examples
+        --------
+        >>> from trident import FixedBatchSpout, TridentTopology
+        >>> topology = TridentTopology()
+        >>> _ = topology.newStream("words", FixedBatchSpout("word string", 3)).shuffle()
+        >>> [(node["id"], node["text"], node["stage"]) for node in topology.to_dict()["nodes"]]
+        [(1, 'newStream("words", FixedBatchSpout)', 1), (2, 'shuffle()', 2)]
+        """
+        return to_dict(self.plan())
 
     def to_mermaid(self) -> str:
         """The plan as a Mermaid flowchart."""
         return to_mermaid(self.plan())
+
+    def to_svg(self) -> str:
+        """The plan as a drawing: stages, exchanges, states and queries, in light and dark.
+
+        Examples
+        --------
+        >>> from trident import FixedBatchSpout, TridentTopology
+        >>> topology = TridentTopology()
+        >>> _ = topology.newStream("words", FixedBatchSpout("word string", 3)).shuffle()
+        >>> topology.to_svg()[:34]
+        '<svg xmlns="http://www.w3.org/2000'
+        """
+        return to_svg(self.to_dict())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the drawing, and the states."""
+        from trident.page.notebook import topology_html
+
+        return topology_html(self.to_dict())
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """The same, and the explanation for who shows text only."""
+        return {"text/plain": self.explain(), "text/html": self._repr_html_()}
 
     def start(
         self,
@@ -467,7 +590,7 @@ class TridentTopology(Published):
         DRPCServer
             Which listens already.
         """
-        from trident.drpc.server import DRPCServer  # its packages are optional
+        from trident.server.server import DRPCServer  # its packages are optional
 
         return DRPCServer(self, host, port, **options).start()
 

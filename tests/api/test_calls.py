@@ -244,10 +244,8 @@ def test_drpc_streams_join_no_others() -> None:
         topology.merge(topology.newDRPCStream("other"), query)
 
 
-def test_drpc_streams_update_nothing_and_need_no_spark() -> None:
+def test_drpc_streams_need_no_spark() -> None:
     query = TridentTopology().newDRPCStream("words")
-    with pytest.raises(PlanError, match="a DRPC stream can't update a state"):
-        query.partitionPersist(memory(), "args", Write())
     with pytest.raises(PlanError, match="a DRPC stream can't use Spark expressions"):
         query.each("args", native("upper(args)"), "upper")
 

@@ -11,8 +11,8 @@ import pytest
 from trident.backends.urls import state_from_url
 from trident.chaos.contender import Place, truth_of
 from trident.chaos.life import UNHARMED, Life
-from trident.chaos.on_spark import FrameWords, Spark, below
-from trident.chaos.process import Outcome, Process
+from trident.chaos.on_spark import FrameWords, Spark, WithJVM, below
+from trident.chaos.process import Outcome
 from trident.chaos.record import Record
 from trident.chaos.word_count import topology
 from trident.testing.servers.process import wait_until
@@ -24,15 +24,26 @@ pytestmark = [
 ]
 
 
-def test_a_driver_on_spark_has_a_jvm_below_it_and_counts_every_word(tmp_path: Path) -> None:
+def stands_still(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("T")
+
+
+def test_a_driver_on_spark_is_stopped_with_its_jvm_and_goes_on_to_count_every_word(
+    tmp_path: Path,
+) -> None:
     record = Record("1", 20)
     place = Place(tmp_path, "chaos-1", "1")
     factory = state_from_url(f"sqlite:{tmp_path}/state.db")
     contender = Spark().declared("words", topology, factory, FrameWords(record, 9))
     contender.before(place)
     life = Life(1, UNHARMED, tmp_path / "mark")
-    with closing(Process(partial(contender.drive, place, life), tmp_path / "log", life)) as driver:
+    work = partial(contender.drive, place, life)
+    with closing(WithJVM(work, tmp_path / "log", life)) as driver:
         wait_until(lambda: "JVM" in [is_a for _, is_a in below(driver.pid)], 120)
+        [jvm] = [pid for pid, is_a in below(driver.pid) if is_a == "JVM"]
+        driver.stop()
+        wait_until(lambda: stands_still(driver.pid) and stands_still(jvm), 10)
+        driver.go_on()
         assert driver.wait(250)
         assert driver.outcome is Outcome.FINISHED, driver.problem
     truth = truth_of(topology, record)

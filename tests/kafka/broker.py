@@ -73,7 +73,10 @@ class Broker:
         values = list(values)
         keys = [None] * len(values) if keys is None else list(keys)
         times = [0] * len(values) if timestamps is None else list(timestamps)
-        producer = Producer({**self.settings, "linger.ms": 1, "queue.buffering.max.messages": 0})
+        # A topic that has just been made may refuse a request and take the next: without
+        # idempotence the first would be sent again behind it, and records change their order.
+        settings = {"linger.ms": 1, "queue.buffering.max.messages": 0, "enable.idempotence": True}
+        producer = Producer({**self.settings, **settings})
         failed: list[Any] = []
         for key, value, time in zip(keys, values, times, strict=True):
             producer.produce(

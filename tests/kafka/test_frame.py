@@ -91,6 +91,9 @@ def test_a_batch_that_comes_back_after_a_restart_has_the_same_records(
         group = run.groups["values"].lastProgress
         assert group is not None
         assert (group.txid, group.tuples) == (2, 1)
+        [figures] = run.figures()["groups"]
+        assert figures["tuples"] == 3  # Spark tells them after each batch
+        assert figures["lag"]["tuples"] == 0
 
 
 @pytest.mark.timeout(1200)

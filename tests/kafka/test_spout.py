@@ -18,6 +18,7 @@ from trident import DeadLetterTopic, FirstPollOffsetStrategy, KafkaRecord, Kafka
 from trident.batch.errors import BatchFailedError, OutageError
 from trident.errors import OperationError
 from trident.log.file_log import FileLog
+from trident.spouts.kafka import coordinator
 from trident.states.errors import UsageError
 from trident.testing import fail_at
 
@@ -543,6 +544,27 @@ def test_a_stream_that_has_nothing_to_read_writes_nothing_to_its_log(
         for _ in range(5):
             run.processAllAvailable()
         assert run.groups["values"].lastProgress is before
+
+
+def test_the_lag_is_told_without_asking_and_is_refreshed_by_another_thread(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = broker.topic(2)
+    broker.produce(topic, ["a", "b", "c"])
+    made = KafkaSpout.opaque(broker.servers, topic).getCoordinator({}, None)
+    assert made.lag(1) is None
+    made.follow({})
+    made.getPartitionsForBatch()
+    assert made.lag(1) == 3
+    made.follow({f"{topic}-0": {"first": 0, "next": 2, "topic": ""}})
+    assert made.lag(2) == 1
+    broker.produce(topic, ["d"])
+    broker.produce(topic, ["e"], partition=1)
+    assert made.lag(2) == 1
+    monkeypatch.setattr(coordinator, "_FRESH", 0.0)
+    while (lag := made.lag(2)) != 3:
+        assert lag == 1
+    made.close()
 
 
 def test_without_the_driver_the_line_that_installs_it_is_shown(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from time import monotonic
@@ -15,7 +15,8 @@ from trident.batch.pending import Pending
 from trident.batch.runner import BatchRunner
 from trident.batch.spout_work import SpoutWork
 from trident.batch.work import GroupEngine
-from trident.run import GroupRun
+from trident.figures.lag import Lag
+from trident.run import GroupRun, stop_would_wait
 from trident.spouts.interfaces import ITridentDataSource
 from trident.spouts.source import Opening, Source
 from trident.spouts.sources import open_source
@@ -79,7 +80,7 @@ class SpoutLoop(GroupRun):
         conf: Mapping[str, Any] | None = None,
         max_pending: int = 1,
     ) -> None:
-        super().__init__(runner.group)
+        super().__init__(runner.group, runner.monitor)
         self._spouts = spouts
         self._engine = engine
         self._runner = runner
@@ -87,6 +88,7 @@ class SpoutLoop(GroupRun):
         self._interval = trigger if isinstance(trigger, int | float) else 0.0
         self._conf = conf or {}
         self._max_pending = max_pending
+        self._sources: Sequence[Source] = ()
         self._changed = threading.Condition()
         self._news = False
         self._asked = 0
@@ -105,10 +107,13 @@ class SpoutLoop(GroupRun):
 
     def stop(self) -> None:
         if threading.current_thread() is self._thread:
-            advice = f"use run.groups[{self.group!r}].request_stop()"
-            raise RuntimeError(f"stop() waits for the batch that calls it: {advice}")
+            raise RuntimeError(stop_would_wait(self.group, "batch"))
         super().stop()
         self._thread.join()
+
+    def lag(self) -> Lag | None:
+        txid = self._runner.next_txid
+        return Lag.of({source.stream: source.lag(txid) for source in self._sources})
 
     def processAllAvailable(self) -> None:
         """Wait until every spout has been found to have nothing more.
@@ -140,6 +145,7 @@ class SpoutLoop(GroupRun):
                     source = open_source(opening, spout)
                     closing.callback(source.close)
                     sources.append(source)
+                self._sources = sources
                 work = SpoutWork(sources, self._engine)
                 pending = Pending(work, self._runner, self._max_pending, self.progressed)
                 closing.callback(pending.close)
@@ -148,6 +154,7 @@ class SpoutLoop(GroupRun):
             pass  # asked for by stop(); the batch is kept
         except BaseException as error:
             failure = error
+        self._sources = ()
         self.ended(failure)
         self._wake()
 

@@ -34,6 +34,8 @@ class BatchProgress:
         What operations have counted by ``registerCounter``, attempts that failed too.
     dead_letter : str or None
         Why the batch was given up, where it was; it updated no state.
+    at : float
+        When it was finished, in seconds since 1970.
 
     Examples
     --------
@@ -54,10 +56,21 @@ class BatchProgress:
     engine: str = ""
     counters: Mapping[str, int] = field(default_factory=dict)
     dead_letter: str | None = None
+    at: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
         """Return the progress as JSON values."""
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a table."""
+        from trident.page.notebook import progress_html
+
+        return progress_html(self.as_dict())
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """The same, and its repr for who shows text only."""
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     @property
     def json(self) -> str:

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
-from time import time_ns
+from time import time, time_ns
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from trident.batch.states import BatchState, GroupStates
 from trident.batch.stopwatch import Stopwatch
 from trident.batch.watchpoints import reached
 from trident.batch.work import BatchWork, NothingNew
+from trident.figures.group_monitor import GroupMonitor
 from trident.log.entry import MOMENT, LogEntry
 from trident.log.errors import (
     LogMismatchError,
@@ -104,6 +105,8 @@ class BatchRunner:
         now: Callable[[], int] | None = None,
     ) -> None:
         self.group = group
+        self.monitor = GroupMonitor(group)
+        """Is told which attempts fail; the clock tells it of batches that are finished."""
         self.stopping = stopping or threading.Event()
         self._log = log
         self._writer = LogWriter(log)
@@ -171,6 +174,10 @@ class BatchRunner:
             self._check_overtaken(first.begun)
             raise
         self._states.check_keys(first)
+        last = self.last
+        self.monitor.started(
+            first.begun, recovered=first.number > 1, committed=last and last.txid
+        )
 
     @property
     def log_id(self) -> str:
@@ -326,7 +333,7 @@ class BatchRunner:
                 raise ReplayError(self._log.place, self.source, txid, entry.digest, digest)
             self._announce(txid, lambda: self._states.catch_up(entry))
             work.committed(last)
-            return BatchProgress(self.group, txid, attempts=0)
+            return BatchProgress(self.group, txid, attempts=0, at=time())
         if txid is not None and txid != entry.committed + 1:
             raise PlacementError(self._log.place, entry.committed, self.source, txid)
         return self._run_next(work, digest, query_id)
@@ -346,8 +353,14 @@ class BatchRunner:
                     self.patiently(token.txid, self._writer.next_attempt)
                     failed = False
                     token = self._entry.begun
-                ready, outcome = self._attempt(work, token, watch, digest, query_id)
-                break
+                try:
+                    ready, outcome = self._attempt(work, token, watch, digest, query_id)
+                    break
+                except (NothingNew, BatchInterruptedError):
+                    raise
+                except Exception as failure:
+                    self.monitor.attempt_failed(token, failure, watch.elapsed)
+                    raise
             except StaleBatchError:
                 following = Token(token.txid, token.attempt + 1)
                 self.patiently(token.txid, partial(self._check_overtaken, following))
@@ -411,6 +424,7 @@ class BatchRunner:
             engine=outcome.engine,
             counters=outcome.counters,
             dead_letter=dead_letter,
+            at=time(),
         )
 
     def _attempt(

@@ -18,10 +18,15 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self._since = perf_counter()
+        self._began = self._since = perf_counter()
 
     def done(self, part: str) -> None:
         """Note that `part` has taken the time since the part before it."""
         now = perf_counter()
         self.seconds[part] = now - self._since
         self._since = now
+
+    @property
+    def elapsed(self) -> float:
+        """How long ago it was made, in seconds."""
+        return perf_counter() - self._began

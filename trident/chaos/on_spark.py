@@ -30,7 +30,7 @@ from trident.chaos.contender import (
     TopologyFunction,
 )
 from trident.chaos.life import STARTING, UNHARMED, Fate, Life
-from trident.chaos.process import Outcome, ended
+from trident.chaos.process import Outcome, Process, ended
 from trident.chaos.record import Record
 from trident.chaos.rounds import Episode, Killed
 from trident.chaos.store import ChaosStore
@@ -168,18 +168,45 @@ class ForeachBatchByHand(ByHand):
         writing.trigger(availableNow=True).start().awaitTermination()
 
 
+class WithJVM(Process):
+    """The process of a driver on Spark; its JVM is stopped and continued with it.
+
+    A driver that stops itself at a point leaves its JVM at work.
+    """
+
+    def stop(self) -> None:
+        self._send_all(signal.SIGSTOP)
+        super().stop()
+
+    def go_on(self) -> None:
+        self._send_all(signal.SIGCONT)
+        super().go_on()
+
+    def close(self) -> None:
+        super().close()
+        self._send_all(signal.SIGCONT)  # a JVM that stands still never sees that its driver is gone
+
+    def _send_all(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+
 @dataclass
 class SparkEpisode(Episode):
     """An episode whose drivers have processes below them."""
 
+    _process = WithJVM
+
     def _round(self) -> bool:
         self.tally.rounds += 1
+        if self.choose.random() < 0.15:
+            return self._take_over()
         at_point = self.choose.random() < 0.3
         with closing(Killed(self, self._fate() if at_point else UNHARMED)) as driver:
             if at_point:
                 driver.process.wait(_PATIENCE)
                 return self._done(driver)
-            _wait_at_work(driver)
+            self._wait_at_work(driver)
             for _ in range(self.choose.randint(1, _MOST_WORKERS)):
                 self.tally.kills["Python worker"] += self._killed(driver, "worker")
                 driver.process.wait(self.choose.uniform(0, 1))
@@ -194,6 +221,12 @@ class SparkEpisode(Episode):
 
     def _fate(self) -> Fate:
         return Fate(next(self.points), self.choose.randrange(_MOST_PASSES))
+
+    def _wait_at_work(self, driver: Killed) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        while driver.life.phase == STARTING and time.monotonic() < deadline:
+            if driver.process.wait(0.05, or_stopped=True):
+                return
 
     def _killed(self, driver: Killed, what: str) -> bool:
         """Kill one of the processes below a driver, when there is one; return whether it was."""
@@ -262,14 +295,6 @@ def session() -> Any:
     from trident.spark import local_session
 
     return local_session(**_SETTINGS)
-
-
-def _wait_at_work(driver: Killed) -> None:
-    """Wait until a driver's first batch has begun, or the driver has ended."""
-    deadline = time.monotonic() + _PATIENCE
-    while driver.life.phase == STARTING and time.monotonic() < deadline:
-        if driver.process.wait(0.05):
-            return
 
 
 def main(told: Path) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import ClassVar
 
 from trident.chaos.contender import Contender, Place
 from trident.chaos.life import STARTING, UNHARMED, Fate, Life
@@ -123,6 +124,7 @@ class Episode:
         """Stop a driver, let another one take over, and continue the first meanwhile."""
         with closing(Killed(self, self._stopped())) as first:
             if not first.life.fate.point:
+                self._wait_at_work(first)
                 first.process.wait(self._moment())
                 first.process.stop()
             first.process.wait(_PATIENCE, or_stopped=True)
@@ -134,6 +136,7 @@ class Episode:
             self.tally.overtaken += 1
             with closing(Killed(self, self._stopped())) as second:
                 # It is continued at any moment, or while the second stands at a point
+                self._wait_at_work(second)
                 second.process.wait(self._moment(), or_stopped=True)
                 first.process.go_on()
                 first.process.wait(self._moment())
@@ -160,7 +163,7 @@ class Episode:
         mark = self.place.folder / f"driver-{self._lives}.mark"
         life = Life(self._lives, fate, mark)
         work = partial(self.contender.drive, self.place, life)
-        return life, Process(work, mark.with_suffix(".log"), life)
+        return life, self._process(work, mark.with_suffix(".log"), life)
 
     def _done(self, driver: Killed, *, alone: bool = True) -> bool:
         """Note how a driver has ended; return whether the record is counted."""
@@ -187,6 +190,12 @@ class Episode:
             case Outcome.OVERTAKEN if alone:
                 self._wrong(f"a driver was refused, and there was no other: {process.problem}")
         return process.outcome is Outcome.FINISHED
+
+    _process: ClassVar[type[Process]] = Process
+    """Of a driver."""
+
+    def _wait_at_work(self, driver: Killed) -> None:
+        """Wait until a driver is at work, where that takes longer than a moment."""
 
     def _wrong(self, what: str) -> None:
         self.tally.errors.append(f"{self.place.name}, round {self.tally.rounds}: {what}")

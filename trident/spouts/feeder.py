@@ -126,6 +126,11 @@ class FeederBatchSpout(IBatchSpout):
         self._listener = listener
         return True
 
+    def lag(self, txid: int) -> int:
+        with self._changed:
+            feeds = [*self._emitted.values(), *self._waiting]
+        return sum(len(feed.rows) for feed in feeds)
+
     def emitBatch(self, batchId: int, collector: TridentCollector) -> None:
         with self._changed:
             feed = self._emitted.get(batchId)

@@ -61,6 +61,7 @@ class FixedBatchSpout(IBatchSpout):
             what = f"FixedBatchSpout: maxBatchSize is 1 or more, found {described(maxBatchSize)}"
             raise ValueError(f'{what}. Write FixedBatchSpout("word", 3, ("the",), ("cow",)).')
         self._fields = Fields.of(fields)
+        self._size, self._count = maxBatchSize, 0
         width = len(self._fields)
         self._batches: list[list[Row]] = []
         self._incidents: dict[int, list[Incident]] = {}
@@ -73,6 +74,7 @@ class FixedBatchSpout(IBatchSpout):
                 continue
             if not self._batches or len(self._batches[-1]) == maxBatchSize:
                 self._batches.append([])
+            self._count += 1
             self._batches[-1].append(checked_row("FixedBatchSpout", given, width))
         self._cycle = cycle
 
@@ -85,6 +87,9 @@ class FixedBatchSpout(IBatchSpout):
 
     def whenReady(self, listener: Callable[[], None]) -> bool:
         return True  # it only ever runs out
+
+    def lag(self, txid: int) -> int | None:
+        return None if self._cycle else max(0, self._count - (txid - 1) * self._size)
 
     def emitBatch(self, batchId: int, collector: TridentCollector) -> None:
         if not self.isReady(batchId):

@@ -130,6 +130,13 @@ class _Pace(BatchCoordinator):
             return True  # where the last run ended is not known yet
         return self._end() > self._next
 
+    def lag(self, txid: int) -> int | None:
+        first, end = self._first, self._total
+        if first is not None and self._rate is not None:
+            due = first + int((monotonic() - self._began) * self._rate)
+            end = due if end is None else min(due, end)
+        return None if first is None or end is None else max(0, end - self._next)
+
     def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Numbers:
         start = prevMetadata["to"] if prevMetadata else 0
         if self._first is None:

@@ -76,6 +76,14 @@ class IBatchSpout(ITridentDataSource):
         """
         return False
 
+    def lag(self, txid: int) -> int | None:
+        """Return how many tuples wait, those of the batch `txid`, which is due, among them.
+
+        Shown by ``run.figures()``; None, the default, where that isn't known. Called by any thread
+        at any time, so it neither waits nor asks anybody.
+        """
+        return None
+
     @abstractmethod
     def emitBatch(self, batchId: int, collector: TridentCollector) -> None:
         """Emit the tuples of `batchId`; called once an attempt.
@@ -135,6 +143,13 @@ class BatchCoordinator(ABC):
     def whenReady(self, listener: Callable[[], None]) -> bool:
         """Promise to call `listener`, as :meth:`IBatchSpout.whenReady`."""
         return False
+
+    def lag(self, txid: int) -> int | None:
+        """Return how many tuples wait, those of the batch `txid`, which is due, among them.
+
+        As for :meth:`IBatchSpout.lag`: called by any thread, None where it isn't known.
+        """
+        return None
 
     def close(self) -> None:
         """Release what the coordinator holds."""

@@ -74,6 +74,13 @@ class PartitionCoordinator(ABC):
         """Learn that `token` is committed; may be called again, also after a restart."""
         return None
 
+    def lag(self, txid: int) -> int | None:
+        """Return how many tuples wait, those of the batch `txid`, which is due, among them.
+
+        As for :meth:`IBatchSpout.lag`: called by any thread, None where it isn't known.
+        """
+        return None
+
     def close(self) -> None:
         """Release what the coordinator holds; called once, after the last batch."""
         return None

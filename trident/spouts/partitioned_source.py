@@ -63,6 +63,9 @@ class PartitionedSource(Source):
     def is_ready(self, txid: int) -> bool:
         return self._coordinator.isReady(txid)
 
+    def _lag(self, txid: int) -> int | None:
+        return self._coordinator.lag(txid)
+
     def _emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
         known = {} if metadata is None else metadata
         if not isinstance(known, dict):

@@ -112,6 +112,10 @@ class SocketLinesSpout(IBatchSpout):
         with self._changed:
             return bool(self._lines) or batchId in self._emitted or self._problem is not None
 
+    def lag(self, txid: int) -> int:
+        with self._changed:
+            return len(self._lines) + sum(map(len, self._emitted.values()))
+
     def emitBatch(self, batchId: int, collector: TridentCollector) -> None:
         assert isinstance(collector, SpoutCollector)
         with self._changed:

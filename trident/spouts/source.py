@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -16,6 +17,8 @@ from trident.spouts.interfaces import ITridentDataSource
 from trident.states.errors import TridentError
 from trident.states.values import Token
 from trident.tuples.fields import Fields
+
+_logger = logging.getLogger("trident")
 
 
 class Tuples(Protocol):
@@ -147,6 +150,17 @@ class Source(ABC):
     def has_nothing(self, txid: int) -> bool:
         """Return whether the spout says that it has no more, as far as it can say so."""
         return not self.is_ready(txid) if self._tells else not self._filled
+
+    def lag(self, txid: int) -> int | None:
+        """Return how many tuples wait, where the spout knows; in any thread, raises nothing."""
+        try:
+            return self._lag(txid)
+        except Exception:
+            _logger.debug("the lag of stream %s can't be told", self.stream, exc_info=True)
+            return None
+
+    def _lag(self, txid: int) -> int | None:
+        return None
 
     def plan(self, txid: int, previous: Any) -> Any:
         """Return the metadata of `txid`; only where the source :attr:`plans`."""

@@ -38,6 +38,9 @@ class BatchSource(Source):
     def is_ready(self, txid: int) -> bool:
         return self._spout.isReady(txid)
 
+    def _lag(self, txid: int) -> int | None:
+        return self._spout.lag(txid)
+
     def _emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
         collector = self._collector()
         self._spout.emitBatch(token.txid, collector)
@@ -74,6 +77,9 @@ class TridentSource(Source):
 
     def is_ready(self, txid: int) -> bool:
         return self._coordinator.isReady(txid)
+
+    def _lag(self, txid: int) -> int | None:
+        return self._coordinator.lag(txid)
 
     def plan(self, txid: int, previous: Any) -> Any:
         decided = self._coordinator.initializeTransaction(txid, deepcopy(previous), None)

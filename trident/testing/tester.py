@@ -108,7 +108,9 @@ class Tester:
         engine = _engine(self._plan, spark)
         sources = {each.stream_id: each.source for g in before.groups for each in g.sources}
         self._groups = [
-            TestedGroup(group, engine, sources, self.clock) for group in self._plan.groups
+            TestedGroup(group, engine, sources, self.clock)
+            for group in self._plan.groups
+            if group.requests is None
         ]
 
     def feed(self, stream: str | Mapping[str, Iterable[Any]], *tuples: Any) -> BatchProgress | None:
@@ -269,11 +271,14 @@ class Tester:
             raise PlanError(what, stream._node.call_text, (), advice)
         return list(found)
 
-    def drpc(self, function: str, args: str = "") -> Any:
-        """Return the answer of a query: a list of tuples, each a list of values."""
+    def drpc(self, function: str, args: str = "", timeout: float | None = None) -> Any:
+        """Return the answer of a query: a list of tuples, each a list of values.
+
+        `timeout` is that of `LocalDRPC.execute`, for a query that Spark answers.
+        """
         if self._drpc is None:
             self._drpc = LocalDRPC(self._plan)
-        return json.loads(self._drpc.execute(function, args))
+        return json.loads(self._drpc.execute(function, args, timeout))
 
     def close(self) -> None:
         """Close what was opened; may be repeated. Of use for declared stores and on Spark."""

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Any
 
 from trident.backends.kafka.driver import Admin, admin_module, driver
+from trident.figures.shared_call import SharedCall
 from trident.spouts.errors import SourceUnavailableError
 from trident.spouts.kafka.partitions import KafkaPartition
 from trident.spouts.kafka.reader import Place
@@ -17,6 +18,9 @@ from trident.spouts.partitioned import PartitionCoordinator
 from trident.states.values import Token
 
 _logger = logging.getLogger("trident")
+
+_FRESH = 5.0
+"""Seconds for which what was learnt of the ends of partitions tells the lag."""
 
 
 class KafkaCoordinator(PartitionCoordinator):
@@ -42,6 +46,8 @@ class KafkaCoordinator(PartitionCoordinator):
         self._strategies: dict[Place, str] = {}
         self._begins: dict[Place, int] = {}
         self._told: set[str] = set()
+        self._ends_of_lag: tuple[float, Mapping[Place, int | str]] = 0.0, {}
+        self._asks_for_lag = SharedCall(self._ask_for_lag, _FRESH)
 
     def follow(self, metadata: Mapping[str, Any]) -> None:
         if self._known is None:
@@ -67,6 +73,32 @@ class KafkaCoordinator(PartitionCoordinator):
             ):
                 return True
         return False
+
+    def lag(self, txid: int) -> int | None:
+        """Return how many records are behind those that are emitted, as known now.
+
+        What a batch asked for is known; while one takes long, or waits for a store, another thread
+        asks, and the next call knows. Offsets are counted: those that compaction took, and markers
+        of transactions, as well.
+        """
+        asked, ends = self._ends_of_lag
+        if not asked:
+            return None  # no batch has asked yet
+        if monotonic() - asked > _FRESH:
+            self._asks_for_lag.ask()
+        known = self._known or {}
+        behind = [
+            end - (begin if said is None else said["next"])
+            for place, end in ends.items()
+            if isinstance(end, int)
+            for said in [known.get(_name(place))]
+            for begin in [self._begins.get(place, end)]
+        ]
+        return sum(max(0, each) for each in behind)
+
+    def _ask_for_lag(self) -> None:
+        ends = self._offsets(dict.fromkeys(self._places, "LATEST"))
+        self._ends_of_lag = monotonic(), ends
 
     def getPartitionsForBatch(self) -> list[KafkaPartition]:
         if not self._asked_anew:
@@ -104,6 +136,7 @@ class KafkaCoordinator(PartitionCoordinator):
         if since is None or monotonic() - since >= self._settings.partition_refresh:
             self._refresh()
         self._ends = self._offsets(dict.fromkeys(self._places, "LATEST"))
+        self._ends_of_lag = monotonic(), self._ends
         failed = [end for end in self._ends.values() if isinstance(end, str)]
         if failed:
             self._refreshed = None  # perhaps they are gone
