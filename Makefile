@@ -68,7 +68,7 @@ $(STAMP): requirements.lock pyproject.toml setup/environment
 java:
 	@setup/java
 
-servers: ## install Redis, Memcached, PostgreSQL, HBase and Kafka, which the tests start by themselves
+servers: ## install Redis, Memcached, PostgreSQL, HBase, Kafka and a browser, which the tests start by themselves
 	@setup/servers
 
 clean: ## remove the environment and what tools left behind (not wordcount-data)

@@ -117,5 +117,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         asked = {*getattr(item, "fixturenames", ())}
         if callspec := getattr(item, "callspec", None):
             asked |= {value for value in callspec.params.values() if value in _ZOOKEEPER}
-        if asked & {"spark", *_ZOOKEEPER} or item.name.endswith(".local_session"):
+        # of a docstring: what it runs
+        examples = getattr(getattr(item, "dtest", None), "examples", ())
+        starts = any("local_session(" in example.source for example in examples)
+        if asked & {"spark", *_ZOOKEEPER} or starts:
             item.add_marker("spark")

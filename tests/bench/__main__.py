@@ -16,7 +16,7 @@ from tests.bench.sizes import command as sizes
 
 NAMES = (
     *("sqlite", "local", "batches", "pending", "commits", "drpc", "serve"),
-    *("windows", "operations"),
+    *("windows", "operations", "look_ups"),
     *("spark", "stores", "spark_redis", "spark_postgres"),
 )
 

@@ -16,11 +16,13 @@ from pyspark.sql import functions as F
 
 from tests.bench.report import Figure, rate, throughput, timed
 from trident import (
+    CombinerAggregator,
     Count,
     FixedBatchSpout,
     MemoryMapState,
     Sum,
     TridentTopology,
+    TridentTuple,
     vectorised,
 )
 from trident.kernels.build import tuple_kernel
@@ -37,6 +39,7 @@ from trident.topology import TridentTopology as Topology
 _LOCAL = 500_000
 _ROWS = 4_000_000
 _LEFT, _RIGHT = 1_000_000, 100_000
+_KEYS = 10_000
 _ROUNDS = 4
 
 Made = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -79,6 +82,27 @@ def by_batch(topology: Topology, streams: list[Stream]) -> Stream:
     return stream.flatMap(vectorised(parities), "n long")
 
 
+class Greatest(CombinerAggregator[int]):
+    """A combiner of a user's, which Catalyst doesn't know."""
+
+    output_types = (int,)
+
+    def init(self, tuple: TridentTuple) -> int:
+        return tuple.getLong(0)
+
+    def combine(self, a: int, b: int) -> int:
+        return a if a > b else b
+
+    def zero(self) -> int:
+        return 0
+
+
+def grouped(topology: Topology, streams: list[Stream]) -> Stream:
+    [stream] = streams
+    greatest = stream.groupBy("k").aggregate("n", Greatest(), "most")
+    return greatest.project("most")
+
+
 def joined(topology: Topology, streams: list[Stream]) -> Stream:
     one, other = streams
     return topology.join(one, "n", other, "n", "n, a, b")
@@ -112,6 +136,13 @@ def figures(folder: Path) -> Iterator[Figure]:
     )
     name = "Spark: functions of record batches; mapInArrow by hand"
     yield throughput(name, _ROWS, ours, theirs, target=0.8)
+
+    keys = pa.array([number % _KEYS for number in range(_ROWS)])
+    in_groups = bench.written("groups", {"k": keys, "n": pa.array(range(_ROWS))})
+    bench.ours(grouped, "most", in_groups)  # a JVM compiles meanwhile
+    a_core = [bench.ours(grouped, "most", in_groups) * cores for _ in range(_ROUNDS)]
+    name = "Spark: 10 k groups, a user's combiner in Python, a core"
+    yield rate(name, _ROWS, a_core, target=500e3)
 
     left = {"n": pa.array([i * 7 % _RIGHT for i in range(_LEFT)]), "a": pa.array(range(_LEFT))}
     right = {"n": pa.array(range(_RIGHT)), "b": pa.array(range(_RIGHT))}

@@ -31,8 +31,13 @@ def printed(folder: Path, example: str, *arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_a_follower_of_several_tweeters_is_reached_once(tmp_path: Path) -> None:
-    assert printed(tmp_path, "reach.py") == [
+@pytest.mark.parametrize(
+    "arguments", [pytest.param([], id="here"), pytest.param(["--spark"], marks=pytest.mark.spark)]
+)
+def test_a_follower_of_several_tweeters_is_reached_once(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    assert printed(tmp_path, "reach.py", *arguments) == [
         "storm.example/trident: [[16]]",
         "spark.example/streams: [[8]]",
         "quiet.example: [[0]]",

@@ -14,6 +14,7 @@ from typing import Any
 
 import trident.drpc.errors
 import trident.errors
+import trident.state_service.errors
 from tests.packaging.conftest import ROOT
 from trident import GroupedStream, Run, Stream, TridentState, TridentTopology
 from trident.stream import ChainedAggregatorDeclarer, WindowedStream
@@ -49,7 +50,12 @@ def _chapters() -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield "trident.drpc.errors", {
         name: getattr(trident.drpc.errors, name) for name in public(trident.drpc.errors)
     }
-    for name in ("states", "testing", "pytest_plugin", "spark", "transactional"):
+    errors = trident.state_service.errors
+    yield errors.__name__, {name: getattr(errors, name) for name in public(errors)}
+    for name in (
+        *("states", "testing", "pytest_plugin", "spark", "transactional"),
+        "figures.opentelemetry",
+    ):
         module = import_module(f"trident.{name}")
         yield module.__name__, {each: getattr(module, each) for each in public(module)}
     for name in trident.backends.__all__:

@@ -16,7 +16,11 @@ import pytest
 
 from tests.packaging.conftest import ROOT
 
-GUIDES = [ROOT / "docs" / name for name in ("guide.md", "drpc.md", "testing.md", "windows.md")]
+NAMES = (
+    *("guide.md", "drpc.md", "state-service.md", "monitoring.md", "seeing.md"),
+    *("testing.md", "windows.md"),
+)
+GUIDES = [ROOT / "docs" / name for name in NAMES]
 FENCE = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

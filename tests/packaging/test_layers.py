@@ -108,9 +108,12 @@ def test_a_backend_needs_states_and_its_driver_late(path: Path) -> None:
 def test_only_the_spark_engine_imports_spark(path: Path) -> None:
     engine = (ROOT / "trident" / "spark") in path.parents
     allowed = EVERYWHERE | {"trident"} | (ENGINE if engine else set())
-    transports = (ROOT / "trident" / "drpc") in path.parents
+    transports = (ROOT / "trident" / "server") in path.parents
     allowed |= {"httptools", "thriftpy2"} if transports else set()
+    allowed |= {"IPython"} if path == ROOT / "trident" / "page" / "live_display.py" else set()
     allowed |= {"pytest"} if path == ROOT / "trident" / "pytest_plugin.py" else set()
+    spans = path == ROOT / "trident" / "figures" / "opentelemetry.py"
+    allowed |= {"opentelemetry"} if spans else set()
     for found in imports_of(path):
         assert found.is_standard or found.top in allowed, found
         if not engine:
@@ -128,6 +131,19 @@ def test_the_plan_knows_no_engine(path: Path) -> None:
 def test_the_kernels_know_no_engine(path: Path) -> None:
     for found in imports_of(path):
         assert not found.is_from("trident.spark", "trident.local", "trident.batch"), found
+
+
+@pytest.mark.parametrize("path", sources("trident/drpc"), ids=identify)
+def test_queries_know_nothing_of_who_listens_for_them(path: Path) -> None:
+    for found in imports_of(path):
+        assert not found.is_from("trident.server", "trident.page"), found
+
+
+@pytest.mark.parametrize("path", sources("trident/page"), ids=identify)
+def test_the_page_knows_no_engine_and_no_run(path: Path) -> None:
+    engines = ("trident.spark", "trident.local", "trident.batch", "trident.run")
+    for found in imports_of(path):
+        assert not found.is_from(*engines), found
 
 
 def test_an_import_that_only_type_checkers_see_is_allowed(tmp_path: Path) -> None:

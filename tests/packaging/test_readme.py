@@ -61,6 +61,38 @@ def test_the_quickstart_prints_what_the_readme_says(quickstart: str, tmp_path: P
     assert run(quickstart, tmp_path) in blocks("text")
 
 
+def test_the_quickstart_answers_curl(quickstart: str, tmp_path: Path) -> None:
+    (serve, wait) = re.findall(r"add `(run\.serve\(\))` and `(run\.\w+\(\))`", README)[0]
+    script = tmp_path / "quickstart.py"
+    served = serve.replace("()", "(port=0)")
+    script.write_text(f"{quickstart}    print({served}.url, flush=True)\n    {wait}\n")
+    with subprocess.Popen(
+        [sys.executable, script.name],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as serving:
+        try:
+            assert serving.stdout is not None
+            assert serving.stdout.readline() in blocks("text")
+            url = serving.stdout.readline().strip()
+            (asking,) = [block for block in blocks("sh") if "curl" in block]
+            for line in asking.splitlines():
+                command, _, answer = line.partition("#")
+                assert "http://localhost:3774/" in command
+                told = subprocess.run(
+                    [*shlex.split(command.replace("http://localhost:3774", url)), "-s"],
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                    timeout=60,
+                )
+                assert told.stdout == answer.strip()
+        finally:
+            serving.kill()
+
+
 @pytest.mark.spark
 def test_one_line_changes_for_spark(quickstart: str, tmp_path: Path) -> None:
     (changed,) = re.findall(r"`(with topology\.start\(.+\) as run:)`", README)
@@ -125,6 +157,12 @@ def test_every_link_leads_somewhere() -> None:
             there = page.parent / target if target else page
             assert there.exists(), f"{page.name}: {target}"
             assert not heading or heading in anchors(there), f"{page.name}: {target}#{heading}"
+
+
+def test_the_readme_leads_to_every_page() -> None:
+    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
+    listed = README[README.index("## Where to go on") :]
+    assert pages == {*re.findall(r"\]\((docs/[^)#]+\.md)\)", listed)}
 
 
 def anchors(page: Path) -> set[str]:

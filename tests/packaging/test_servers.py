@@ -11,9 +11,12 @@ from tests.packaging.conftest import ROOT, Machine
 SCRIPT = ROOT / "setup" / "servers"
 PROGRAMS = (
     *("redis-server", "redis-cli", "memcached", "openssl", "javac"),
-    *("pg_isready", "postgres", "pgbouncer"),
+    *("pg_isready", "postgres", "pgbouncer", "chromium"),
 )
-PACKAGES = "default-jdk-headless maven redis-server memcached postgresql pgbouncer openssl"
+PACKAGES = (
+    "default-jdk-headless maven redis-server memcached postgresql pgbouncer openssl "
+    "chromium-headless-shell"
+)
 FOLDERS = ("hbase-2.6.1", "kafka-4.2.0", "spark_kafka-4.2.0")
 JARS = [f"trident-spark/{folder}/server.jar" for folder in FOLDERS]
 FAILED = "The jars of HBase, Kafka, Spark's source of Kafka could not be downloaded"
@@ -116,3 +119,29 @@ def test_java_home_has_to_be_a_jdk(machine: Machine) -> None:
     done = machine.run(SCRIPT, JAVA_HOME="/opt/jre")
     assert "this is not installed: /opt/jre/bin/javac." in done.stderr
     assert "JAVA_HOME, where it is set, has to be a JDK." in done.stderr
+
+
+def test_a_browser_is_installed_where_there_is_none(machine: Machine) -> None:
+    all_installed(machine)
+    hidden = (machine.bin / "chromium").rename(machine.folder / "chromium")
+    machine.user(0)
+    machine.apt_get(f'case "$*" in *-headless-shell) mv {hidden} {machine.bin} ;; esac')
+    done = machine.run(SCRIPT, CI="true")
+    assert done.returncode == 0, done.stderr
+    assert machine.packages.rstrip().endswith("chromium-headless-shell")
+
+
+def test_where_no_browser_can_be_had_the_servers_are_installed_all_the_same(
+    machine: Machine,
+) -> None:
+    all_installed(machine)
+    (machine.bin / "chromium").unlink()
+    hidden = (machine.bin / "redis-server").rename(machine.folder / "redis-server")
+    machine.user(0)
+    machine.apt_get(
+        f'case "$*" in *-headless-shell) exit 100 ;; *redis-server*) mv {hidden} {machine.bin} ;; '
+        "esac"
+    )
+    done = machine.run(SCRIPT)
+    assert done.returncode == 0, done.stderr
+    assert "this is not installed: chromium-headless-shell." in done.stderr

@@ -33,10 +33,12 @@ def packaged_files() -> Iterator[str]:
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:
+    # What the caller's path leads to would count as installed.
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
-        env={**os.environ, **environment},
+        env={**inherited, **environment},
         capture_output=True,
         text=True,
         timeout=240,

@@ -100,7 +100,8 @@ class Setting:
     def spark(self) -> SparkSession:
         from trident.spark import local_session
 
-        session = local_session()
+        # A JVM's own 1 GB doesn't hold a first batch of ten million keys.
+        session = local_session(**{"spark.driver.memory": "6g"})
         self._closing.callback(session.stop)
         return session
 
