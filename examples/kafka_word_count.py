@@ -71,7 +71,7 @@ def write(servers: str, topic: str, lines: Sequence[str]) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     if topic not in admin.list_topics(timeout=10).topics:
         admin.create_topics([NewTopic(topic, num_partitions=2)])[topic].result(10)
-    producer = Producer({"bootstrap.servers": servers})
+    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
     for line in lines:
         producer.produce(topic, line.encode())
     if producer.flush(30):

@@ -1,13 +1,16 @@
 """Reach: how many different people have seen a URL, asked for while nothing is stored for it.
 
-    python examples/reach.py
+    python examples/reach.py [--spark]
 
 A query finds who has tweeted the URL, then the followers of each of them, and counts each follower
-once. Both tables are static states: here they are dicts, elsewhere a database.
+once. Both tables are static states: here they are dicts, elsewhere a database. With ``--spark``
+they are static DataFrames, and each request is a Spark job that joins them: for tables that are too
+large to look up key by key.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -93,10 +96,36 @@ def reach() -> TridentTopology:
     return topology
 
 
+def reach_on_spark() -> TridentTopology:
+    """Describe the same query over DataFrames, which elsewhere are files or tables."""
+    from trident.spark import local_session
+
+    spark = local_session()
+    tweets = [(url, name) for url, names in TWEETERS.items() for name in names]
+    follows = [(name, each) for name, found in FOLLOWERS.items() for each in found]
+    topology = TridentTopology()
+    asked = topology.newDRPCStream("reach", engine="spark")
+    tweeters = topology.newStaticStream(spark.createDataFrame(tweets, "url string, name string"))
+    followers = topology.newStaticStream(
+        spark.createDataFrame(follows, "name string, follower string").cache()
+    )
+    known = topology.join(asked, "args", tweeters, "url", "url, name")
+    (
+        topology.join(known, "name", followers, "name", "name, url, follower")
+        .groupBy("follower")
+        .aggregate(One(), "one")
+        .aggregate(Count(), "reach")
+    )
+    return topology
+
+
 def main() -> None:
-    with reach().start() as run:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--spark", action="store_true", help="ask static DataFrames, on Spark")
+    topology = reach_on_spark() if parser.parse_args().spark else reach()
+    with topology.start() as run:
         for url in [*TWEETERS, "unknown.example"]:
-            print(f"{url}: {run.drpc.execute('reach', url)}")
+            print(f"{url}: {run.drpc.execute('reach', url, timeout=60)}")
 
 
 if __name__ == "__main__":
