@@ -39,8 +39,8 @@ class ZooKeeperCheckpoint(CheckpointStore):
         Seconds to wait for each answer.
     session_timeout : float
         Seconds without a sign of life after which the servers take this process for dead, and let
-        another run have the checkpoint. They may bound it: by default to 4 to 40 seconds. So long
-        one also waits for a connection.
+        another run have the checkpoint. They may bound it: by default to 4 to 40 seconds. A
+        connection is waited for half as long again.
 
     Notes
     -----

@@ -63,7 +63,10 @@ class Session:
             connection_retry=_RECONNECT,
             logger=_driver_log,
         )
-        patience = max(timeout, session_timeout)  # several servers are tried, one after the other
+        # The driver gives all servers together as long as a session lasts. The rest is for another
+        # try: a server that is just starting may take a connection and never say a word on it
+        # (ZooKeeper 3.9.5 fails to close what it refuses then).
+        patience = max(timeout, 1.5 * session_timeout)
         try:
             self._client.start(patience)
         except Exception as error:

@@ -218,6 +218,14 @@ def zookeeper(own_zookeeper: ZooKeeperServer, tmp_path: Path) -> Iterator[Stored
         opened.close()
 
 
+def test_a_server_that_takes_a_connection_and_says_nothing_is_tried_again(
+    zookeeper: Stored,
+) -> None:
+    """Servers that are just starting do so."""
+    zookeeper.proxy.hold_when_asked(b"")
+    assert replace(zookeeper, place=f"{zookeeper.place}&timeout=2").log().newest() is None
+
+
 def test_a_run_whose_session_has_expired_goes_on_and_holds_its_checkpoint_again(
     zookeeper: Stored,
 ) -> None:
