@@ -35,3 +35,15 @@ def test_a_timestamp_has_a_zone_also_where_the_session_says_otherwise(
     assert struct.field("a timestamp").type.value_type.tz is not None
     assert struct.field("timestamp").type == pa.int64()
     assert found.field("n").type.tz is None
+
+
+def test_looking_a_schema_up_starts_no_task(spark: SparkSession) -> None:
+    """Its tasks would have Python workers of their own, which take a second to start."""
+    context = spark.sparkContext
+    context.setJobGroup("a schema", "of a type that nothing else has")
+    Schemas(spark).of({"a": "decimal(23,7)"})
+    tracker = context.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup("a schema")]
+    context.setLocalProperty("spark.jobGroup.id", None)
+    stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+    assert sum(stage.numTasks for stage in stages if stage) == 0

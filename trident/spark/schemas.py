@@ -52,7 +52,8 @@ class Schemas:
         if key not in self._known:
             ddl = ", ".join(f"{quoted(name)} {_as_text(kind)}" for name, kind in key)
             empty = frame_of(self._session, [], ddl)
-            self._known[key] = Schema(empty.schema, empty.toArrow().schema)
+            # With a limit Spark sees that there is nothing to run: else it starts Python workers.
+            self._known[key] = Schema(empty.schema, empty.limit(0).toArrow().schema)
         return self._known[key]
 
 
