@@ -4,6 +4,7 @@
 ENV    := .venv
 STAMP  := $(ENV)/complete
 PYTHON_IN_ENV := $(ENV)/bin/python
+CLASSES := $(ENV)/spark_classes.jsa
 INPUT  ?=
 DATA   ?=
 PYTEST_ARGS ?=
@@ -20,7 +21,7 @@ help: ## show this list
 wordcount: $(STAMP) java ## count words on Spark, exactly once: Python's own documentation, or INPUT=file-or-folder
 	@$(PYTHON_IN_ENV) examples/wordcount.py $(if $(INPUT),"$(INPUT)") $(if $(DATA),--data "$(DATA)")
 
-test: $(STAMP) servers java ## run every test (PYTEST_ARGS="-k word" for some of them)
+test: $(STAMP) servers java $(CLASSES) ## run every test (PYTEST_ARGS="-k word" for some of them)
 	@$(PYTHON_IN_ENV) -m pytest --numprocesses auto --dist loadfile $(PYTEST_ARGS)
 
 # Where the variable is set a test that asks for a server is skipped. One that starts Spark and is
@@ -67,6 +68,11 @@ $(STAMP): requirements.lock pyproject.toml setup/environment
 
 java:
 	@setup/java
+
+# Tests start some fifty JVMs with Spark.
+$(CLASSES): $(STAMP) | java
+	@echo "saving Spark's classes for the tests (once, half a minute) ..."
+	@$(PYTHON_IN_ENV) -m tests.spark.save_classes
 
 servers: ## install Redis, Memcached, PostgreSQL, HBase, Kafka and a browser, which the tests start by themselves
 	@setup/servers

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.spark import java
 from trident.testing.servers import spark_kafka
 from trident.testing.servers.memcached import MemcachedServers
 from trident.testing.servers.postgres import PgBouncer, PostgresServer
@@ -46,10 +47,9 @@ def temporary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_java() -> Iterator[None]:
-    """Have each JVM of Spark compile once and quickly: a test ends before the rest would pay."""
+    """Have each JVM of Spark be there soon."""
     with pytest.MonkeyPatch.context() as patch:
-        options = "--driver-java-options -XX:TieredStopAtLevel=1 pyspark-shell"
-        patch.setenv("PYSPARK_SUBMIT_ARGS", options)
+        patch.setenv("PYSPARK_SUBMIT_ARGS", java.submit_arguments(*java.OPTIONS))
         yield
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyspark
+
+from tests.spark import java
 
 _HOME = Path(pyspark.__file__).parent
 _PATIENCE = 90.0
@@ -28,7 +31,7 @@ def cluster(folder: Path) -> Iterator[str]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_NO_DAEMONIZE": "1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "SPARK_DAEMON_JAVA_OPTS": shlex.join(["-XX:+UseSerialGC", *java.OPTIONS]),
         "PYSPARK_PYTHON": sys.executable,
     }
 

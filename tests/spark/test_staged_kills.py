@@ -30,9 +30,6 @@ KILLS = [
     "before unstage",
     "after unstage",
 ]
-SHARES = 3
-"""How many tests share the points, each with a folder of its own."""
-
 
 def run(folder: Path, point: str = "", txid: int = 0) -> int:
     """Run the program; return how it ended."""
@@ -50,15 +47,13 @@ def drawn(folder: Path) -> dict[str, int]:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("share", range(SHARES))
 def test_a_driver_that_is_killed_again_and_again_counts_every_line_once(
-    spark: SparkSession, tmp_path: Path, share: int
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    points = KILLS[share::SHARES]
     lines = Lines(spark, tmp_path)
-    count = 2 * len(points) + 2
+    count = 2 * len(KILLS) + 2
     lines.write(*[f"all batches\nw{number} w{number % 3}" for number in range(count)])
-    for number, point in enumerate(points):
+    for number, point in enumerate(KILLS):
         assert run(tmp_path, point, 2 * number + 1) == -signal.SIGKILL, point
     assert run(tmp_path) == 0
     assert lines.counts == lines.expected

@@ -1,0 +1,24 @@
+"""How tests start the JVMs of Spark: to be there soon, rather than to be fast for long."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+CLASSES = Path(sys.prefix, "spark_classes.jsa")
+"""Where `tests.spark.save_classes` leaves classes as a JVM has them when it has loaded them."""
+
+OPTIONS = (
+    "-XX:TieredStopAtLevel=1",  # compile once and quickly: a test ends before more would pay
+    f"-XX:SharedArchiveFile={CLASSES}",
+    "-Xlog:disable",  # saved by another Java, or not at all: then classes are loaded as ever
+)
+
+
+def submit_arguments(*options: str) -> str:
+    """What PYSPARK_SUBMIT_ARGS is for drivers and executors with these options."""
+    joined = shlex.join(options)
+    arguments = ["--driver-java-options", joined]
+    arguments += ["--conf", f"spark.executor.extraJavaOptions={joined}"]
+    return shlex.join([*arguments, "pyspark-shell"])
