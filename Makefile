@@ -22,7 +22,8 @@ wordcount: $(STAMP) java ## count words on Spark, exactly once: Python's own doc
 	@$(PYTHON_IN_ENV) examples/wordcount.py $(if $(INPUT),"$(INPUT)") $(if $(DATA),--data "$(DATA)")
 
 test: $(STAMP) servers java $(CLASSES) ## run every test (PYTEST_ARGS="-k word" for some of them)
-	@$(PYTHON_IN_ENV) -m pytest --numprocesses auto --dist loadfile $(PYTEST_ARGS)
+	@$(PYTHON_IN_ENV) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder \
+		$(PYTEST_ARGS)
 
 # Where the variable is set a test that asks for a server is skipped. One that starts Spark and is
 # not marked so fails, as it finds no Java. What is left out installs projects, waits for

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -122,3 +123,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         starts = any("local_session(" in example.source for example in examples)
         if asked & {"spark", *_ZOOKEEPER} or starts:
             item.add_marker("spark")
+    _begin_with_the_longest(items)
+
+
+def _begin_with_the_longest(items: list[pytest.Item]) -> None:
+    """Order files so that no process is left alone with a long one at the end.
+
+    Long are those with a test that is marked to take long, and then those with many tests.
+    """
+    tests = Counter(item.path for item in items)
+    marked = {item.path for item in items if {"slow", "timeout"} & {*item.keywords}}
+    items.sort(key=lambda item: (item.path not in marked, -tests[item.path]))

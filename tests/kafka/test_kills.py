@@ -10,6 +10,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.kafka import killed
 from tests.kafka.broker import Broker
 from trident.batch.watchpoints import POINTS
@@ -21,6 +23,7 @@ _EVERY_POINT = [(point, number) for number in (0, 3) for point in POINTS]
 _ANYWHERE = [("clock", 0.3 + 0.05 * number) for number in range(10)]
 
 
+@pytest.mark.slow
 def test_every_record_counts_once_whenever_the_driver_is_killed(
     broker: Broker, tmp_path: Path
 ) -> None:

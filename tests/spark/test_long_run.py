@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.lines import PATIENCE, Lines
@@ -20,6 +21,7 @@ def files_in(folder: Path) -> int:
     return sum("sources" not in path.parts for path in found)
 
 
+@pytest.mark.slow
 def test_batches_in_a_row_leave_disk_and_memory_flat(spark: SparkSession, tmp_path: Path) -> None:
     lines = Lines(spark, tmp_path)
     lines.write(*[f"a b w{number % 10}" for number in range(BATCHES)])
