@@ -348,7 +348,7 @@ def test_a_stopped_run_answers_who_waits_and_refuses_others() -> None:
             asked = pool.submit(run.drpc.execute, "deposit", "ann 5")
             until(lambda: run.drpc.waiting("deposit") == 1)
             stopping = pool.submit(run.stop)
-            until(lambda: run.groups["drpc/deposit"]._closed)  # type: ignore[attr-defined]
+            until(lambda: run.groups["drpc/deposit"]._waiting.closed)  # type: ignore[attr-defined]
             with pytest.raises(DRPCClosedError):
                 run.drpc.execute("deposit", "ann 5")
             hold.release()

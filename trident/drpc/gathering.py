@@ -85,7 +85,6 @@ class Gathering:
         self._ticks = self._beside = self._wary = 0
         self._last = 0.0
         self._together = MOST_TOGETHER
-        self._closed = False
 
     @property
     def waiting(self) -> int:
@@ -109,7 +108,7 @@ class Gathering:
             with self._figures.call():
                 return self._by_itself(args)
         with self._lock:
-            if self._ticks or self._waiting or self._closed:
+            if self._ticks or self._waiting or self._waiting.closed:
                 return None
             self._ticks = 1
             self._last = began = monotonic()
@@ -126,7 +125,7 @@ class Gathering:
             with self._lock:
                 self._figures.count(took, failed)
                 self._ticks -= 1
-                if self._waiting or self._closed:
+                if self._waiting or self._waiting.closed:
                     self._begin()
                     self._changed.notify_all()
             if self._figures.listeners.all:
@@ -145,7 +144,7 @@ class Gathering:
     def here(self, requests: Sequence[str]) -> Sequence[Answer]:
         """Answer some calls together in this thread, beside whatever else is answered."""
         with self._lock:
-            if self._closed:
+            if self._waiting.closed:
                 return [DRPCClosedError(self._query.function) for _ in requests]
             self._beside += 1
         began = thread_time()
@@ -161,7 +160,7 @@ class Gathering:
     def _by_itself(self, args: str) -> str:
         """Answer a call beside whatever else is answered, in this thread."""
         with self._lock:
-            if self._closed:
+            if self._waiting.closed:
                 raise DRPCClosedError(self._query.function)
             self._beside += 1
         try:
@@ -182,8 +181,6 @@ class Gathering:
             When nothing is answered any more.
         """
         with self._lock:
-            if self._closed:
-                raise DRPCClosedError(self._query.function)
             self._waiting.add(call)
             self._begin()
 
@@ -201,7 +198,7 @@ class Gathering:
         """Take no more calls, wait `seconds` at most for the answers to those that are there, and
         refuse what is left."""
         with self._lock:
-            self._closed = True
+            self._waiting.closed = True
             self._changed.wait_for(
                 lambda: not (self._ticks or self._beside or self._waiting), seconds
             )

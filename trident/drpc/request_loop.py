@@ -53,7 +53,6 @@ class RequestLoop(GroupRun):
         self._changed = threading.Condition()
         self._waiting = WaitingCalls(self.function, MOST_WAITING)
         self._busy = False
-        self._closed = False
         self._thread = threading.Thread(
             target=self._run, name=f"trident-{runner.group}", daemon=True
         )
@@ -78,8 +77,6 @@ class RequestLoop(GroupRun):
             When nothing is answered any more.
         """
         with self._changed:
-            if self._closed:
-                raise DRPCClosedError(self.function)
             self._waiting.add(call)
             self._changed.notify_all()
 
@@ -105,7 +102,7 @@ class RequestLoop(GroupRun):
         """Take no more calls, answer those that are here, and end; doesn't wait."""
         self._runner.stopping.set()
         with self._changed:
-            self._closed = True
+            self._waiting.closed = True
             self._changed.notify_all()
 
     def stop(self) -> None:
@@ -131,7 +128,7 @@ class RequestLoop(GroupRun):
             failure = error
         finally:
             with self._changed:
-                self._closed = True
+                self._waiting.closed = True
                 left = self._waiting.take_all()
             for call in left:
                 call.end(DRPCClosedError(self.function))
@@ -148,7 +145,7 @@ class RequestLoop(GroupRun):
         with self._changed:
             self._busy = False
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._waiting or self._closed)
+            self._changed.wait_for(lambda: self._waiting or self._waiting.closed)
             most = 1 if self._engine.one_by_one else MOST_TOGETHER
             calls = self._waiting.take(most)
             self._busy = bool(calls)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from trident.drpc.calls import Call
-from trident.drpc.errors import DRPCQueueFullError
+from trident.drpc.errors import DRPCClosedError, DRPCQueueFullError
 
 MOST_BYTES = 64 * 2**20
 """What the arguments of all calls in a queue may take."""
@@ -20,6 +20,11 @@ class WaitingCalls:
         Whose calls they are, for errors.
     most : int
         How many there are at most.
+
+    Attributes
+    ----------
+    closed : bool
+        Whether it takes no more; its owner says so.
     """
 
     def __init__(self, function: str, most: int) -> None:
@@ -27,6 +32,7 @@ class WaitingCalls:
         self._most = most
         self._calls: dict[Call, None] = {}
         self._bytes = 0
+        self.closed = False
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -37,8 +43,12 @@ class WaitingCalls:
         Raises
         ------
         DRPCQueueFullError
-            When the queue takes no more.
+            When there are as many as there may be.
+        DRPCClosedError
+            When it is closed.
         """
+        if self.closed:
+            raise DRPCClosedError(self._function)
         size = len(call.args)
         if len(self._calls) >= self._most or self._bytes + size > MOST_BYTES:
             raise DRPCQueueFullError(self._function, len(self._calls))

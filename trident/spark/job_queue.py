@@ -34,7 +34,6 @@ class JobQueue:
         self._waiting = WaitingCalls(query.function, most_waiting)
         self._jobs: dict[Call, str] = {}
         self._threads = 0
-        self._closed = False
 
     @property
     def waiting(self) -> int:
@@ -56,8 +55,6 @@ class JobQueue:
             When nothing is answered any more.
         """
         with self._changed:
-            if self._closed:
-                raise DRPCClosedError(self._query.function)
             self._waiting.add(call)
             self._begin()
 
@@ -78,7 +75,7 @@ class JobQueue:
         """Take no more calls, wait `seconds` at most for the answers to those that are here, and
         cancel what is left."""
         with self._changed:
-            self._closed = True
+            self._waiting.closed = True
             self._changed.wait_for(lambda: not (self._jobs or self._waiting), seconds)
             left, jobs = self._waiting.take_all(), dict(self._jobs)
         for call in (*left, *jobs):
