@@ -171,15 +171,7 @@ class Gathering:
                 self._changed.notify_all()
 
     def put(self, call: Call) -> None:
-        """Put a call into the queue.
-
-        Raises
-        ------
-        DRPCQueueFullError
-            When the queue takes no more.
-        DRPCClosedError
-            When nothing is answered any more.
-        """
+        """Put a call into the queue."""
         with self._lock:
             self._waiting.add(call)
             self._begin()

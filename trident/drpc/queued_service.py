@@ -42,7 +42,15 @@ class CallQueue(Protocol):
         """Answer a call in this thread; None where it is better put into the queue."""
 
     def put(self, call: Call) -> None:
-        """Put a call into the queue."""
+        """Put a call into the queue.
+
+        Raises
+        ------
+        DRPCQueueFullError
+            When the queue takes no more.
+        DRPCClosedError
+            When nothing is answered any more.
+        """
 
     def leave(self, call: Call) -> None:
         """Take a call out of the queue, where it still is."""

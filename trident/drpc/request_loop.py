@@ -67,15 +67,7 @@ class RequestLoop(GroupRun):
         return None
 
     def put(self, call: Call) -> None:
-        """Put a call into the queue.
-
-        Raises
-        ------
-        DRPCQueueFullError
-            When the queue takes no more.
-        DRPCClosedError
-            When nothing is answered any more.
-        """
+        """Put a call into the queue."""
         with self._changed:
             self._waiting.add(call)
             self._changed.notify_all()

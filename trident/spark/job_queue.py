@@ -45,15 +45,7 @@ class JobQueue:
         return None
 
     def put(self, call: Call) -> None:
-        """Put a call into the queue.
-
-        Raises
-        ------
-        DRPCQueueFullError
-            When the queue takes no more.
-        DRPCClosedError
-            When nothing is answered any more.
-        """
+        """Put a call into the queue."""
         with self._changed:
             self._waiting.add(call)
             self._begin()
