@@ -25,6 +25,7 @@ from trident.spark.live_emitters import live_emitter
 from trident.spark.seal import Seal
 from trident.spark.stage import record_batches
 from trident.spark.statuses import STATUS
+from trident.spark.worker_heap import freeze_imports
 from trident.states.errors import FailedException
 
 RUN = "run"
@@ -62,6 +63,7 @@ class EmissionStage:
     seal: Seal
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_imports()
         [number] = [number for batch in batches for number in batch.column(0).to_pylist()]
         run, told = secrets.token_hex(8), []
         task = Task(self.emission.token.txid, None, number, self.tasks)

@@ -15,6 +15,7 @@ from trident.spark.arrow_collector import ArrowCollector
 from trident.spark.error_transfer import SOURCES, raised_in_stage
 from trident.spark.schemas import Schemas, selected
 from trident.spark.seal import Seal
+from trident.spark.worker_heap import freeze_imports
 from trident.spouts.kafka.errors import KafkaRecordError
 from trident.spouts.kafka.records import typed
 from trident.spouts.kafka.rejected import Rejected, rejecting
@@ -155,6 +156,7 @@ class RecordStage:
     seal: Seal = SOURCES
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_imports()
         rejected = rejecting(self.settings)
         try:
             for batch in batches:

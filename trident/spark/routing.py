@@ -15,6 +15,7 @@ from trident.spark.arrow_block import python_values
 from trident.spark.error_transfer import raised_in_stage
 from trident.spark.schemas import Schemas, quoted
 from trident.spark.seal import Seal
+from trident.spark.worker_heap import freeze_imports
 from trident.states.errors import SerializationError
 from trident.states.keys import encode_key, encode_keys
 
@@ -109,6 +110,7 @@ class KeyPartitions:
     shards: int = _ALL
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_imports()
         for batch in batches:
             columns = [python_values(batch.column(name)) for name in self.names]
             try:

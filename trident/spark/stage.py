@@ -19,6 +19,7 @@ from trident.spark.arrow_block import arrow_column, blocks
 from trident.spark.error_transfer import raised_in_stage
 from trident.spark.schemas import ROW
 from trident.spark.seal import Seal
+from trident.spark.worker_heap import freeze_imports
 from trident.states.control import ControlRecord
 from trident.tuples.value_types import misfit
 
@@ -96,6 +97,7 @@ class PythonStage:
     partitions: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_imports()
         spark = TaskContext.get()
         # Where streams are merged, Spark counts the partitions of each on from those before it.
         index = spark.partitionId() % self.partitions if spark else 0

@@ -21,6 +21,7 @@ from trident.spark.errors import StatusError
 from trident.spark.seal import Seal
 from trident.spark.stage import StageContext, prepared, record_batches, run_kernels
 from trident.spark.statuses import STATUS, opened_statuses
+from trident.spark.worker_heap import freeze_imports
 from trident.states.state import State, StateFactory
 
 
@@ -54,6 +55,7 @@ class UpdateStage:
     partitions: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_imports()
         try:
             given = [batch for batch in batches if batch.num_rows]
             routed = bool(given) and PARTITION in given[0].schema.names
