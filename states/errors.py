@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import ClassVar
 
+from trident.states.secrets import masked
 from trident.states.values import Token
 
 _SHOWN = 10
@@ -456,14 +456,3 @@ class StateURLError(UsageError):
 
     The parameters are those of :class:`UsageError`.
     """
-
-
-def masked(text: str) -> str:
-    """Return `text` without the logins of URLs in it, for what was given in the wrong place.
-
-    Examples
-    --------
-    >>> masked("'redis://me:secret@host/0'")
-    "'redis://***@host/0'"
-    """
-    return re.sub(r"://\S*@", "://***@", text)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trident.states.errors import StateURLError
+from trident.states.secrets import is_secret
 from trident.states.serializers import JSONSerializer, PickleSerializer
 from trident.states.values import StateType
 
@@ -19,7 +20,6 @@ _WRITERS = {"trident": "trident", "storm": "storm"}
 _HOSTS = {"driver": "driver", "executor": "executor"}
 _COMMON = ("mode", "prefix", "serializer", "snapshot_key", "written_by", "hosted", *_COUNTS)
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
-_SECRET = re.compile("passw|passphrase|pwd|secret|token|auth|credential|api[-_]?key", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -43,17 +43,6 @@ class URLOptions:
     prefix: str | None
     state: dict[str, Any]
     own: dict[str, Any]
-
-
-def is_secret(option: str) -> bool:
-    """Whether the value of an option must not be shown, judged by its name.
-
-    Examples
-    --------
-    >>> is_secret("password"), is_secret("sentinel_password"), is_secret("prefix")
-    (True, True, False)
-    """
-    return _SECRET.search(option) is not None
 
 
 def read_options(scheme: str, given: Mapping[str, str], own: Mapping[str, type]) -> URLOptions:

@@ -9,13 +9,13 @@ from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 from trident.states.errors import StateURLError
-from trident.states.url_options import URLOptions, is_secret, read_options, read_own_options
+from trident.states.secrets import HIDDEN, is_secret
+from trident.states.url_options import URLOptions, read_options, read_own_options
 
 Host = tuple[str, int | None]
 
 _SCHEME = re.compile("([A-Za-z][A-Za-z0-9+.-]*):")
 _EXAMPLES = 'as in "sqlite:counts.db" or "redis://localhost:6379/0?prefix=counts"'
-_HIDDEN = "***"
 
 
 @dataclass(frozen=True, repr=False)
@@ -138,7 +138,7 @@ class StateURL:
 
     def __str__(self) -> str:
         options = "&".join(
-            f"{quote(name)}={_HIDDEN if is_secret(name) else quote(value)}"
+            f"{quote(name)}={HIDDEN if is_secret(name) else quote(value)}"
             for name, value in self.options.items()
         )
         hosts = f"//{self._login}{','.join(map(_shown, self.hosts))}" if self.hosts else ""
@@ -150,8 +150,8 @@ class StateURL:
     @property
     def _login(self) -> str:
         if self.password is None:  # a name alone may be a token
-            return f"{_HIDDEN}@" if self.user else ""
-        return f"{quote(self.user or '')}:{_HIDDEN}@"
+            return f"{HIDDEN}@" if self.user else ""
+        return f"{quote(self.user or '')}:{HIDDEN}@"
 
 
 def _malformed(scheme: str, problem: str) -> StateURLError:

@@ -27,8 +27,8 @@ from trident.states.errors import (
     UnfinishedCopyError,
     UnownedStateError,
     UsageError,
-    masked,
 )
+from trident.states.secrets import masked
 
 __all__ = [
     "CopiedLogError",

@@ -57,10 +57,16 @@ class Said:
         return self.text.partition("for comparison")[0]
 
     @property
+    def take_overs(self) -> int:
+        """How many drivers were stopped, and continued when another one had taken over."""
+        return self._number(r"^  (\d+) drivers were stopped")
+
+    @property
     def compared(self) -> list[int]:
-        """How much was duplicated by what can't be exact."""
+        """How much was lost or duplicated by each of what can't be exact."""
         compared = self.text.partition("for comparison")[2]
-        return [int(found) for found in re.findall(r"^  \d+ lost, (\d+) dup", compared, re.M)]
+        found = re.findall(r"^  (\d+) lost, (\d+) dup", compared, re.M)
+        return [int(lost) + int(duplicated) for lost, duplicated in found]
 
     def _number(self, pattern: str) -> int:
         # The last: lines of progress come before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> Said:
     folder = tmp_path_factory.mktemp("chaos")
-    return chaos(folder, "--state", "sqlite:", "--rounds", "70", "--words", "900", "--seed", "7")
+    return chaos(folder, "--state", "sqlite:", "--rounds", "80", "--words", "900", "--seed", "7")
 
 
 def test_every_word_counts_once_whenever_drivers_are_killed(said: Said) -> None:
@@ -38,13 +39,24 @@ def test_drivers_that_go_on_after_a_take_over_are_refused(said: Said) -> None:
     assert "; 0 were refused when another one had gone on" not in said.main
 
 
+def test_the_rounds_of_a_take_over_are_no_kills(said: Said) -> None:
+    by_phase = re.search(r"^  kills by phase: (.*)$", said.main, re.M)
+    assert by_phase
+    assert sum(map(int, re.findall(r"\d+(?=,|$)", by_phase[1]))) == said.kills
+    assert said.kills + said.take_overs <= int(re.findall(r"(\d+) rounds", said.main)[-1])
+
+
 def test_what_cannot_be_exact_is_seen_to_fail_in_the_same_run(said: Said) -> None:
-    assert len(said.compared) == 2
+    assert len(said.compared) == 3
     assert all(said.compared)
 
 
+def test_a_classical_map_is_among_what_is_seen_to_fail(said: Said) -> None:
+    assert "\na classical (txid, previous value) map: " in said.text.partition("for comparison")[2]
+
+
 def test_it_says_by_which_command_it_is_repeated(said: Said) -> None:
-    command = "again: python -m trident chaos --state sqlite: --rounds 70 --seed 7"
+    command = "again: python -m trident chaos --state sqlite: --rounds 80 --seed 7"
     assert command in said.text
 
 
@@ -90,6 +102,38 @@ def test_a_store_that_the_command_started_is_paused_and_restarted(tmp_path: Path
     assert "store and source: " in said.main, said.main
     row = (tmp_path / "table.md").read_text().splitlines()[-1]
     assert row.startswith("| `redis:?layout=hash` | opaque | ")
+    assert "a classical (txid, previous value) map: " in row
+    assert "not yet compared" not in row
+
+
+def test_a_password_of_the_store_is_neither_printed_nor_put_into_the_table(tmp_path: Path) -> None:
+    with RedisServer(tmp_path / "server", password="s3cret") as server:
+        url = f"{server.url}/0"
+        words = ("--rounds", "3", "--words", "60", "--seed", "4", "--table", "table.md")
+        said = chaos(tmp_path, "--state", url, *words)
+    assert said.status == 0, said.text + said.errors
+    shown = said.text + said.errors + (tmp_path / "table.md").read_text()
+    assert "s3cret" not in shown
+    assert f"redis://:***@{server.host}:{server.port}/0" in said.text
+
+
+def test_what_is_not_compared_is_shown_as_not_yet_compared(tmp_path: Path) -> None:
+    (tmp_path / "failing.py").write_text(
+        "import os\n\n"
+        "from trident.chaos.word_count import topology as word_count\n\n"
+        "parent = os.getpid()\n\n"
+        "def topology(source, state):\n"
+        "    if os.getpid() != parent:\n"
+        "        raise ValueError('never mind')\n"
+        "    return word_count(source, state)\n"
+    )
+    words = ("--rounds", "1", "--words", "40", "--seed", "4", "--table", "table.md")
+    said = chaos(tmp_path, "failing:topology", "--state", "sqlite:", *words)
+    assert said.status == 1, said.text + said.errors
+    row = (tmp_path / "table.md").read_text().splitlines()[-1]
+    for contender in ("a classical (txid, previous value) map", "mode=nontransactional"):
+        assert f"{contender}: not yet compared" in said.text
+        assert f"{contender}: not yet compared" in row
 
 
 @pytest.mark.parametrize(

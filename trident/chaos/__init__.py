@@ -8,6 +8,7 @@ files of this package, in the order in which they build on each other:
 ``truth``          what each state has to hold after so many words
 ``contender``      what is put to the test: here a topology
 ``by_hand``        the same by a plain loop, to show that the test can fail
+``classical``      the same by a classical opaque map, which late writes break
 ``life``           the life of a driver, and what becomes of it
 ``process``        a process that may be stopped, continued and killed
 ``reader``         a process that reads committed values meanwhile

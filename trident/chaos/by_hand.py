@@ -28,16 +28,20 @@ from trident.states.maps import MapStateFactory
 from trident.states.values import Token
 
 
-class Counters(ABC):
+class Numbers(ABC):
+    """Numbers in a store."""
+
+    @abstractmethod
+    def read(self, names: Sequence[str]) -> list[int]:
+        """Return the numbers; 0 where there is none."""
+
+
+class Counters(Numbers):
     """Numbers in a store that can be added to."""
 
     @abstractmethod
     def add(self, amounts: Mapping[str, int]) -> None:
         """Add to each number."""
-
-    @abstractmethod
-    def read(self, names: Sequence[str]) -> list[int]:
-        """Return the numbers; 0 where there is none."""
 
 
 class Incremented(Counters):
@@ -142,23 +146,27 @@ class ByHand(Contender):
 
     @contextmanager
     def reading(self, place: Place, keys: Sequence[Key]) -> Iterator[Reader]:
-        counters: list[Counters] = []
+        opened: list[Numbers] = []
         names = ["" if key is None else str(key[0]) for _, key in keys]
 
         def read() -> Reading:
-            if not counters:
-                counters.append(self.counters(place))
+            if not opened:
+                opened.append(self.numbers(place))
             try:
-                found = counters[0].read(names)
+                found = opened[0].read(names)
             except OSError:
-                counters.clear()
+                opened.clear()
                 raise
             return {key: number or None for key, number in zip(keys, found, strict=True)}
 
         yield read
 
+    def numbers(self, place: Place) -> Numbers:
+        """Return the numbers of an episode, for a reader."""
+        return self.counters(place)
+
     def counters(self, place: Place) -> Counters:
-        """Return the numbers of an episode, for the process that calls."""
+        """Return the numbers of an episode, for a driver."""
         if self.redis is not None:
             return Incremented(*self.redis, place.name)
         return ReadAndPut(self.factory, place.name)

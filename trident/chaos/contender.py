@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from uuid import uuid4
 
 from trident.batch.watchpoints import POINTS, watching
@@ -66,11 +66,14 @@ class Contender(ABC):
         Whether it promises that readers see whole batches.
     points : sequence of str
         Which of the `POINTS` its batches pass.
+    taken_over : float
+        In which part of the rounds a driver is taken over.
     """
 
     name: str
     reads_whole: bool
     points: Sequence[str] = POINTS
+    taken_over: ClassVar[float] = 0.15
 
     @abstractmethod
     def drive(self, place: Place, life: Life) -> None:

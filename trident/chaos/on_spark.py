@@ -199,7 +199,7 @@ class SparkEpisode(Episode):
 
     def _round(self) -> bool:
         self.tally.rounds += 1
-        if self.choose.random() < 0.15:
+        if self.choose.random() < self.contender.taken_over:
             return self._take_over()
         at_point = self.choose.random() < 0.3
         with closing(Killed(self, self._fate() if at_point else UNHARMED)) as driver:
@@ -285,9 +285,9 @@ class Spark(Way):
     ) -> OnSpark:
         return OnSpark(DeclaredForSpark(name, make, factory, source))
 
-    def by_hand(self, record: Record, store: ChaosStore, source: Source) -> OnSpark:
+    def by_hand(self, record: Record, store: ChaosStore, source: Source) -> list[Contender]:
         frame = FrameWords(record, MOST)
-        return OnSpark(ForeachBatchByHand(record, MOST, store.plain, store.redis, frame))
+        return [OnSpark(ForeachBatchByHand(record, MOST, store.plain, store.redis, frame))]
 
 
 def session() -> Any:

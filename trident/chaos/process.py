@@ -21,6 +21,7 @@ from trident.batch.errors import OutageError
 from trident.chaos.life import Life
 from trident.log.errors import CheckpointInUseError, LogConflictError, TakenOverError
 from trident.states.errors import OtherLogError, StaleBatchError, UnavailableError
+from trident.states.secrets import masked
 
 _OVERTAKEN = (
     StaleBatchError,
@@ -87,7 +88,7 @@ class Process:
         """The last line of its log: what it failed with."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         lines = [line for line in text.splitlines() if line.strip()]
-        return lines[-1] if lines else "it left no message"
+        return masked(lines[-1]) if lines else "it left no message"
 
     def wait(self, seconds: float, *, or_stopped: bool = False) -> bool:
         """Wait for its end, or until it has stopped itself; return whether that came in time."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ _COLUMNS = (
     "duplicated",
     "torn reads",
     "drivers that failed",
-    "for comparison: lost and duplicated after so many kills",
+    "for comparison: lost and duplicated after so many kills and take-overs",
     "seed",
 )
 
@@ -62,7 +62,8 @@ class Tested:
         if tally.overtaken:
             found.append(
                 f"  {tally.overtaken} drivers were stopped, and continued after a take-over; "
-                f"{tally.refused} were refused when another one had gone on"
+                f"{tally.refused} were refused when another one had gone on; "
+                f"{tally.killed_in_take_overs.total()} of these rounds' drivers were killed"
             )
         if tally.store:
             found.append(f"  store and source: {tally.of_store}")
@@ -77,20 +78,34 @@ class Tested:
 
 
 def append_row(
-    table: Path, state: str, source: str, seed: str, tested: Tested, compared: Sequence[Tested]
+    table: Path,
+    state: str,
+    source: str,
+    seed: str,
+    tested: Tested,
+    compared: Mapping[Contender, Tested | None],
 ) -> None:
-    """Append what was found to a table in Markdown; begin the table where there is none."""
+    """Append what was found to a table in Markdown; begin the table where there is none.
+
+    Parameters
+    ----------
+    table : Path
+        The file.
+    state, source, seed : str
+        What the command was given, without secrets.
+    tested : Tested
+        What came of the topology.
+    compared : mapping of Contender to Tested or None
+        What came of each that can't be exact; None where it is not yet compared.
+    """
     tally = tested.tally
-    comparison = "; ".join(
-        f"{each.contender.name}: {each.tally.lost} and {each.tally.duplicated} "
-        f"({each.tally.kills.total()})"
-        for each in compared
-    )
+    comparison = "; ".join(_compared(each, found) for each, found in compared.items())
     cells = (
         f"`{state}`",
         source,
         f"{tally.kills.total():,}",
-        f"{tally.overtaken:,}, {tally.refused:,} refused",
+        f"{tally.overtaken:,}, {tally.refused:,} refused, "
+        f"{tally.killed_in_take_overs.total():,} killed",
         tally.of_store,
         f"{tally.episodes * tested.words:,}",
         f"{tally.lost}",
@@ -104,6 +119,16 @@ def append_row(
         if file.tell() == 0:
             file.write(f"{_row(_COLUMNS)}{_row(['---'] * len(_COLUMNS))}")
         file.write(_row(cells))
+
+
+def _compared(contender: Contender, found: Tested | None) -> str:
+    if found is None:
+        return f"{contender.name}: not yet compared"
+    tally = found.tally
+    return (
+        f"{contender.name}: {tally.lost} and {tally.duplicated} "
+        f"({tally.kills.total()}, {tally.overtaken})"
+    )
 
 
 def _row(cells: Sequence[str]) -> str:

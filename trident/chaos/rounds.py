@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -109,12 +110,12 @@ class Episode:
     def _round(self) -> bool:
         """One driver, or two where one takes over; return whether one came to the end."""
         self.tally.rounds += 1
-        chance = self.choose.random()
-        if chance < 0.15:
+        if self.choose.random() < self.contender.taken_over:
             return self._take_over()
-        if chance < 0.2 and self.troubles:
+        chance = self.choose.random()
+        if chance < 0.06 and self.troubles:
             return self._trouble()
-        with closing(Killed(self, self._fate() if chance < 0.6 else UNHARMED)) as driver:
+        with closing(Killed(self, self._fate() if chance < 0.53 else UNHARMED)) as driver:
             if not driver.life.fate.point:
                 driver.process.wait(self._moment())
                 driver.process.close()
@@ -145,7 +146,8 @@ class Episode:
                 for driver in self.choose.sample([first, second], 2):
                     driver.process.wait(self._moment())
                     driver.process.close()
-                ended = [self._done(driver, alone=False) for driver in (first, second)]
+                killed = self.tally.killed_in_take_overs
+                ended = [self._done(each, killed, alone=False) for each in (first, second)]
                 return any(ended)
 
     def _trouble(self) -> bool:
@@ -165,8 +167,10 @@ class Episode:
         work = partial(self.contender.drive, self.place, life)
         return life, self._process(work, mark.with_suffix(".log"), life)
 
-    def _done(self, driver: Killed, *, alone: bool = True) -> bool:
-        """Note how a driver has ended; return whether the record is counted."""
+    def _done(
+        self, driver: Killed, kills: Counter[str] | None = None, *, alone: bool = True
+    ) -> bool:
+        """Note how a driver has ended, in `kills` if so; return whether the record is counted."""
         process = driver.process
         if not process.wait(_PATIENCE):
             process.close()
@@ -182,7 +186,7 @@ class Episode:
         self.tally.refused += process.outcome is Outcome.OVERTAKEN
         match process.outcome:
             case Outcome.KILLED:
-                self.tally.kills[driver.life.phase] += 1
+                (self.tally.kills if kills is None else kills)[driver.life.phase] += 1
                 if driver.life.fate.point:
                     self.pace.learn(time.monotonic() - process.born)
             case Outcome.FAILED:

@@ -19,9 +19,11 @@ class Tally:
         How many lives of drivers there were, and how many times the record was counted.
     kills : Counter of str
         How many drivers were killed, by the last point that a batch had passed; with Spark also
-        ``"JVM"`` and ``"Python worker"``.
+        ``"JVM"`` and ``"Python worker"``. Those of take-overs are not among them.
     overtaken : int
         How many drivers were stopped, and continued when another one had taken over.
+    killed_in_take_overs : Counter of str
+        How many of these, and of those that took over, were killed at last, by point.
     refused : int
         How many drivers ended because another one had gone on with their batches.
     store : Counter of str
@@ -34,6 +36,7 @@ class Tally:
     episodes: int = 0
     kills: Counter[str] = field(default_factory=Counter)
     overtaken: int = 0
+    killed_in_take_overs: Counter[str] = field(default_factory=Counter)
     refused: int = 0
     store: Counter[str] = field(default_factory=Counter)
     reads: int = 0

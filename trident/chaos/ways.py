@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from trident.chaos.by_hand import ByHand
+from trident.chaos.classical import Classical
 from trident.chaos.contender import Contender, Declared, OwnSpout, Source, TopologyFunction
 from trident.chaos.record import Record
 from trident.chaos.rounds import Episode
@@ -47,8 +48,8 @@ class Way(ABC):
         """Return a topology as a contender."""
 
     @abstractmethod
-    def by_hand(self, record: Record, store: ChaosStore, source: Source) -> Contender:
-        """Return the same, written by hand."""
+    def by_hand(self, record: Record, store: ChaosStore, source: Source) -> list[Contender]:
+        """Return the same, written by hand, in ways that can't be exact."""
 
 
 class Forked(Way):
@@ -72,5 +73,6 @@ class Forked(Way):
     ) -> Declared:
         return Declared(name, make, factory, source)
 
-    def by_hand(self, record: Record, store: ChaosStore, source: Source) -> ByHand:
-        return ByHand(record, MOST, store.plain, store.redis)
+    def by_hand(self, record: Record, store: ChaosStore, source: Source) -> list[Contender]:
+        parts = (record, MOST, store.plain, store.redis)
+        return [ByHand(*parts), Classical(*parts)]

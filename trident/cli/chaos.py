@@ -8,7 +8,7 @@ import shlex
 import signal
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -22,6 +22,8 @@ from trident.chaos.truth import Truth
 from trident.chaos.ways import Forked, Way
 from trident.chaos.word_count import topology as word_count
 from trident.cli.named import named
+from trident.states.secrets import masked
+from trident.states.urls import StateURL
 
 _DEFAULT = "trident.chaos.word_count:topology"
 _COMPARED_EPISODES = 30
@@ -85,24 +87,41 @@ def run(arguments: argparse.Namespace) -> int:
 
         topology = way.declared(arguments.topology, make, store.factory, source)
         found = tested(topology, truth, _until(arguments))
-        compared: list[Tested] = []
-        if not found.tally.errors:
-            _say("for comparison, what can't be exact:")
-            compared = [
-                tested(contender, words_truth, _seen_to_fail)
-                for contender in (
-                    way.by_hand(record, store, source),
-                    way.declared("mode=nontransactional", word_count, store.plain, source),
-                )
+        compared: dict[Contender, Tested | None] = dict.fromkeys(
+            [
+                *way.by_hand(record, store, source),
+                way.declared("mode=nontransactional", word_count, store.plain, source),
             ]
-    can_fail = all(each.tally.miscounted for each in compared)
+        )
+        try:
+            if not found.tally.errors:
+                _say("for comparison, what can't be exact:")
+                for contender in compared:
+                    compared[contender] = tested(contender, words_truth, _seen_to_fail)
+        finally:  # also when it is interrupted
+            _end(arguments, found, compared)
+    can_fail = all(each is None or each.tally.miscounted for each in compared.values())
     if not can_fail:
         _say("nothing wrong was found where something has to be: this run proves nothing")
-    if arguments.table:
-        state, seed = arguments.state, arguments.seed
-        append_row(arguments.table, state, arguments.source, seed, found, compared)
-    _say(f"seed {arguments.seed}; again: {_command(arguments)}")
     return int(found.wrong or not can_fail)
+
+
+def _end(
+    arguments: argparse.Namespace, found: Tested, compared: Mapping[Contender, Tested | None]
+) -> None:
+    """Say what is left to say of a run, and add it to the table."""
+    for contender, each in compared.items():
+        if each is None:
+            _say(f"{contender.name}: not yet compared")
+    if arguments.table:
+        state, source = _shown_state(arguments), masked(arguments.source)
+        append_row(arguments.table, state, source, arguments.seed, found, compared)
+    _say(f"seed {arguments.seed}; again: {_command(arguments)}")
+
+
+def _shown_state(arguments: argparse.Namespace) -> str:
+    """Return the store's URL without its secrets."""
+    return str(StateURL.parse(arguments.state))
 
 
 def _interrupt(*_: object) -> NoReturn:
@@ -144,7 +163,8 @@ def _command(arguments: argparse.Namespace) -> str:
     for name in ("state", "minutes", "rounds", "seed", "source", "words"):
         value = getattr(arguments, name)
         if value is not None:
-            words.append(f"--{name} {shlex.quote(str(value))}")
+            shown = _shown_state(arguments) if name == "state" else masked(str(value))
+            words.append(f"--{name} {shlex.quote(shown)}")
     if arguments.spark:
         words.append("--spark")
     return " ".join(words)

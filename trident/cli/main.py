@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from trident.states.errors import TridentError, UsageError, masked
+from trident.states.errors import TridentError, UsageError
+from trident.states.secrets import masked
 
 COMMANDS = {
     "backends": "list the stores: which are installed, how the others are, what each offers",

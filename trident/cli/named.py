@@ -9,7 +9,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from trident.states.errors import TridentError, UsageError, masked
+from trident.states.errors import TridentError, UsageError
+from trident.states.secrets import masked
 from trident.topology import TridentTopology
 
 

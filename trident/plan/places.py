@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from trident.operations.annotations import callable_name
 from trident.states.maps import MapStateFactory
+from trident.states.secrets import masked
 from trident.states.state import StateFactory
 from trident.states.store import Calls, OpenedStore, completed
-
-_VALUE = r"""(?:'(?:\\.|[^'\\])*(?:'|$)|"(?:\\.|[^"\\])*(?:"|$)|\S)+"""
-_SECRET = re.compile(rf"\w*(?:passw(?:or)?d|pwd|passphrase|token|secret|key)\s*=\s*{_VALUE}", re.I)
 
 
 @dataclass(frozen=True)
@@ -91,9 +89,9 @@ def without_secrets(text: str) -> str:
     >>> without_secrets("mongo://me:s3cret@one:1,two:2/words?token=9")
     'mongo://one:1,two:2/words'
     >>> without_secrets("host=one password=s3cret dbname=words")
-    'host=one dbname=words'
+    'host=one password=*** dbname=words'
     >>> without_secrets(r"host=one password='s3 cr\'et' dbname=words")
-    'host=one dbname=words'
+    'host=one password=*** dbname=words'
     >>> without_secrets("me:s3?cret@one/words")
     ''
     """
@@ -104,4 +102,4 @@ def without_secrets(text: str) -> str:
     if "@" in options:
         return ""
     kept = plain.rpartition("@")[2]
-    return re.sub(r"\s+", " ", _SECRET.sub("", f"{scheme}{mark}{kept}")).strip()
+    return re.sub(r"\s+", " ", masked(f"{scheme}{mark}{kept}")).strip()
