@@ -8,6 +8,7 @@ from trident.states.checkpoint_store import CheckpointStore
 from trident.states.control import Control, ControlRecord
 from trident.states.copying import copy_state
 from trident.states.errors import (
+    BackingMapError,
     CopiedLogError,
     CopyError,
     CorruptStateError,
@@ -69,6 +70,7 @@ from trident.states.values import OpaqueValue, StateType, Token, TransactionalVa
 __all__ = [
     "CONTROL_KEY",
     "Ability",
+    "BackingMapError",
     "Batch",
     "CachedMap",
     "CheckpointStore",

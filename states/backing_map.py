@@ -13,7 +13,9 @@ from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from typing import Any, ClassVar
 
+from trident.states.errors import BackingMapError
 from trident.states.keys import CONTROL_KEY
+from trident.states.secrets import masked
 from trident.states.steps import Steps
 from trident.states.values import Token
 
@@ -107,8 +109,12 @@ class IBackingMap(ABC):
         under a reserved key.
         """
         key: Any = CONTROL_KEY if self.codec else (CONTROL_KEY,)
-        [found] = self.multiGet([key])
-        return None if found is None else bytes(found)
+        [found] = checked_answer(self, [key], self.multiGet([key]))
+        if found is None or isinstance(found, bytes):
+            return found
+        if isinstance(found, bytearray | memoryview):
+            return bytes(found)
+        raise BackingMapError(_map_name(self), _described(found), 1)
 
     def read_steps(self, keys: Sequence[Any]) -> Steps[Sequence[Any]]:
         """Read as :meth:`multiGet` does, in steps: yield where the store was asked and would be
@@ -297,6 +303,35 @@ def abilities_of(kind: type[IBackingMap]) -> frozenset[Ability]:
         for ability, method in _OVERRIDES.items()
         if getattr(kind, method) is not getattr(IBackingMap, method)
     )
+
+
+def checked_answer(store: IBackingMap, keys: Sequence[Any], found: Any) -> Sequence[Any]:
+    """Check what a map's ``multiGet`` answered for some keys.
+
+    Raises
+    ------
+    BackingMapError
+        Where it is no sequence of a value for each key, or holds text in place of bytes.
+    """
+    if isinstance(found, str | bytes) or not isinstance(found, Sequence):
+        raise BackingMapError(_map_name(store), _described(found), len(keys))
+    if len(found) != len(keys):
+        answered = f"{len(found)} value{'' if len(found) == 1 else 's'}"
+        raise BackingMapError(_map_name(store), answered, len(keys))
+    if store.codec is Codec.BYTES and str in set(map(type, found)):
+        text = next(value for value in found if type(value) is str)
+        raise BackingMapError(_map_name(store), _described(text), len(keys))
+    return found
+
+
+def _described(found: object) -> str:
+    return f"{type(found).__name__} {masked(repr(found)):.60}"
+
+
+def _map_name(store: IBackingMap) -> str:
+    while isinstance(store, WrappedMap):
+        store = store.inner
+    return type(store).__name__
 
 
 class WrappedMap(IBackingMap):

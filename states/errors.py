@@ -369,6 +369,26 @@ class CorruptStateError(StateError):
 
 
 @dataclass(eq=False, repr=False)
+class BackingMapError(StateError):
+    """A backing map answered something else than a value for each key."""
+
+    store: str
+    """The map's class."""
+    found: str
+    """What it answered."""
+    keys: int
+    """For how many keys."""
+
+    def __str__(self) -> str:
+        asked = f"{self.keys} key{'' if self.keys == 1 else 's'}"
+        return (
+            f"{self.store}: multiGet answered {self.found} for {asked}. Return a list of one value "
+            "for each key, in their order: what multiPut was given (bytes, unless codec says "
+            "otherwise), or None where the key is absent."
+        )
+
+
+@dataclass(eq=False, repr=False)
 class SerializationError(StateError):
     """A key or value would not come back equal and of the same type."""
 

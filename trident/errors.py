@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from trident.operation_error import OperationError
 from trident.spouts.errors import SourceUnavailableError, SpoutPartitionError
 from trident.states.errors import (
+    BackingMapError,
     CopiedLogError,
     CopyError,
     CorruptStateError,
@@ -31,6 +32,7 @@ from trident.states.errors import (
 from trident.states.secrets import masked
 
 __all__ = [
+    "BackingMapError",
     "CopiedLogError",
     "CopyError",
     "CorruptStateError",

@@ -360,6 +360,31 @@ class Stream(_Aggregates):
         """
         return Stream(self._builder, lowering.each(self._builder, self._node, arguments))
 
+    def withColumn(
+        self, name: FieldsLike, function: Native | Plain, inputs: FieldsLike | None = None
+    ) -> Stream:
+        """Append one field, whose value a plain function returns.
+
+        Parameters
+        ----------
+        name : fields
+            The new field, with its type where the function has no annotation: ``"doubled long"``.
+        function : callable or native
+            Returns the value, one for each tuple; a list is an array. `each` is for any number of
+            values, `map` for a new tuple.
+        inputs : fields, optional
+            What the function is called with, one argument each; by default all fields.
+
+        Examples
+        --------
+        >>> from trident import FixedBatchSpout, TridentTopology
+        >>> stream = TridentTopology().newStream("s", FixedBatchSpout("word string, n long", 3))
+        >>> stream.withColumn("doubled long", lambda n: 2 * n, "n").getOutputFields()
+        Fields('word string, n long, doubled long')
+        """
+        made = lowering.with_column(self._builder, self._node, name, function, inputs)
+        return Stream(self._builder, made)
+
     @overload
     def filter(self, filter: Filter | Native | Plain, /) -> Stream: ...
     @overload

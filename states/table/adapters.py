@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from trident.states.backing_map import Ability, IBackingMap, abilities, has_pages
+from trident.states.backing_map import Ability, IBackingMap, abilities, checked_answer, has_pages
 from trident.states.control import ControlRecord
 from trident.states.errors import StaleBatchError, StateError, StateUnavailableError
 from trident.states.steps import Steps, entries_of
@@ -34,11 +34,10 @@ class CheckedTable(Table):
         self._fence = record.encode()
 
     def read(self, keys: Sequence[Any]) -> Sequence[Any]:
-        return self._store.multiGet(keys)
+        return checked_answer(self._store, keys, self._store.multiGet(keys))
 
     def read_steps(self, keys: Sequence[Any]) -> Steps[Sequence[Any]]:
-        found: Sequence[Any] = yield from entries_of(self._store, keys)
-        return found
+        return checked_answer(self._store, keys, (yield from entries_of(self._store, keys)))
 
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         self._check()

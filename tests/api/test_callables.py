@@ -13,6 +13,7 @@ from trident.kernels.block import Block
 from trident.kernels.task import StepName, Task
 from trident.kernels.tuple_kernels import EachKernel
 from trident.operations.callables import (
+    CallableColumn,
     CallableConsumer,
     CallableFilter,
     CallableFlatMap,
@@ -76,6 +77,30 @@ def test_with_several_outputs_each_item_is_a_row() -> None:
 def test_what_does_not_fit_is_an_error(returned: Any, outputs: str, text: str) -> None:
     with pytest.raises(EmittedValueError, match=f"<lambda> {text}"):
         rows(lambda x: returned, "x", outputs=outputs)
+
+
+def test_a_plain_value_in_place_of_an_iterable_is_told_of_with_column() -> None:
+    for returned in (7, "ab"):
+        with pytest.raises(EmittedValueError, match=r"write withColumn\(name, function\)"):
+            rows(lambda x, returned=returned: returned, "x")
+        with pytest.raises(EmittedValueError, match=r"write withColumn\(name, function\)"):
+            CallableFunction(lambda x, returned=returned: returned).expand("x")
+        with pytest.raises(EmittedValueError) as found:
+            CallableFlatMap(lambda _, returned=returned: returned, 1).execute(("x",))  # type: ignore[arg-type]
+        assert "withColumn" not in str(found.value)
+
+
+@pytest.mark.parametrize("value", [7, "ab", None, ["a"], {"a": 1}, b"x"])
+def test_with_column_appends_what_the_function_returns(value: Any) -> None:
+    assert made_by(CallableColumn(lambda x: value), "a", "x") == [(value,)]
+
+
+def lengths(word: str) -> list[int]: ...
+
+
+def test_the_type_of_a_column_is_that_of_the_function() -> None:
+    column = CallableColumn(lengths)
+    assert column.infer_types(Fields.of("word string")) == ["array<long>"]
 
 
 def test_a_function_gets_one_argument_for_each_input_field() -> None:

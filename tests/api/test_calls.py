@@ -81,6 +81,7 @@ def fails(call: Call, error: type[PlanError], text: str) -> None:
         (lambda t, s: s.each("sentense", FilterNull()), "each"),
         (lambda t, s: s.each("sentense", native("upper(sentence)"), "word"), "each"),
         (lambda t, s: s.filter("sentense", FilterNull()), "filter"),
+        (lambda t, s: s.withColumn("n", len, "sentense"), "withColumn"),
         (lambda t, s: s.project("id, sentense"), "project"),
         (lambda t, s: s.groupBy("sentense"), "groupBy"),
         (lambda t, s: s.partitionBy("sentense"), "partitionBy"),
@@ -108,6 +109,7 @@ def test_a_query_of_an_unknown_field_is_named() -> None:
     ("call", "text"),
     [
         (lambda t, s: s.each("sentence", Split(), "id"), "each: there is already a field 'id'"),
+        (lambda t, s: s.withColumn("id", len, "sentence"), "withColumn: .* already a field 'id'"),
         (lambda t, s: s.groupBy("id").aggregate(Count(), "id"), "already a field 'id'"),
         (
             lambda t, s: s.groupBy("id").persistentAggregate(memory(), "id", Longest(), "id"),
@@ -148,6 +150,12 @@ def test_a_field_is_there_once(call: Call, text: str) -> None:
         (lambda t, s: s.each(), "each: takes .inputs,. operation, outputs; found '0 arguments'"),
         (lambda t, s: s.aggregate("id", Sum(), "n", "m"), "found '4 arguments'"),
         (
+            lambda t, s: s.withColumn(len, "n"),
+            r"withColumn: the name of the new field comes first\. Write withColumn\(",
+        ),
+        (lambda t, s: s.withColumn("n", "id * 2"), r'native\("id \* 2"\)'),
+        (lambda t, s: s.withColumn("n", Split()), "withColumn: .*belongs into each"),
+        (
             lambda t, s: s.each(Split(), "sentence", "word"),
             r"each: the fields that are read come first.* found in their place 'Split\(\)'",
         ),
@@ -175,6 +183,7 @@ def test_what_is_no_operation_is_told_how_to_be_one(call: Call, text: str) -> No
         (lambda t, s: s.each("id", lambda: [1], "w"), r"<lambda>\(\) can't take the 1"),
         (lambda t, s: s.map(lambda a: a), r"map: <lambda>\(a\) can't take the 2 input fields"),
         (lambda t, s: s.filter(lambda a: True), "can't take the 2 input fields"),
+        (lambda t, s: s.withColumn("n", lambda a: a), r"withColumn: .* the 2 input fields"),
     ],
 )
 def test_the_number_of_fields_fits_the_operation(call: Call, text: str) -> None:

@@ -111,6 +111,23 @@ def test_plain_callables_take_values(engine: Engine) -> None:
     assert carried(engine, rows, step=step, fields=fields) == [("a", 2), ("cc", 3)]
 
 
+def test_with_column_appends_one_value(engine: Engine) -> None:
+    rows = [("ab", 1), ("c", 2), (None, 3)]
+
+    def step(stream: Stream) -> Stream:
+        return (
+            stream.withColumn("doubled long", lambda n: 2 * n, "n")
+            .withColumn("letters array<string>", lambda text: text and list(text), "text")
+            .withColumn("all string", lambda text, n, doubled, letters: f"{text}{n}{doubled}")
+        )
+
+    assert carried(engine, rows, step=step, fields="text string, n long") == [
+        ("ab", 1, 2, ["a", "b"], "ab12"),
+        ("c", 2, 4, ["c"], "c24"),
+        (None, 3, 6, None, "None36"),
+    ]
+
+
 def test_project_selects_and_orders(engine: Engine) -> None:
     rows = [(3, "x", 1.5), (None, None, None)]
     assert carried(

@@ -10,6 +10,7 @@ from typing import Any
 from trident.kernels.block import Block, columns_of
 from trident.kernels.task import StepName, Task
 from trident.operations.callables import (
+    FOR_ONE_VALUE,
     CallableConsumer,
     CallableFilter,
     CallableFlatMap,
@@ -90,7 +91,8 @@ class Calls:
             made = self.results(function.function)
             if set(map(type, made)) <= _LISTS:
                 return made
-            return self.over(made, lambda one: list(checked_iterable(name, one)))
+            advice = FOR_ONE_VALUE if isinstance(function, CallableFunction) else ""
+            return self.over(made, lambda one: list(checked_iterable(name, one, advice)))
         made = self.results(function.expand)
         return made if set(map(type, made)) <= _LISTS else self.over(made, list)
 

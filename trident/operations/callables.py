@@ -5,6 +5,7 @@ fields are named, ``map``, ``flatMap``, ``filter`` and ``peek`` hand it all fiel
 
 - ``filter``, and ``each`` without output fields: a bool;
 - ``map``: the new tuple; with one field the value itself;
+- ``withColumn``: the value of the new field;
 - ``flatMap``, and ``each`` with output fields: an iterable, or None for nothing. With one output
   field each item is a value (a list is an array, a tuple is a row: ``(v,)`` is ``v``); with
   several each item is a tuple or list of that many values.
@@ -24,6 +25,7 @@ from trident.errors import EmittedValueError, OperationTypeError, described
 from trident.operations.annotations import (
     callable_name,
     item_annotation,
+    known_type,
     return_annotation,
     row_types,
 )
@@ -113,10 +115,23 @@ class CallableFunction(_Adapted, PlainFunction):
     function: Callable[..., Any]
 
     def expand(self, *inputs: Any) -> Iterable[Any]:
-        return checked_iterable(self.label, self.function(*inputs))
+        return checked_iterable(self.label, self.function(*inputs), FOR_ONE_VALUE)
 
     def infer_types(self, inputs: Fields) -> Sequence[str | None]:
         return row_types(item_annotation(return_annotation(self.function)))
+
+
+@dataclass(frozen=True)
+class CallableColumn(_Adapted, PlainFunction):
+    """A plain callable for ``withColumn``: what it returns is the value."""
+
+    function: Callable[..., Any]
+
+    def expand(self, *inputs: Any) -> Iterable[Any]:
+        return [self.function(*inputs)]
+
+    def infer_types(self, inputs: Fields) -> Sequence[str | None]:
+        return [known_type(return_annotation(self.function))]
 
 
 @dataclass(frozen=True)
@@ -188,7 +203,11 @@ def checked_bool(operation: str, kept: object) -> bool:
     raise EmittedValueError(operation, problem)
 
 
-def checked_iterable(operation: str, made: object) -> Iterable[Any]:
+FOR_ONE_VALUE = "To append one value to each tuple write withColumn(name, function)."
+"""What to write in place of ``each``, whose functions return any number of values."""
+
+
+def checked_iterable(operation: str, made: object, advice: str = "") -> Iterable[Any]:
     """Check that a plain callable returned an iterable; None is an empty one.
 
     Raises
@@ -198,10 +217,8 @@ def checked_iterable(operation: str, made: object) -> Iterable[Any]:
     """
     if made is None:
         return ()
-    if isinstance(made, str | bytes):
-        problem = f"returned {described(made)}, expected an iterable: return a list of it"
-        raise EmittedValueError(operation, problem)
-    if not isinstance(made, Iterable):
-        problem = f"returned {described(made)}, expected an iterable of values"
-        raise EmittedValueError(operation, problem)
-    return made
+    if isinstance(made, Iterable) and not isinstance(made, str | bytes):
+        return made
+    due = ": return a list of it" if isinstance(made, Iterable) else " of values"
+    problem = f"returned {described(made)}, expected an iterable{due}"
+    raise EmittedValueError(operation, f"{problem}. {advice}" if advice else problem)

@@ -8,6 +8,7 @@ from typing import Any
 
 from trident.errors import OperationTypeError, described
 from trident.operations.callables import (
+    CallableColumn,
     CallableConsumer,
     CallableFilter,
     CallableFlatMap,
@@ -89,6 +90,15 @@ def as_function(call: str, given: object, inputs: Fields) -> Function | Native:
     elif not isinstance(target, Function):
         check_arity(call, target, inputs)
     return function
+
+
+def as_column(call: str, given: object, inputs: Fields) -> CallableColumn | Native:
+    """What ``withColumn`` takes."""
+    if isinstance(given, Native):
+        return given
+    column: CallableColumn = _adapted(call, given, CallableColumn, "a function", CallableColumn)
+    check_arity(call, column.function, inputs)
+    return column
 
 
 def as_filter(call: str, given: object, inputs: Fields) -> Filter | Native:

@@ -37,6 +37,7 @@ from trident.operations.state_updaters import (
     ReducerAggStateUpdater,
 )
 from trident.plan.arguments import (
+    as_column,
     as_filter,
     as_flat_map,
     as_function,
@@ -72,7 +73,7 @@ from trident.plan.query_checks import check_queryable
 from trident.plan.step_checks import check_aggregate_shape, check_new_fields, check_selection
 from trident.spouts.interfaces import ITridentDataSource
 from trident.states.values import StateType
-from trident.tuples.fields import Fields
+from trident.tuples.fields import Fields, FieldsLike
 
 Arguments = tuple[Any, ...]
 """What a fluent call was given after its state, if it takes one."""
@@ -206,6 +207,28 @@ def each(builder: Builder, parent: Node, arguments: Arguments) -> Node:
     if isinstance(function, Native):
         return builder.add(
             NativeNode, parent=parent, expression=function, inputs=inputs, outputs=outputs
+        )
+    return builder.add(EachNode, parent=parent, inputs=seen, function=function, outputs=outputs)
+
+
+def with_column(
+    builder: Builder, parent: Node, name: Any, given: object, inputs: FieldsLike | None
+) -> Node:
+    """``withColumn(name, function [, inputs])``; without inputs the function sees all fields."""
+    call = "withColumn"
+    if callable(name) and not callable(given):
+        advice = 'Write withColumn("doubled", lambda n: 2 * n, "n").'
+        raise OperationTypeError(f"{call}: the name of the new field comes first", "", (), advice)
+    outputs = Fields.of(name)
+    if len(outputs) != 1:
+        advice = "Name one, or use each(inputs, function, outputs) for several."
+        raise PlanError(f"{call}: expected one new field, found", str(outputs), (), advice)
+    given_inputs = None if inputs is None else Fields.of(inputs)
+    seen = parent.fields if given_inputs is None else _selected(call, parent, given_inputs)
+    function = as_column(call, given, seen)
+    if isinstance(function, Native):
+        return builder.add(
+            NativeNode, parent=parent, expression=function, inputs=given_inputs, outputs=outputs
         )
     return builder.add(EachNode, parent=parent, inputs=seen, function=function, outputs=outputs)
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from trident.errors import FieldError, PlanError
-from trident.operations.callables import Native
+from trident.operations.callables import CallableColumn, Native
 from trident.operations.interfaces import (
     Aggregator,
     CombinerAggregator,
@@ -299,7 +299,10 @@ class EachNode(StepNode):
 
     @property
     def call_text(self) -> str:
-        return _call("each", self.inputs, operation_name(self.function), self.outputs)
+        operation = operation_name(self.function)
+        if isinstance(self.function, CallableColumn):
+            return _call("withColumn", self.outputs, operation, self.inputs)
+        return _call("each", self.inputs, operation, self.outputs)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

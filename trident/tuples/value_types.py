@@ -33,6 +33,13 @@ LIMITS = {"long": 2**63, "int": 2**31, "short": 2**15, "byte": 2**7}
 """What integers of each type are below; its negative is the least."""
 _LOOKED_AT = ("decimal", "float", "timestamp", "timestamp_ntz", "array", "map", "struct")
 """Types that not every value of their Python type has, or has in its one form."""
+_ZONES = {
+    "timestamp": "give it its time zone, as in datetime.now(UTC) or value.replace(tzinfo=UTC), or "
+    "declare timestamp_ntz, a time without a zone",
+    "timestamp_ntz": "leave the time zone out, as in value.replace(tzinfo=None), or declare "
+    "timestamp, a moment in UTC",
+}
+"""What to do about a datetime with no time zone, or one too many."""
 _DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 _EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
 _ZONE = attrgetter("tzinfo")
@@ -167,11 +174,11 @@ def fits(kind: str, value: object) -> bool:
 
 def misfit(operation: str, field: str, kind: str, value: object) -> EmittedValueError:
     """The error for a value that a field of the type can't have."""
-    problem = (
-        f"emitted {described(value)} for the field {field!r}, which is declared {kind}: "
-        "emit that type, or declare another"
-    )
-    return EmittedValueError(operation, problem)
+    advice = "emit that type, or declare another"
+    if isinstance(value, datetime) and kind in _ZONES:
+        advice = _ZONES[kind]
+    problem = f"emitted {described(value)} for the field {field!r}, which is declared {kind}"
+    return EmittedValueError(operation, f"{problem}: {advice}")
 
 
 def _conformed(kind: str, values: Sequence[Any]) -> Sequence[Any]:
