@@ -320,7 +320,9 @@ if not TYPE_CHECKING:  # to which any name, also one that is mistyped, would be 
         if name in _PACKAGES:
             return import_module(f"trident.{name}")
         if name not in _HOME_OF:
-            raise AttributeError(f"module 'trident' has no attribute {name!r}")
+            from trident.absent_names import absent
+
+            raise absent(name, __all__)
         value = getattr(import_module(f"trident.{_HOME_OF[name]}"), name)
         globals()[name] = value
         return value

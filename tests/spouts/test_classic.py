@@ -17,6 +17,11 @@ from trident import (
 )
 from trident.batch.errors import BatchFailedError
 from trident.testing import fail_at
+from trident.transactional import (
+    BaseOpaquePartitionedTransactionalSpout,
+    BasePartitionedTransactionalSpout,
+    BaseTransactionalSpout,
+)
 
 WORDS = "a b a c a".split()
 COUNTS = [3, 1, 1]
@@ -133,6 +138,22 @@ def test_numbered_partitions_are_emitted_again_as_they_were(tmp_path: Path) -> N
         count(tmp_path, Numbered(), "word", ["a"], retries=0)
     assert count(tmp_path, Numbered(), "word", ["a", "b", "c"]) == COUNTS
     assert NumberedEmitter.again == [(0, 0), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("base", "spout"),
+    [
+        (BaseTransactionalSpout, lambda: Classic),
+        (BasePartitionedTransactionalSpout, lambda: Numbered),
+        (BaseOpaquePartitionedTransactionalSpout, lambda: Opaque),
+    ],
+)
+def test_a_spout_derived_from_a_base_class_is_one_of_its_interface(
+    tmp_path: Path, base: type, spout: Any
+) -> None:
+    NumberedCoordinator.emitted, OpaqueEmitter.done = 0, False
+    derived = type("Derived", (spout(), base), {})
+    assert count(tmp_path, derived(), "word", ["a", "b", "c"]) == COUNTS
 
 
 class Opaque(IOpaquePartitionedTransactionalSpout):

@@ -103,6 +103,10 @@ class ICommitterTransactionalSpout(ITransactionalSpout):
         """Return the emitter for one run; called on the driver."""
 
 
+class BaseTransactionalSpout(ITransactionalSpout):
+    """A transactional spout; it adds nothing to its interface."""
+
+
 class NumberedCoordinator(ABC):
     """Says how many partitions an :class:`IPartitionedTransactionalSpout` has; on the driver."""
 
@@ -155,6 +159,10 @@ class IPartitionedTransactionalSpout(ITridentDataSource):
         """Return an emitter; called in each process that emits."""
 
 
+class BasePartitionedTransactionalSpout(IPartitionedTransactionalSpout):
+    """A transactional spout over a number of partitions; it adds nothing to its interface."""
+
+
 class ReadinessCoordinator(ABC):
     """Says when a batch of an :class:`IOpaquePartitionedTransactionalSpout` may begin."""
 
@@ -200,6 +208,10 @@ class IOpaquePartitionedTransactionalSpout(ITridentDataSource):
     @abstractmethod
     def getEmitter(self, conf: Mapping[str, Any], context: Any) -> OpaqueNumberedEmitter:
         """Return an emitter; called on the driver, and in each process that emits."""
+
+
+class BaseOpaquePartitionedTransactionalSpout(IOpaquePartitionedTransactionalSpout):
+    """An opaque spout over a number of partitions; it adds nothing to its interface."""
 
 
 ClassicSpout = (

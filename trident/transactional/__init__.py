@@ -2,6 +2,9 @@
 
 from trident.operations.interfaces import CustomStreamGrouping
 from trident.spouts.classic import (
+    BaseOpaquePartitionedTransactionalSpout,
+    BasePartitionedTransactionalSpout,
+    BaseTransactionalSpout,
     ICommitterTransactionalSpout,
     IOpaquePartitionedTransactionalSpout,
     IPartitionedTransactionalSpout,
@@ -29,7 +32,10 @@ from trident.transactional.memory_spout import MemoryTransactionalSpout
 __all__ = [
     "BaseBasicBolt",
     "BaseBatchBolt",
+    "BaseOpaquePartitionedTransactionalSpout",
+    "BasePartitionedTransactionalSpout",
     "BaseTransactionalBolt",
+    "BaseTransactionalSpout",
     "BasicOutputCollector",
     "BatchOutputCollector",
     "BoltTuple",
