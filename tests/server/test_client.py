@@ -32,7 +32,8 @@ from trident.drpc.errors import (
     UnknownFunctionError,
 )
 from trident.drpc.service import LocalDRPC
-from trident.server.client import DRPCClient, http_answer
+from trident.server.client import DRPCClient
+from trident.server.http_client import http_answer
 from trident.server.limits import DRPCLimits
 from trident.server.server import DRPCServer
 from trident.states.errors import StateUnavailableError

@@ -11,7 +11,7 @@ import pytest
 from tests.drpc.asking import PATIENCE
 from trident import TridentTopology
 from trident.drpc.errors import DRPCInternalError
-from trident.server.client import http_answer
+from trident.server.http_client import http_answer
 from trident.server.server import DRPCServer
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -16,11 +17,17 @@ from hypothesis import strategies as st
 from thriftpy2.protocol import TBinaryProtocol
 from thriftpy2.transport import TMemoryBuffer
 
+import trident.server
 from tests.drpc.asking import PATIENCE, asking, counts, held, until
 from tests.server.storm_client import STORM, storm_client
-from tests.server.test_http import Wire, everything
-from trident import MapGet, TridentTopology
-from trident.drpc.errors import DRPCQueueFullError, DRPCTimeoutError, MalformedRequestError
+from tests.server.wire import Wire, everything
+from trident import DRPCClient, MapGet, TridentTopology
+from trident.drpc.errors import (
+    DRPCQueueFullError,
+    DRPCTimeoutError,
+    DRPCUsageError,
+    MalformedRequestError,
+)
 from trident.server.access import Access
 from trident.server.connection import Connections
 from trident.server.functions import Functions
@@ -194,13 +201,56 @@ def connected_to(server: DRPCServer) -> socket.socket:
 def test_a_frame_that_never_comes_and_a_frame_of_any_size_end_the_connection() -> None:
     topology = TridentTopology()
     topology.newDRPCStream("f").map(str.upper, "text")
-    limits = DRPCLimits(slow=0.2, idle=0.4)
+    limits = DRPCLimits(slow=0.2, thrift_idle=0.4)
     with DRPCServer(topology, port=None, thrift_port=0, limits=limits) as server:
         sizes = (b"\0\0\0\x20abc", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"GET / HTTP")
         for frame in (b"", *sizes):
             with closing(connected_to(server)) as client:
                 client.sendall(frame)
                 assert everything(client) == b""
+
+
+def test_a_silent_connection_stays_however_long_it_is_silent() -> None:
+    async def seconds_left(limits: DRPCLimits, data: bytes = b"") -> float:
+        connection = connection_of(limits)
+        connection.connection_made(Wire())
+        if data:
+            connection.data_received(data)
+        return connection.until - connection.loop.time()
+
+    limits = DRPCLimits(slow=1, idle=1)
+    assert asyncio.run(seconds_left(limits)) == float("inf")
+    assert asyncio.run(seconds_left(limits, b"\0\0\0\x05abc")) <= 1
+    assert 1 < asyncio.run(seconds_left(DRPCLimits(slow=1, thrift_idle=5))) <= 5
+
+
+def test_a_client_that_has_gone_without_a_word_is_found_out() -> None:
+    class OverTCP(Wire):
+        def get_extra_info(self, name: str, default: Any = None) -> Any:
+            return sockets[0] if name == "socket" else default
+
+    async def keeps_alive() -> int:
+        connection_of(DRPCLimits()).connection_made(OverTCP())
+        return sockets[0].getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+
+    with socket.socket() as made:
+        sockets = [made]
+        assert asyncio.run(keeps_alive()) == 1
+
+
+def test_without_the_library_for_thrift_it_is_said_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in [each for each in sys.modules if each.startswith("trident.server.thrift_")]:
+        monkeypatch.delitem(sys.modules, name)
+        monkeypatch.delattr(trident.server, name.rpartition(".")[2], raising=False)
+    monkeypatch.setitem(sys.modules, "thrift.protocol.TBinaryProtocol", None)
+    topology = TridentTopology()
+    topology.newDRPCStream("f").map(str.upper, "text")
+    with pytest.raises(DRPCUsageError, match=r"trident-spark\[drpc\]"):
+        DRPCServer(topology, port=None, thrift_port=0).start()
+    with pytest.raises(DRPCUsageError, match=r"trident-spark\[drpc\]"):
+        DRPCClient("thrift://localhost")
 
 
 def test_a_call_that_there_is_not_is_thrifts_own_exception(server: DRPCServer) -> None:
@@ -223,7 +273,7 @@ def test_arguments_that_are_no_utf8_are_refused(server: DRPCServer) -> None:
 
 def test_a_list_of_elements_without_bytes_is_refused_at_once() -> None:
     field = struct.pack("!bhbi", 15, 9, 0, 2**31 - 1)
-    with pytest.raises(ThriftError, match="a container that can't be"):
+    with pytest.raises(ThriftError, match="too many values"):
         read_message(written_message("execute", 1, 0, {})[:-1] + field + b"\0")
 
 
@@ -244,15 +294,31 @@ def test_what_has_many_values_that_nobody_asked_for_costs_no_more_than_some(fiel
         read_message(_HEAD + fields + b"\0")
 
 
-def test_numbers_that_nobody_asked_for_are_passed_over_together() -> None:
-    numbers = struct.pack("!bhbi", 15, 9, 2, 10**6) + b"\0" * 10**6
-    message = read_message(_HEAD + numbers + struct.pack("!bhi", 8, 1, 7) + b"\0")
-    assert message.fields == {9: None, 1: 7}
+@pytest.mark.parametrize(
+    "fields",
+    [
+        b"\x0c\x00\x09" * 100_000,
+        b"\x0f\x00\x09" + b"\x0f\0\0\0\x01" * 100_000,
+        b"\x0f\x00\x09" + b"\x0c\0\0\0\x01" + b"\x0f\x00\x09\x0c\0\0\0\x01" * 100_000,
+    ],
+)
+def test_what_nests_deep_is_refused(fields: bytes) -> None:
+    with pytest.raises(ThriftError, match="nests too deep|depth"):
+        read_message(_HEAD + fields)
 
 
-def test_what_nests_deep_is_refused() -> None:
-    with pytest.raises(ThriftError, match="nests too deep"):
-        read_message(written_message("execute", 1, 0, {})[:-1] + b"\x0c\x00\x09" * 100_000)
+@pytest.mark.parametrize("size", [-1, -(2**31), 2**31 - 1, 10])
+@pytest.mark.parametrize("kind", [11, 13, 14, 15])
+def test_a_size_that_cannot_be_is_refused(kind: int, size: int) -> None:
+    inner = {11: b"", 13: b"\x0b\x0b", 14: b"\x0b", 15: b"\x0b"}[kind]
+    field = struct.pack("!bh", kind, 9) + inner + struct.pack("!i", size)
+    with pytest.raises(ThriftError):
+        read_message(_HEAD + field + b"\0")
+
+
+def test_bytes_that_nobody_asked_for_need_be_no_text() -> None:
+    message = read_message(_HEAD + b"\x0b\x00\x09\0\0\0\x02\xff\xfe\0")
+    assert message.fields == {9: None}
 
 
 _SAFE = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -305,8 +371,8 @@ def test_fields_that_nobody_asked_for_are_passed_over(fields: bytes) -> None:
     assert (read.fields[1], read.fields[2]) == ("f", "a")
 
 
-async def fed(parts: list[bytes]) -> tuple[bytes, bool]:
-    """What a connection answers to some bytes, and whether it has ended."""
+def connection_of(limits: DRPCLimits) -> ThriftConnection:
+    """A connection to a function that answers with its arguments."""
 
     class Echo:
         functions = ("echo",)
@@ -316,10 +382,12 @@ async def fed(parts: list[bytes]) -> tuple[bytes, bool]:
         ) -> str:
             return args
 
-    limits = DRPCLimits(args=300)
-    connections = Connections(limits)
-    functions = Functions([Echo()], Access(), limits)
-    connection = ThriftConnection(connections, calls(functions))
+    return ThriftConnection(Connections(limits), calls(Functions([Echo()], Access(), limits)))
+
+
+async def fed(parts: list[bytes]) -> tuple[bytes, bool]:
+    """What a connection answers to some bytes, and whether it has ended."""
+    connection = connection_of(DRPCLimits(args=300))
     wire = Wire()
     connection.connection_made(wire)
     for part in parts:
@@ -328,7 +396,7 @@ async def fed(parts: list[bytes]) -> tuple[bytes, bool]:
             await asyncio.sleep(0)
     ended = wire.closed
     connection.connection_lost(None)
-    assert (len(connections), connections.received) == (0, 0)
+    assert (len(connection.connections), connection.connections.received) == (0, 0)
     return wire.written, ended
 
 

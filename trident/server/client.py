@@ -3,58 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import socket
 import ssl
-from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from collections.abc import Callable, Collection, Sequence
+from http.client import HTTPException
 from secrets import token_hex
 from time import monotonic
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
-from urllib.parse import quote, urlsplit
+from typing import Any, Self
+from urllib.parse import urlsplit
 
 from trident.drpc.errors import (
-    ArgumentsTooLargeError,
-    DRPCAccessError,
     DRPCClosedError,
     DRPCElsewhereError,
     DRPCError,
-    DRPCExecutionError,
-    DRPCInternalError,
     DRPCQueueFullError,
     DRPCTimeoutError,
     DRPCUnavailableError,
     DRPCUsageError,
     MalformedRequestError,
     NoServerError,
-    UnknownFunctionError,
 )
 from trident.drpc.request_id import check_request_id
-from trident.server.outcomes import ExceptionType
-from trident.server.thrift_binary import (
-    BODY,
-    CALL,
-    EXCEPTION,
-    REQUEST_ID,
-    STATUS,
-    ThriftError,
-    framed,
-    read_message,
-    written_message,
-)
-from trident.server.timed_response import TimedResponse
-
-T = TypeVar("T")
-Ask = Callable[["Server", Any, float], Callable[[], T]]
+from trident.server.http_client import Ask, Asked, HTTPServer, Server, T
 
 _PORTS = {"http": 3774, "https": 3774, "thrift": 3772, "thrifts": 3772}
-_KEPT = 16
-"""Idle connections to one server."""
 _LONGEST = 86_400.0
 """Seconds: more than a day a call has never, as a socket takes no more than 24 of them."""
 
@@ -155,7 +128,7 @@ class Client:
             except self._elsewhere as error:
                 told = error
                 refused.append(f"{server.address}: {error}")
-            except (OSError, HTTPException, ThriftError, UnicodeError) as error:
+            except (OSError, HTTPException, UnicodeError) as error:
                 problems.append(f"{server.address}: {error or type(error).__name__}")
             else:
                 self._first = position
@@ -291,239 +264,6 @@ class DRPCClient(Client):
         )
 
 
-class Asked(NamedTuple):
-    """A request to a function, the same at each server."""
-
-    function: str
-    args: str
-    id: str
-
-
-class Server(ABC):
-    """One server, and the idle connections to it."""
-
-    def __init__(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
-        self.host, self.port, self.tls = host, port, tls
-        self.address = f"{host}:{port}"
-        self._idle: deque[tuple[int, Any]] = deque()  # each with the process that made it
-
-    def call(self, ask: Ask[T], until: float, connecting: float) -> T:
-        """Ask, with an idle connection if there is one.
-
-        Parameters
-        ----------
-        ask : callable
-            Asks.
-        until : float
-            When its time is over.
-        connecting : float
-            How many seconds to wait for a connection at most.
-        """
-        while True:
-            try:
-                process, connection = self._idle.pop()
-            except IndexError:
-                break
-            if process != os.getpid():  # it is the parent's, which would get our answers
-                connection.close()
-                continue
-            try:
-                return self._with(connection, ask, until)
-            except TimeoutError:
-                raise
-            except (OSError, HTTPException, ThriftError):
-                continue  # the server had ended it meanwhile
-        try:
-            connection = self.connect(connecting)
-        except TimeoutError as error:
-            raise ConnectionError(f"no connection within {connecting:.2f} s") from error
-        return self._with(connection, ask, until)
-
-    def close(self) -> None:
-        """End the idle connections."""
-        while self._idle:
-            try:
-                _, connection = self._idle.pop()
-            except IndexError:
-                return
-            connection.close()
-
-    @abstractmethod
-    def connect(self, seconds: float) -> Any:
-        """A new connection."""
-
-    @abstractmethod
-    def execute(self, connection: Any, asked: Asked, seconds: float) -> Callable[[], str]:
-        """Call a function; what is returned gives its answer, or raises what the server told."""
-
-    def _with(self, connection: Any, ask: Ask[T], until: float) -> T:
-        """Ask, and keep the connection where it can be used again."""
-        try:
-            answer = ask(self, connection, max(0.001, until - monotonic()))
-        except BaseException:
-            connection.close()
-            raise
-        if len(self._idle) < _KEPT:
-            self._idle.append((os.getpid(), connection))
-        else:
-            connection.close()
-        return answer()
-
-
-class HTTPServer(Server):
-    """A server of HTTP."""
-
-    def __init__(self, host: str, port: int, tls: ssl.SSLContext | None, token: str | None) -> None:
-        super().__init__(host, port, tls)
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-
-    def connect(self, seconds: float) -> HTTPConnection:
-        if self.tls is not None:
-            made: HTTPConnection = HTTPSConnection(
-                self.host, self.port, timeout=seconds, context=self.tls
-            )
-        else:
-            made = HTTPConnection(self.host, self.port, timeout=seconds)
-        made.connect()
-        return made
-
-    def execute(
-        self, connection: HTTPConnection, asked: Asked, seconds: float
-    ) -> Callable[[], str]:
-        path = f"/drpc/{quote(asked.function, safe='')}"
-        known = {"Idempotency-Key": asked.id}
-        body = asked.args.encode()
-        status, answer = self.request(connection, "POST", path, body, seconds, known)
-        return lambda: http_answer(asked.function, asked.args, status, answer)
-
-    def request(
-        self,
-        connection: HTTPConnection,
-        method: str,
-        path: str,
-        body: bytes | None,
-        seconds: float,
-        headers: Mapping[str, str] | None = None,
-    ) -> tuple[int, bytes]:
-        """Send a request; returns the status and the body of its response."""
-        if connection.sock is None:  # the answer before was the last of that connection
-            raise ConnectionResetError("the server has ended the connection")
-        connection.sock.settimeout(seconds)
-        # A little less than the client's, so that the server tells what it knows of the delay.
-        timeout = f"{max(seconds * 0.9, seconds - 0.1):.3f}"
-        until = monotonic() + seconds
-        sent = {**self._headers, "X-DRPC-Timeout": timeout, **(headers or {})}
-        connection.request(method, path, body, sent)
-        connection.response_class = partial(TimedResponse, until=until)  # type: ignore[assignment]
-        response = connection.getresponse()
-        return response.status, response.read()
-
-
-class _ThriftServer(Server):
-    def connect(self, seconds: float) -> socket.socket:
-        connection = socket.create_connection((self.host, self.port), seconds)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self.tls is not None:
-            return self.tls.wrap_socket(connection, server_hostname=self.host)
-        return connection
-
-    def execute(
-        self, connection: socket.socket, asked: Asked, seconds: float
-    ) -> Callable[[], str]:
-        until = monotonic() + seconds
-        connection.settimeout(seconds)
-        fields = {1: asked.function, 2: asked.args, REQUEST_ID: asked.id}
-        connection.sendall(framed(written_message("execute", CALL, 0, fields)))
-        size = int.from_bytes(_received(connection, 4, until), "big")
-        reply = read_message(_received(connection, size, until))
-        return lambda: _thrift_answer(
-            asked.function, asked.args, reply.kind, dict(reply.fields)
-        )
-
-
-def _received(connection: socket.socket, size: int, until: float) -> bytes:
-    """So many bytes."""
-    parts = []
-    while size:
-        connection.settimeout(max(0.001, until - monotonic()))
-        part = connection.recv(min(size, 2**16))
-        if not part:
-            raise ConnectionResetError("the server has ended the connection")
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
-
-
-def http_answer(function: str, args: str, status: int, body: bytes) -> str:
-    """The answer, or what the server told, raised."""
-    if status == 200:
-        return body.decode()
-    try:
-        told = json.loads(body)
-    except ValueError:
-        told = {}
-    if not isinstance(told, dict):
-        told = {}
-    message = str(told.get("errorMessage", f"status {status}"))
-    waiting = int(_number(told, "queueLength"))
-    match status:
-        case 504:
-            raise DRPCTimeoutError(function, _number(told, "elapsed"), waiting)
-        case 503 if told.get("error") == "QUEUE_FULL":
-            raise DRPCQueueFullError(function, waiting)
-        case 503 if told.get("error") == "SERVER_SHUTDOWN":
-            raise DRPCClosedError(function)
-        case 503:
-            raise DRPCUnavailableError(function, args, message)
-        case 404 if told.get("error") == "UNKNOWN_FUNCTION":
-            known = told.get("functions")
-            names = known if isinstance(known, list) else ()
-            raise UnknownFunctionError(function, [str(name) for name in names])
-        case 421:
-            raise DRPCElsewhereError(function)
-        case 413:
-            raise ArgumentsTooLargeError(function, int(_number(told, "limit")))
-        case 401:
-            raise DRPCAccessError(function)
-        case 403 if told.get("error") != "OTHER_SITE":
-            raise DRPCAccessError(function, "the owner of the token")
-        case 400 if told.get("error") == "MALFORMED_REQUEST":
-            raise MalformedRequestError(message.removeprefix("the request can't be read: "))
-        case 400:
-            raise DRPCExecutionError(function, args, message)
-    raise DRPCInternalError(function, args, message)
-
-
-def _number(told: Mapping[str, Any], name: str) -> float:
-    """A number that a server has told; 0 for anything else."""
-    number = told.get(name)
-    return float(number) if isinstance(number, int | float) and abs(number) < 2**53 else 0.0
-
-
-def _thrift_answer(function: str, args: str, kind: int, fields: dict[int, Any]) -> str:
-    """The answer, or what the server told."""
-    if kind == EXCEPTION:
-        raise DRPCInternalError(function, args, str(fields.get(1, "no reason was told")))
-    if isinstance(answer := fields.get(0), str):
-        return answer
-    if isinstance(refused := fields.get(2), dict):
-        raise DRPCAccessError(function, str(refused.get(1)))
-    told = fields.get(1)
-    failed = told if isinstance(told, dict) else {}
-    status, body = failed.get(STATUS), failed.get(BODY)
-    if isinstance(status, int) and isinstance(body, str):
-        return http_answer(function, args, status, body.encode())
-    message = str(failed.get(1, "no reason was told"))
-    match failed.get(2):
-        case ExceptionType.SERVER_TIMEOUT:
-            raise DRPCTimeoutError(function, 0.0, 0)
-        case ExceptionType.SERVER_SHUTDOWN:
-            raise DRPCClosedError(function)
-        case ExceptionType.FAILED_REQUEST:
-            raise DRPCExecutionError(function, args, message)
-    raise DRPCInternalError(function, args, message)
-
-
 def _server(
     name: str, address: str, schemes: Collection[str], token: str | None, tls: Any
 ) -> Server:
@@ -545,7 +285,18 @@ def _server(
     if token is not None:
         advice = "Use http://, or let the server answer the function to anyone ('*')."
         raise DRPCUsageError(f"{name}: Thrift carries no token, to", address, (), advice)
-    return _ThriftServer(parts.hostname, port, secure)
+    return _thrift_server(name)(parts.hostname, port, secure)
+
+
+def _thrift_server(name: str) -> Callable[[str, int, Any], Server]:
+    """What asks over Thrift, whose library is optional."""
+    try:
+        from trident.server.thrift_client import ThriftServer
+    except ImportError as error:
+        what = f"{name}: Thrift needs a package that is not installed ({error})"
+        advice = 'Install it: pip install "trident-spark[drpc]"; or ask by http://.'
+        raise DRPCUsageError(what, "", (), advice) from error
+    return ThriftServer
 
 
 def _tls(name: str, ca: Any, certfile: Any, keyfile: Any) -> ssl.SSLContext:

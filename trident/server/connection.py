@@ -13,7 +13,7 @@ from trident.server.limits import DRPCLimits
 
 _SWEEPS = 4
 """How often in the shortest time that a client has it is looked whether it is over."""
-_NEVER = float("inf")
+NEVER = float("inf")
 _KEPT_BESIDES = 500
 """Bytes that a request takes besides its own, while it waits for the one before it."""
 
@@ -98,7 +98,8 @@ class Connection(asyncio.Protocol, ABC):
     def __init__(self, connections: Connections) -> None:
         self.connections = connections
         self.limits = connections.limits
-        self.until = _NEVER
+        self.idle = self.limits.idle
+        self.until = NEVER
         self.loop = asyncio.get_running_loop()
         self.transport: asyncio.Transport = None  # type: ignore[assignment]  # until it is made
         self._requests: deque[tuple[Any, int]] = deque()
@@ -146,7 +147,7 @@ class Connection(asyncio.Protocol, ABC):
         self.held(0)
         while self._requests:
             self._next()
-        self.until = _NEVER
+        self.until = NEVER
         if self._task is not None:
             self._task.cancel()  # nobody waits for the answer: its call leaves the queue
 
@@ -171,7 +172,7 @@ class Connection(asyncio.Protocol, ABC):
 
     def resume_writing(self) -> None:
         self._can_write = True
-        self.until = _NEVER if self.busy else self.loop.time() + self.limits.idle
+        self.until = NEVER if self.busy else self.loop.time() + self.idle
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
         self._go_on()
@@ -237,7 +238,7 @@ class Connection(asyncio.Protocol, ABC):
             self._read(not self._requests)
             return
         if self._requests:
-            self.until = _NEVER
+            self.until = NEVER
             self._task = self.loop.create_task(self._answer(self._next()))
             self._read(not self._requests)  # so as to see that the client hangs up
         elif self._ends:
@@ -264,7 +265,7 @@ class Connection(asyncio.Protocol, ABC):
         self.transport.write(made)
         if self._can_write:
             partly = self._received or self._partly()
-            self.until = self.loop.time() + (self.limits.slow if partly else self.limits.idle)
+            self.until = self.loop.time() + (self.limits.slow if partly else self.idle)
         self._go_on()
 
     async def _stream(self, parts: AsyncGenerator[bytes, None]) -> None:

@@ -27,7 +27,10 @@ class DRPCLimits:
     slow : float
         Seconds from the first byte of a request to its last, and for an answer to be taken.
     idle : float
-        Seconds that a connection may be without a request.
+        Seconds that a connection of HTTP may be without a request.
+    thrift_idle : float or None
+        Seconds that a connection of Thrift may be without a call. By default any number: Storm's
+        clients connect once, and never again. The system asks whether a silent client is there.
     timeout : float
         Seconds that a call may take; a client may ask for less.
 
@@ -44,12 +47,15 @@ class DRPCLimits:
     connections: int = 10_000
     slow: float = 10.0
     idle: float = 60.0
+    thrift_idle: float | None = None
     timeout: float = 5.0
 
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
-            kinds = (int, float) if each.type == "float" else (int,)
+            if value is None and each.default is None:
+                continue
+            kinds = (int,) if each.type == "int" else (int, float)
             if type(value) not in kinds or not 0 < value < float("inf"):
                 what = f"DRPCLimits: {each.name} is a number above 0, found"
                 raise DRPCUsageError(what, repr(value))

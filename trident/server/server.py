@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from threading import Event, Thread
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from trident.drpc.errors import DRPCUsageError
@@ -22,7 +22,6 @@ from trident.server.invocations import Invocations
 from trident.server.limits import DRPCLimits
 from trident.server.other_sites import Answers, OwnSiteOnly, is_this_machine
 from trident.server.serving import Serving
-from trident.server.thrift_connection import ThriftConnection, calls, invocations
 
 if TYPE_CHECKING:
     from trident.server.http_connection import HTTPConnection
@@ -208,11 +207,13 @@ class DRPCServer:
             HTTPConnection = _http_connection()
             yield "port", lambda: HTTPConnection(self.connections, self._answers)
         if self.thrift_port is not None:
-            methods = calls(self.functions)
-            yield "thrift_port", lambda: ThriftConnection(self.connections, methods)
+            thrift = _thrift()
+            methods = thrift.calls(self.functions)
+            yield "thrift_port", lambda: thrift.ThriftConnection(self.connections, methods)
         if self.invocations_port is not None:
-            others = invocations(self.functions, self._invocations)
-            yield "invocations_port", lambda: ThriftConnection(self.connections, others)
+            thrift = _thrift()
+            others = thrift.invocations(self.functions, self._invocations)
+            yield "invocations_port", lambda: thrift.ThriftConnection(self.connections, others)
 
     async def _listen(self, name: str, protocol: Callable[[], Connection]) -> asyncio.Server:
         assert self._loop is not None
@@ -242,6 +243,17 @@ def _http_connection() -> type[HTTPConnection]:
         advice = 'Install it: pip install "trident-spark[drpc]"; or leave HTTP out: port=None.'
         raise DRPCUsageError(what, "", (), advice) from error
     return HTTPConnection
+
+
+def _thrift() -> ModuleType:
+    """What speaks Thrift, whose library is optional."""
+    try:
+        from trident.server import thrift_connection
+    except ImportError as error:
+        what = f"DRPCServer: Thrift needs a package that is not installed ({error})"
+        advice = 'Install it: pip install "trident-spark[drpc]"; or leave Thrift out.'
+        raise DRPCUsageError(what, "", (), advice) from error
+    return thrift_connection
 
 
 def _checked(name: str, port: int | None) -> int | None:

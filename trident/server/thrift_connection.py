@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -11,7 +13,7 @@ from trident.drpc.errors import (
     DRPCQueueFullError,
     MalformedRequestError,
 )
-from trident.server.connection import Connection, Connections
+from trident.server.connection import NEVER, Connection, Connections
 from trident.server.functions import Functions
 from trident.server.invocations import Invocations
 from trident.server.outcomes import outcome
@@ -36,6 +38,8 @@ _UNKNOWN_METHOD, _PROTOCOL_ERROR = 1, 7
 _AROUND_ARGS = 2**16
 """Bytes of a frame besides the arguments."""
 _SUCCESS = 0
+_KEPT_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
+"""A client's machine that has gone is found out within two minutes."""
 
 Method = Callable[[Fields], Awaitable[Fields]]
 """From the fields of the arguments to those of the result."""
@@ -54,8 +58,21 @@ class ThriftConnection(Connection):
 
     def __init__(self, connections: Connections, methods: Mapping[str, Method]) -> None:
         super().__init__(connections)
+        self.idle = self.limits.thrift_idle or NEVER
         self._methods = methods
         self._buffer = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if transport.is_closing():
+            return
+        self.until = self.loop.time() + self.idle  # its first call may come at any time
+        kept = transport.get_extra_info("socket")
+        if kept is not None:
+            kept.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for name, value in _KEPT_ALIVE.items():
+                if hasattr(socket, name):
+                    kept.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     def take(self, data: bytes) -> None:
         self._buffer += data

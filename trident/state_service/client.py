@@ -12,7 +12,8 @@ from urllib.parse import quote
 import orjson
 
 from trident.drpc.errors import DRPCInternalError, DRPCUsageError
-from trident.server.client import Client, HTTPServer, http_answer
+from trident.server.client import Client
+from trident.server.http_client import HTTPServer, http_answer
 from trident.state_service.errors import (
     ERRORS,
     NoSuchKeyError,
