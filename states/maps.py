@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, Self, cast, get_args
 
 from trident.states.backing_map import Ability, IBackingMap, abilities, abilities_of
@@ -13,6 +13,7 @@ from trident.states.kinds.plain import PLAIN
 from trident.states.kinds.transactional import TRANSACTIONAL
 from trident.states.map_state import Key, SnapshottableMap
 from trident.states.named_keys import KeyFactory, NamedKeysMap
+from trident.states.secrets import masked
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.state import StateFactory
 from trident.states.store import OpenedStore, Store, completed
@@ -209,6 +210,12 @@ class MapStateFactory(StateFactory):
                 "which has no UTF-8; give another prefix=, or the state another name="
             )
 
+    def __repr__(self) -> str:
+        """One line: the kind, the store, and what was asked for beside the defaults."""
+        own = _given(self, ("store", "kind", "hosted"))
+        store = f"{type(self.store).__name__}({', '.join(_given(self.store, ('kind',)))})"
+        return f"{type(self).__qualname__}({', '.join([self.kind.value, masked(store), *own])})"
+
     @classmethod
     def over(cls, store: Any, kind: StateType, options: Mapping[str, Any]) -> MapStateFactory:
         """Return the factory of `kind` over a store, both made of one set of `options`.
@@ -321,3 +328,20 @@ class MapStateFactory(StateFactory):
         if self.cache_size and self.hosted == "driver" and fenced:
             backing = CachedMap(backing, self.cache_size)
         return CountedMap(backing)
+
+
+def _given(options: Any, without: Sequence[str]) -> list[str]:
+    """The fields of a dataclass that are not their defaults and may be shown, as ``name=value``."""
+    if not is_dataclass(options):
+        return []
+    shown = [each for each in fields(options) if each.repr and each.name not in without]
+    values = [(each, getattr(options, each.name)) for each in shown]
+    return [
+        f"{each.name}={value!r}"
+        for each, value in values
+        if each.name in ("host", "port") or value != _default(each)
+    ]
+
+
+def _default(option: Field[Any]) -> Any:
+    return option.default if option.default_factory is MISSING else option.default_factory()

@@ -224,7 +224,7 @@ class MemoryMapState(OpaqueMap):
     [('cat', 1), ('dog', 2)]
     """
 
-    @dataclass(frozen=True, init=False)
+    @dataclass(frozen=True, init=False, repr=False)
     class Factory(MapStateFactory):
         """Makes the states of one id.
 
@@ -263,7 +263,7 @@ class LRUMemoryMapState(OpaqueMap):
     [None, 2, 3]
     """
 
-    @dataclass(frozen=True, init=False)
+    @dataclass(frozen=True, init=False, repr=False)
     class Factory(MapStateFactory):
         """Makes the states of one id.
 

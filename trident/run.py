@@ -68,6 +68,9 @@ class GroupRun(ABC):
             return "running"
         return "failed" if self._failure else "stopped"
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.group!r}, {self.status!r})"
+
     @property
     def lastProgress(self) -> BatchProgress | None:
         """The last finished batch; None before the first."""
@@ -382,6 +385,9 @@ class Run:
                 self._delivered = failure
                 raise
 
+    def __repr__(self) -> str:
+        return f"Run({dict(self.status)})"
+
     def _repr_html_(self) -> str:
         """What a notebook shows: the drawing with its figures, and where the page is."""
         from trident.page.notebook import run_html
@@ -391,7 +397,7 @@ class Run:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """The same, and the status of each group for who shows text only."""
-        return {"text/plain": f"Run({dict(self.status)})", "text/html": self._repr_html_()}
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _ipython_display_(self) -> None:
         """In a notebook: the same, kept up to date until the run ends."""

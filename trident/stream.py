@@ -64,6 +64,11 @@ class _Aggregates(Published):
         self._node = node
         self._group = group
 
+    def __repr__(self) -> str:
+        fields = repr(self.getOutputFields()).removeprefix("Fields(").removesuffix(")")
+        group = f", by {str(self._group)!r}" if self._group is not None else ""
+        return f"{type(self).__name__}({fields}{group})"
+
     def getOutputFields(self) -> Fields:
         """The fields of the stream's tuples, with their types where they are known."""
         return self._node.fields
@@ -887,6 +892,9 @@ class TridentState(Published):
     @property
     def name(self) -> str:
         return self._node.state.name
+
+    def __repr__(self) -> str:
+        return f"TridentState({self.name!r}, {self._node.state.factory.label})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the guarantee, the place, the calls that a batch costs."""

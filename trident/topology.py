@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Never, overload
 
 from trident.absent_calls import Published
 from trident.errors import OperationTypeError, PlanError, TridentError, described
@@ -20,7 +21,7 @@ from trident.plan.multi_reduce import Reduced, multi_reduce
 from trident.plan.nodes import Kind, MergeNode, Node, OutputMode, QueryEngine, StaticStateNode
 from trident.plan.plan import Plan
 from trident.plan.plan_dict import to_dict
-from trident.plan.start_checks import check_start, warn
+from trident.plan.start_checks import check_start, tell_unused, warn
 from trident.plan.svg import to_svg
 from trident.start_options import EngineChoice, OnFailure, StartOptions, Trigger
 from trident.states.state import StateLike
@@ -446,6 +447,14 @@ class TridentTopology(Published):
         """
         return to_svg(self.to_dict())
 
+    def __repr__(self) -> str:
+        plan = self.plan()
+        streams = [source.stream_id for group in plan.groups for source in group.sources]
+        states = [node.state.name for node in plan.states]
+        named = {"streams": streams, "queries": [*plan.drpc], "states": states}
+        shown = ", ".join(f"{kind}={names}" for kind, names in named.items() if names)
+        return f"TridentTopology({shown})"
+
     def _repr_html_(self) -> str:
         """What a notebook shows: the drawing, and the states."""
         from trident.page.notebook import topology_html
@@ -470,6 +479,7 @@ class TridentTopology(Published):
         engine: EngineChoice = "auto",
         max_pending: int = 1,
         spark_checkpoint: str | os.PathLike[str] | None = None,
+        **mistyped: Never,
     ) -> Run:
         """Run the topology.
 
@@ -542,6 +552,9 @@ class TridentTopology(Published):
         GuaranteeWarning
             For each state that can't be exact.
         """
+        for option in mistyped:
+            known = [*signature(TridentTopology.start).parameters][1:-1]
+            raise PlanError("start: there is no option", option, known)
         if self.runs:
             advice = (
                 "Call stop() on what its start() returned. To run it twice, declare a second one, "
@@ -567,6 +580,7 @@ class TridentTopology(Published):
 
             runs = _engine(plan, spark, options)
             warn(plan, options)
+            tell_unused(plan)
             self._run = start(plan, runs, options)
         except TridentError as error:
             _logger.debug("the topology does not start", exc_info=True)

@@ -42,6 +42,8 @@ class Unannotated(StateFactory):
     ("options", "text"),
     [
         ({"spark": "checkpoint"}, "expected a SparkSession, found"),
+        ({"checkpoin": "x"}, "there is no option 'checkpoin'; .* Did you mean 'checkpoint'"),
+        ({"acept_loss": {}}, "there is no option 'acept_loss'; .* Did you mean 'accept_loss'"),
         ({"checkpoint": ""}, "the checkpoint is the path of a folder"),
         ({"checkpoint": 7}, "the checkpoint is the path of a folder or a URL, found '7'"),
         ({"trigger": -1.5}, "seconds \\(0 or more\\)"),

@@ -125,3 +125,11 @@ def test_a_feeder_feeds_one_run_at_a_time(spout: FeederBatchSpout) -> None:
         spout.open({}, None)
     spout.close()
     spout.open({}, None)
+
+
+def test_a_feed_before_the_start_says_what_it_waits_for(caplog: pytest.LogCaptureFixture) -> None:
+    spout = FeederBatchSpout("word string")
+    with pytest.raises(TimeoutError, match="no run of its topology started within 0 s"):
+        spout.feed([["cat"]], timeout=0)
+    [record] = caplog.records
+    assert "no run of its topology has started. Call start() before feed()" in record.getMessage()

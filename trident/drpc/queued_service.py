@@ -96,6 +96,9 @@ class QueuedService:
         for query in queries.values():
             query.prepare()
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(functions={list(self.functions)})"
+
     @property
     def functions(self) -> Sequence[str]:
         """The functions that there are."""

@@ -95,6 +95,9 @@ class Operation:
     positional: bool = False
     output_types: Sequence[object] | None = None
 
+    def __repr__(self) -> str:
+        return operation_name(self)
+
     def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
         """Get ready to run; called where the operation runs, before the first tuple.
 

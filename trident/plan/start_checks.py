@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Mapping
 
 from trident.errors import GuaranteeWarning, PlanError, UsageError
+from trident.operations.builtin import Debug, Negate
+from trident.operations.callables import Native
 from trident.operations.kept_answers import KeptAnswers
 from trident.plan.guarantee import guarantee
-from trident.plan.nodes import StateQueryNode, StateUpdateNode
+from trident.plan.nodes import Node, PeekNode, SourceNode, StateQueryNode, StateUpdateNode
 from trident.plan.plan import Plan
 from trident.plan.query_checks import check_made
 from trident.plan.stages import stages
+from trident.spouts.classic import ICommitterTransactionalSpout
+from trident.spouts.interfaces import ICommitterTridentSpout
 from trident.start_options import StartOptions
 from trident.states.values import StateType
+
+_logger = logging.getLogger("trident")
+_COMMITTERS = (ICommitterTridentSpout, ICommitterTransactionalSpout)
+"""Spouts that do something themselves when a batch is committed."""
 
 
 def check_start(plan: Plan, options: StartOptions) -> None:
@@ -113,3 +122,45 @@ def warn_forgetful(plan: Plan) -> None:
                     "without a checkpoint."
                 )
                 warnings.warn(GuaranteeWarning(text), stacklevel=4)
+
+
+def tell_unused(plan: Plan) -> None:
+    """Log a warning for each stream of whose tuples nothing is kept or shown.
+
+    An operation of the user's may do that by itself, so only streams without any are told of.
+    """
+    for group in plan.groups:
+        for source in group.sources:
+            used = _downstream(plan, source)
+            if group.requests is None and not any(map(_may_act, used)):
+                _logger.warning(
+                    "stream %r, declared at %s, ends in %s: nothing keeps or shows what comes out "
+                    "of it. Add persistentAggregate(…) or peek(…) to the stream that this gives; "
+                    "a call leaves the one it is called on as it is.",
+                    source.stream_id,
+                    source.origin,
+                    used[-1].call_text,
+                )
+
+
+def _downstream(plan: Plan, source: Node) -> list[Node]:
+    """A step and all that follow it, in order of creation."""
+    found = {source}
+    for node in plan.nodes:
+        if found.intersection(node.parents):
+            found.add(node)
+    return [node for node in plan.nodes if node in found]
+
+
+def _may_act(node: Node) -> bool:
+    """Whether a step may do anything but make tuples."""
+    if isinstance(node, StateUpdateNode | PeekNode):
+        return True
+    operation = node.facts.operation
+    while isinstance(operation, Negate):
+        operation = operation.filter
+    home = type(operation).__module__
+    pure = home in ("trident.operations.builtin", "trident.operations.kept_tuples")
+    if operation is None or isinstance(operation, Native):
+        return isinstance(node, SourceNode) and isinstance(node.source, _COMMITTERS)
+    return isinstance(operation, Debug) or not pure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,6 +13,8 @@ from trident.operations.emitted import Row, checked_row
 from trident.operations.interfaces import TridentCollector
 from trident.spouts.interfaces import IBatchSpout, SpoutKind
 from trident.tuples.fields import Fields, FieldsLike
+
+_logger = logging.getLogger("trident")
 
 
 class FeedError(TridentError):
@@ -105,10 +108,17 @@ class FeederBatchSpout(IBatchSpout):
             listener = self._listener
         listener()
         with self._changed:
+            if not self._open:
+                _logger.warning(
+                    "a feed of %s waits: no run of its topology has started. Call start() before "
+                    "feed(), or feed in another thread.",
+                    self,
+                )
             if not self._changed.wait_for(lambda: feed.committed or feed.abandoned, timeout):
                 if feed in self._waiting:
                     self._waiting.remove(feed)
-                    raise TimeoutError(f"not fed: no batch began within {timeout} s; withdrawn")
+                    why = "no batch began" if self._open else "no run of its topology started"
+                    raise TimeoutError(f"not fed: {why} within {timeout} s; withdrawn")
                 raise TimeoutError(f"not committed within {timeout} s; its batch goes on")
             if feed.abandoned:
                 raise FeedError(len(feed.rows), feed.emitted)

@@ -29,6 +29,13 @@ class ITridentDataSource(ABC):
     def getOutputFields(self) -> Fields:
         """Return the names, and where known the types, of the emitted values."""
 
+    def __repr__(self) -> str:
+        try:
+            fields = repr(self.getOutputFields()).removeprefix("Fields(").removesuffix(")")
+        except Exception:  # of a spout that can't tell yet
+            fields = ""
+        return f"{type(self).__name__}({fields})"
+
 
 class IBatchSpout(ITridentDataSource):
     """A spout without metadata: each batch is emitted from its txid alone.

@@ -113,6 +113,10 @@ class Tester:
             if group.requests is None
         ]
 
+    def __repr__(self) -> str:
+        streams = [source.stream_id for group in self._plan.groups for source in group.sources]
+        return f"Tester(streams={streams}, states={[n.state.name for n in self._plan.states]})"
+
     def feed(self, stream: str | Mapping[str, Iterable[Any]], *tuples: Any) -> BatchProgress | None:
         """Run one batch, and return when it is committed.
 
