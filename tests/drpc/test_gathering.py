@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import pickle
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event, Thread, get_ident
@@ -216,10 +217,11 @@ def test_a_full_queue_refuses_at_once() -> None:
 
 @pytest.mark.usefixtures("patient")
 def test_a_queue_takes_no_more_than_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting_calls, "MOST_BYTES", 1000)
+    monkeypatch.setattr(waiting_calls, "MOST_BYTES", sys.getsizeof("a" * 1000))
     with held() as (drpc, _):
-        with pytest.raises(DRPCQueueFullError):
-            drpc.execute("words", "a" * 1001)
+        for args in ("a" * 1001, "🐄" * 300):  # four bytes each
+            with pytest.raises(DRPCQueueFullError):
+                drpc.execute("words", args)
         caller = Asked(drpc, "a" * 1000)
         until(lambda: drpc.waiting("words") == 1)
         with pytest.raises(DRPCQueueFullError):

@@ -100,6 +100,43 @@ def test_a_call_is_answered_by_many_threads_and_coroutines(server: DRPCServer, w
         assert asyncio.run(client.execute_async("f", "a")) == "a"
 
 
+def test_calls_of_a_loop_need_none_of_the_applications_threads(server: DRPCServer) -> None:
+    held = Event()
+
+    async def called() -> str:
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(1) as only:
+            loop.set_default_executor(only)
+            busy = loop.run_in_executor(None, held.wait)
+            try:
+                return await client.execute_async("f", "a")
+            finally:
+                held.set()
+                await busy
+
+    with DRPCClient(server.url, timeout=PATIENCE) as client:
+        assert asyncio.run(called()) == "a"
+
+
+def test_a_call_that_finds_no_thread_ends_in_time(
+    server: DRPCServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trident.server.client._THREADS", 1)
+
+    async def called() -> None:
+        first = asyncio.create_task(client.execute_async("f", "hang", 0.3))
+        await asyncio.sleep(0)
+        with pytest.raises(DRPCTimeoutError):
+            await client.execute_async("f", "a", 0.1)
+        with pytest.raises(DRPCTimeoutError):
+            await first
+        with pytest.raises(DRPCUsageError, match="a number of seconds"):
+            await client.execute_async("f", "a", 0)
+
+    with DRPCClient(server.url) as client:
+        asyncio.run(called())
+
+
 def raised_by(client: DRPCClient, function: str, args: str, **options: Any) -> DRPCError:
     with pytest.raises(DRPCError) as caught:
         client.execute(function, args, **options)

@@ -173,13 +173,15 @@ def test_a_request_that_nobody_answers_ends_in_time_and_is_forgotten() -> None:
 
 
 def test_what_others_fetch_has_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trident.server.invocations.MOST_BYTES", 10)
+    monkeypatch.setattr("trident.server.invocations.MOST_BYTES", sys.getsizeof("a" * 10))
     kept = Invocations()
     with pytest.raises(MalformedRequestError, match="1000 characters at most"):
         kept.fetch("f" * 1001)
 
     async def ask() -> None:
         assert kept.fetch("f") == ("", "")
+        with pytest.raises(DRPCQueueFullError):
+            await kept.execute_async("f", "🐄" * 5)  # four bytes each
         first = asyncio.create_task(kept.execute_async("f", "a" * 10))
         await asyncio.sleep(0)
         _, id = kept.fetch("f")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -603,4 +604,7 @@ def test_the_description_names_every_part_of_a_path_and_each_operation_answers(
             assert {each["name"] for each in given if each["in"] == "path"} == named
             assert all(each["required"] for each in given if each["in"] == "path")
             assert operation["summary"]
+            assert re.fullmatch("[a-z][a-zA-Z]+", operation["operationId"])
             assert operation["responses"]["200"]["description"]
+    names = [each["operationId"] for path in described["paths"].values() for each in path.values()]
+    assert len({*names}) == len(names)

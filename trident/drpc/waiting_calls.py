@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import islice
 
 from trident.drpc.calls import Call
 from trident.drpc.errors import DRPCClosedError, DRPCQueueFullError
 
 MOST_BYTES = 64 * 2**20
-"""What the arguments of all calls in a queue may take."""
+"""What the arguments of all calls in a queue may take in memory: one character of four bytes makes
+all of its text take four each."""
 
 
 class WaitingCalls:
@@ -30,7 +32,7 @@ class WaitingCalls:
     def __init__(self, function: str, most: int) -> None:
         self._function = function
         self._most = most
-        self._calls: dict[Call, None] = {}
+        self._calls: dict[Call, int] = {}  # each with its size, which may grow while it waits
         self._bytes = 0
         self.closed = False
 
@@ -49,17 +51,15 @@ class WaitingCalls:
         """
         if self.closed:
             raise DRPCClosedError(self._function)
-        size = len(call.args)
+        size = sys.getsizeof(call.args)
         if len(self._calls) >= self._most or self._bytes + size > MOST_BYTES:
             raise DRPCQueueFullError(self._function, len(self._calls))
-        self._calls[call] = None
+        self._calls[call] = size
         self._bytes += size
 
     def remove(self, call: Call) -> None:
         """Take a call out, where it still is."""
-        if call in self._calls:
-            del self._calls[call]
-            self._bytes -= len(call.args)
+        self._bytes -= self._calls.pop(call, 0)
 
     def take(self, most: int) -> list[Call]:
         """Take the first calls out, `most` of them at most."""

@@ -6,6 +6,8 @@ import asyncio
 import os
 import ssl
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from http.client import HTTPException
 from secrets import token_hex
 from time import monotonic
@@ -28,6 +30,7 @@ from trident.drpc.request_id import check_request_id
 from trident.server.http_client import Ask, Asked, HTTPServer, Server, T
 
 _PORTS = {"http": 3774, "https": 3774, "thrift": 3772, "thrifts": 3772}
+_THREADS = 32
 _LONGEST = 86_400.0
 """Seconds: more than a day a call has never, as a socket takes no more than 24 of them."""
 
@@ -81,6 +84,7 @@ class Client:
         tls = _tls(name, ca, certfile, keyfile) if any("s://" in each for each in servers) else None
         self._servers = [_server(name, each, schemes, token, tls) for each in servers]
         self._first = 0
+        self._threads: tuple[int, ThreadPoolExecutor] | None = None  # with the process they are of
 
     def _asked(self, name: str, ask: Ask[T], timeout: float | None) -> T:
         """Ask one server after the other.
@@ -142,9 +146,12 @@ class Client:
         raise DRPCTimeoutError(name, monotonic() - began, 0)
 
     def close(self) -> None:
-        """End the idle connections; may be repeated."""
+        """End the idle connections and threads; may be repeated."""
         for server in self._servers:
             server.close()
+        threads, self._threads = self._threads, None
+        if threads is not None and threads[0] == os.getpid():
+            threads[1].shutdown(wait=False)
 
     def __enter__(self) -> Self:
         return self
@@ -258,10 +265,26 @@ class DRPCClient(Client):
         *,
         request_id: str | None = None,
     ) -> str:
-        """Call a function without blocking the event loop; as :meth:`execute`, in a thread."""
-        return await asyncio.to_thread(
-            self.execute, function, args, timeout, request_id=request_id
-        )
+        """Call a function without blocking the event loop; as :meth:`execute`, in a thread of the
+        client's own, of which there are 32."""
+        began = monotonic()
+        seconds = self._timeout if timeout is None else timeout
+        _check_seconds(type(self).__name__, seconds)
+
+        def execute() -> str:
+            left = seconds - (monotonic() - began)  # it may have waited for a thread
+            if left <= 0:
+                raise DRPCTimeoutError(function, seconds - left, 0)
+            return self.execute(function, args, left, request_id=request_id)
+
+        run = copy_context().run
+        return await asyncio.get_running_loop().run_in_executor(self._executor(), run, execute)
+
+    def _executor(self) -> ThreadPoolExecutor:
+        """The client's threads, not those of the application."""
+        if self._threads is None or self._threads[0] != os.getpid():
+            self._threads = os.getpid(), ThreadPoolExecutor(_THREADS, "trident-drpc-client")
+        return self._threads[1]
 
 
 def _server(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from secrets import token_hex
@@ -24,7 +25,7 @@ MOST_WAITING = 1_000
 MOST_NAME = 1_000
 """Characters of a function's name."""
 MOST_BYTES = 64 * 2**20
-"""What the arguments of all requests may take."""
+"""What the arguments of all requests may take in memory."""
 
 
 class _Request(NamedTuple):
@@ -65,12 +66,13 @@ class Invocations:
         Whoever fetches requests has no use for the ids that clients give them.
         """
         waiting = self._waiting.setdefault(function, deque())
-        if len(waiting) >= MOST_WAITING or self._bytes + len(args) > MOST_BYTES:
+        size = sys.getsizeof(args)
+        if len(waiting) >= MOST_WAITING or self._bytes + size > MOST_BYTES:
             raise DRPCQueueFullError(function, len(waiting))
         id = token_hex(16)  # nobody returns a result who hasn't fetched the request
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._requests[id] = _Request(function, args, answer)
-        self._bytes += len(args)
+        self._bytes += size
         waiting.append(id)
         began = monotonic()
         try:
@@ -80,7 +82,7 @@ class Invocations:
             raise error from None
         finally:
             del self._requests[id]
-            self._bytes -= len(args)
+            self._bytes -= size
             if id in waiting:
                 waiting.remove(id)
 

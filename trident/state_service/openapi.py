@@ -25,6 +25,12 @@ _TIMEOUT = {
     "description": "Seconds to wait for the answer at most.",
     "schema": {"type": "number", "exclusiveMinimum": 0},
 }
+_REQUEST_ID = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "Made anew for each request; a function that updates applies it once.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 200},
+}
 _ETAG = {"ETag": {"schema": {"type": "string"}}}
 _IF_NONE_MATCH = {"name": "If-None-Match", "in": "header", "schema": {"type": "string"}}
 
@@ -88,18 +94,28 @@ def _text(summary: str, media: str) -> dict[str, Any]:
     return {"summary": summary, "responses": {"200": ok, "default": failed}}
 
 
+# Many generators of clients make no call with a body of text: they take the bytes.
+_ARGS = {
+    "description": "The arguments, in UTF-8; without them the empty text.",
+    "content": {
+        "text/plain": {"schema": _TEXT},
+        "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+    },
+}
 _DRPC = {"type": "array", "items": {"type": "array", "items": {}}, "description": _ANSWER}
-_OPERATIONS: Sequence[tuple[tuple[str, str], str, str, dict[str, Any]]] = [
+_OPERATIONS: Sequence[tuple[tuple[str, str], str, str, str, dict[str, Any]]] = [
     (
         ("GET", "/drpc/"),
         "/drpc/{function}/{args}",
         "get",
+        "queryFunction",
         _operation("Call a function.", _DRPC, parameters=[*_in_path("function", "args"), _TIMEOUT]),
     ),
     (
         ("GET", "/drpc/"),
         "/drpc/{function}",
         "get",
+        "queryFunctionWithoutArguments",
         _operation(
             "Call a function without arguments.",
             _DRPC,
@@ -110,17 +126,19 @@ _OPERATIONS: Sequence[tuple[tuple[str, str], str, str, dict[str, Any]]] = [
         ("POST", "/drpc/"),
         "/drpc/{function}",
         "post",
+        "callFunction",
         _operation(
             "Call a function.",
             _DRPC,
-            parameters=[*_in_path("function"), _TIMEOUT],
-            requestBody={"content": {"text/plain": {"schema": _TEXT}}},
+            parameters=[*_in_path("function"), _TIMEOUT, _REQUEST_ID],
+            requestBody=_ARGS,
         ),
     ),
     (
         ("GET", "/api/v1/state"),
         "/api/v1/state",
         "get",
+        "listStates",
         _operation(
             "Which states and functions there are.",
             _object(
@@ -135,6 +153,7 @@ _OPERATIONS: Sequence[tuple[tuple[str, str], str, str, dict[str, Any]]] = [
         ("GET", "/api/v1/state/"),
         "/api/v1/state/{name}",
         "get",
+        "getSingleValue",
         _operation(
             "The value of a state without keys.",
             _object(state=_TEXT, read=_TEXT, txid=_TXID, value=_VALUE),
@@ -146,6 +165,7 @@ _OPERATIONS: Sequence[tuple[tuple[str, str], str, str, dict[str, Any]]] = [
         ("GET", "/api/v1/state/"),
         "/api/v1/state/{name}/{key}",
         "get",
+        "getValue",
         _operation(
             "The value of a key: a text, or a JSON array of its fields where it begins with [.",
             _object(state=_TEXT, read=_TEXT, key=_KEY, txid=_TXID, value=_VALUE),
@@ -157,6 +177,7 @@ _OPERATIONS: Sequence[tuple[tuple[str, str], str, str, dict[str, Any]]] = [
         ("POST", "/api/v1/state/"),
         "/api/v1/state/{name}:batchGet",
         "post",
+        "getValues",
         _operation(
             "The values of keys of a state, as of one batch; null for each that is absent.",
             _object(state=_TEXT, read=_TEXT, txid=_TXID, values=_VALUES),
@@ -168,6 +189,7 @@ _OPERATIONS: Sequence[tuple[tuple[str, str], str, str, dict[str, Any]]] = [
         ("POST", "/api/v1/state:batchGet"),
         "/api/v1/state:batchGet",
         "post",
+        "getValuesOfStates",
         _operation(
             "The values of keys of several states, of each batch group as of one batch.",
             _object(read=_TEXT, states={"type": "object", "additionalProperties": _FOUND}),
@@ -190,42 +212,49 @@ _OPERATIONS: Sequence[tuple[tuple[str, str], str, str, dict[str, Any]]] = [
         ("GET", "/openapi.json"),
         "/openapi.json",
         "get",
+        "getDescription",
         _operation("This description.", {"type": "object"}, tagged=True),
     ),
     (
         ("GET", "/healthz"),
         "/healthz",
         "get",
+        "getHealth",
         _operation("Whether the run is alive and its stores can be reached.", {"type": "object"}),
     ),
     (
         ("GET", "/metrics"),
         "/metrics",
         "get",
+        "getMetrics",
         _text("Figures, in the text format of Prometheus.", "text/plain"),
     ),
     (
         ("GET", "/figures.json"),
         "/figures.json",
         "get",
+        "getFigures",
         _operation("The figures of runs and queries.", {"type": "object"}),
     ),
     (
         ("GET", "/plan.json"),
         "/plan.json",
         "get",
+        "getPlan",
         _operation("The topologies: steps, states, queries.", {"type": "array", "items": {}}),
     ),
     (
         ("GET", "/events"),
         "/events",
         "get",
+        "followFigures",
         _text("The figures, sent whenever they have changed.", "text/event-stream"),
     ),
     (
         ("GET", "/"),
         "/",
         "get",
+        "getPage",
         _text("The page that shows the topology with its figures.", "text/html"),
     ),
 ]
@@ -245,9 +274,9 @@ def openapi(routes: Collection[tuple[str, str]]) -> Mapping[str, Any]:
     ['/drpc/{function}/{args}', '/drpc/{function}', '/healthz']
     """
     paths: dict[str, dict[str, Any]] = {}
-    for route, path, method, operation in _OPERATIONS:
+    for route, path, method, name, operation in _OPERATIONS:
         if route in routes:
-            paths.setdefault(path, {})[method] = operation
+            paths.setdefault(path, {})[method] = {"operationId": name, **operation}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Queries and states of a topology", "version": "1"},
