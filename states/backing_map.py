@@ -8,7 +8,7 @@ decides how writes are kept exact.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from typing import Any, ClassVar
@@ -38,6 +38,7 @@ class Ability(Enum):
     SNAPSHOT = "several reads can be made of one moment"
     LIST = "all entries can be listed"
     LOOK = "entries are found where there is no control record"
+    TOGETHER = "control records of several states are replaced in one step"
 
 
 class IBackingMap(ABC):
@@ -141,6 +142,23 @@ class IBackingMap(ABC):
         key: Any = CONTROL_KEY if self.codec else (CONTROL_KEY,)
         self.multiPut([key], [new])
         return True
+
+    @property
+    def catalog(self) -> Hashable:
+        """Where the control record is kept, equal for states whose records are kept together.
+
+        Asked only of a map that has :meth:`putControls`.
+        """
+        return None
+
+    def putControls(self, changes: Sequence[tuple[str | None, bytes, bytes]]) -> bool:
+        """Replace the control records of several states of one :attr:`catalog` in one atomic step.
+
+        Each change names a state by its :attr:`prefix`, its new record, and the one that has to be
+        there. Returns False, with no record replaced, where one of them is not. So who reads
+        several states in one query of the store's own never finds them a batch apart.
+        """
+        raise NotImplementedError
 
     def multiPutFenced(self, keys: Sequence[Any], values: Sequence[Any], fence: bytes) -> bool:
         """Store `values` only if the control record's bytes equal `fence`, in one atomic step.
@@ -262,6 +280,7 @@ _OVERRIDES = {
     Ability.SNAPSHOT: "snapshot",
     Ability.LIST: "entries",
     Ability.LOOK: "occupant",
+    Ability.TOGETHER: "putControls",
 }
 
 
@@ -380,6 +399,13 @@ class WrappedMap(IBackingMap):
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         return self.inner.putControl(new, expected)
+
+    @property
+    def catalog(self) -> Hashable:
+        return self.inner.catalog
+
+    def putControls(self, changes: Sequence[tuple[str | None, bytes, bytes]]) -> bool:
+        return self.inner.putControls(changes)
 
     def multiPutFenced(self, keys: Sequence[Any], values: Sequence[Any], fence: bytes) -> bool:
         return self.inner.multiPutFenced(keys, values, fence)

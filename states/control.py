@@ -7,7 +7,7 @@ commit changes the bytes, so that writes which are still under way are refused t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -465,31 +465,102 @@ class Control:
         raise LostWritesError(self.name, record.token, self.where)
 
     def catch_up(self, committed: ControlRecord, check: Check) -> None:
-        """Tell readers what the log has committed, once at start, before the first batch.
+        """Do as :func:`catch_up_all` does, for this state alone."""
+        catch_up_all([(self, check)], committed)
 
-        A crash between commit and announcement leaves the record behind the log; a record that
-        is not behind stays as it is. A state that has none gets one, from which readers know that
-        it is there and waits for its first batch.
+    def behind(self, committed: ControlRecord, check: Check) -> Change | None:
+        """Return how the record has to change for readers to know what is committed, if at all.
 
-        Parameters
-        ----------
-        committed : ControlRecord
-            What the log has committed; its token doesn't matter.
-        check : callable
-            As for :meth:`begin`.
-
-        Raises
-        ------
-        UnownedStateError
-            When there is no record, but something that would be taken for this state's.
-        StateUnavailableError
-            When the record changed after it was read.
+        The parameters and errors are those of :func:`catch_up_all`.
         """
         stored, found = self._read()
         check(found)
         if found is None or found.is_free_for(committed.log_id):
             self.check_vacant()
-            return self._tell(committed.waiting(), stored)
-        caught_up = replace(committed, token=found.token, ready=found.ready)
+            return Change(self, stored, committed.waiting())
         if found.log_id != committed.log_id or found.committed < committed.committed:
-            self._tell(caught_up, stored)
+            caught_up = replace(committed, token=found.token, ready=found.ready)
+            return Change(self, stored, caught_up)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What the record of a state is to become, and what it has to be before."""
+
+    control: Control
+    expected: bytes | None
+    new: ControlRecord
+
+
+def announce_all(controls: Iterable[Control], record: ControlRecord) -> None:
+    """Announce an attempt at its states: at those that one catalog keeps, in one step.
+
+    Parameters
+    ----------
+    controls : iterable of Control
+        Those of the states that the attempt has confirmed.
+    record : ControlRecord
+        As :meth:`Control.ready` returned it.
+
+    Raises
+    ------
+    LostStateError, LostWritesError
+        As :meth:`Control.announce` does.
+    """
+    announced = record.announced()
+    changes = [Change(control, record.encode(), announced) for control in controls]
+    alone = _put_together(changes)
+    for change in changes:
+        if change in alone:
+            change.control.announce(record)
+        else:
+            change.control._left = announced
+
+
+def catch_up_all(controls: Iterable[tuple[Control, Check]], committed: ControlRecord) -> None:
+    """Tell readers what the log has committed, once at start, before the first batch.
+
+    A crash between commit and announcement leaves records behind the log; a record that is not
+    behind stays as it is. A state that has none gets one, from which readers know that it is there
+    and waits for its first batch. States that one catalog keeps are told in one step.
+
+    Parameters
+    ----------
+    controls : iterable of (Control, callable)
+        Those of the log's states, each with a check as for :meth:`Control.begin`.
+    committed : ControlRecord
+        What the log has committed; its token doesn't matter.
+
+    Raises
+    ------
+    UnownedStateError
+        When there is no record, but something that would be taken for this state's.
+    StateUnavailableError
+        When a record changed after it was read.
+    """
+    behind = [control.behind(committed, check) for control, check in controls]
+    for change in _put_together([change for change in behind if change is not None]):
+        change.control._tell(change.new, change.expected)
+
+
+def _put_together(changes: Sequence[Change]) -> list[Change]:
+    """Replace what is kept in one catalog in one step; return the changes that are left.
+
+    Each of these is to be made alone, which finds out what is wrong where a record is not as
+    expected.
+    """
+    left: list[Change] = []
+    catalogs: dict[Hashable, list[Change]] = {}
+    for change in changes:
+        backing = change.control._backing
+        together = change.expected is not None and Ability.TOGETHER in abilities(backing)
+        catalogs.setdefault(backing.catalog if together else change.control, []).append(change)
+    for members in catalogs.values():
+        told = [
+            (change.control._backing.prefix, change.new.encode(), change.expected)
+            for change in members
+        ]
+        if len(members) == 1 or not members[0].control._backing.putControls(told):  # type: ignore[arg-type]
+            left += members
+    return left

@@ -197,7 +197,7 @@ class StormControl(Control):
     def create(self, record: ControlRecord) -> NoReturn:
         raise self._read_only()
 
-    def catch_up(self, *_: Any, **__: Any) -> NoReturn:
+    def behind(self, *_: Any, **__: Any) -> NoReturn:
         raise self._read_only()
 
     def check_vacant(self) -> NoReturn:

@@ -68,6 +68,7 @@ class Backend:
 
 _ENTRY = frozenset({Ability.ENTRY})
 _FENCED = frozenset({Ability.FENCED, Ability.REMOVE, Ability.LIST, Ability.LOOK})
+_POSTGRES = _FENCED | {Ability.SNAPSHOT, Ability.TOGETHER}
 _CLUSTER = _FENCED - {Ability.LIST, Ability.LOOK}
 
 
@@ -146,14 +147,14 @@ _ALL = [
         "PostgreSQL",
         "{server}?prefix={own}",
         "postgres_server",
-        _FENCED | {Ability.SNAPSHOT},
+        _POSTGRES,
         "postgres",
     ),
     Backend(
         "PostgreSQL shared table",
         "{server}?prefix={own}&table=states-{kind}",
         "postgres_server",
-        _FENCED | {Ability.SNAPSHOT},
+        _POSTGRES,
         "postgres",
         runs=4,
         cached=False,
@@ -162,7 +163,7 @@ _ALL = [
         "PostgreSQL numbers",
         "{server}?prefix={own}&values=bigint",
         "postgres_server",
-        _FENCED | {Ability.SNAPSHOT, Ability.ADD},
+        _POSTGRES | {Ability.ADD},
         "postgres",
         values=int,
         cached=False,
@@ -171,7 +172,7 @@ _ALL = [
         "PostgreSQL behind PgBouncer",
         "{server}?prefix={own}",
         "pgbouncer",
-        _FENCED | {Ability.SNAPSHOT},
+        _POSTGRES,
         "postgres",
         runs=2,
         cached=False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ from trident.backends.postgres.statements import (
     INCARNATION,
     PREFIXES,
     PUT_CONTROL,
+    PUT_CONTROLS,
     Statements,
 )
 from trident.backends.postgres.tables import CATALOG, CREATE_CATALOG, Table, view_of
@@ -98,6 +99,15 @@ class PostgresMap(IBackingMap):
         if expected is not None or not self._make():
             return False
         return bool(self._write(PUT_CONTROL, **values))
+
+    @property
+    def catalog(self) -> Hashable:
+        return self._server.settings
+
+    def putControls(self, changes: Sequence[tuple[str | None, bytes, bytes]]) -> bool:
+        columns = map(list, zip(*changes, strict=True))
+        values = dict(zip(("names", "new", "expected"), columns, strict=True))
+        return bool(self._write(PUT_CONTROLS, **values))
 
     def multiPutFenced(self, keys: Sequence[bytes], values: Sequence[Any], fence: bytes) -> bool:
         put = self._statements.put_fenced

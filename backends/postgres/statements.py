@@ -36,6 +36,21 @@ PUT_CONTROL = f"""
         WHERE name = %(name)s AND control IS NOT DISTINCT FROM %(expected)s RETURNING name
     ) SELECT pg_notify('{CATALOG}', name) IS NOT NULL FROM changed"""
 
+# Locked in order, so that no two who change several records wait for each other.
+PUT_CONTROLS = f"""
+    WITH told AS MATERIALIZED (
+        SELECT * FROM unnest(%(names)s::text[], %(new)s::bytea[], %(expected)s::bytea[])
+            AS told (name, new, expected)
+    ), found AS MATERIALIZED (
+        SELECT name FROM {CATALOG} JOIN told USING (name) WHERE control = expected
+        ORDER BY name FOR UPDATE OF {CATALOG}
+    ), changed AS (
+        UPDATE {CATALOG} SET control = new FROM told
+        WHERE {CATALOG}.name = told.name
+            AND (SELECT count(*) FROM found) = (SELECT count(*) FROM told)
+        RETURNING {CATALOG}.name
+    ) SELECT bool_and(pg_notify('{CATALOG}', name) IS NOT NULL) FROM changed"""
+
 PREFIXES = f"SELECT name FROM {CATALOG} WHERE control IS NOT NULL LIMIT 20"
 
 # A server that recovers from a crash of one of its processes has not started anew, but has lost its

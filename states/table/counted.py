@@ -102,6 +102,10 @@ class CountedMap(LayeredMap):
         self._control_calls += 1
         return self.inner.putControl(new, expected)
 
+    def putControls(self, changes: Sequence[tuple[str | None, bytes, bytes]]) -> bool:
+        self._control_calls += 1
+        return self.inner.putControls(changes)
+
     def count_get(self, keys: int) -> None:
         """Count a call that reads so many keys."""
         self._gets += 1

@@ -376,3 +376,18 @@ class LookChecks(Checks):
     def test_a_record_is_no_entry(self, backing: IBackingMap) -> None:
         begun(backing, record(1))
         assert backing.occupant() is None, "occupant() passes over the state's control record"
+
+
+class TogetherChecks(Checks):
+    """``putControls``."""
+
+    @needs(Ability.TOGETHER)
+    def test_records_are_replaced_where_they_are_as_expected(self, backing: IBackingMap) -> None:
+        first, second = record(1).encode(), record(2).encode()
+        change = backing.prefix, second, first
+        assert backing.putControls([change]) is False, "no record is there yet"
+        backing.putControl(first, None)
+        assert backing.putControls([change]) is True, "the record is the expected one"
+        assert backing.getControl() == second
+        assert backing.putControls([change]) is False, "it is another one by now"
+        assert backing.catalog is not None, "states of one catalog are changed together"

@@ -8,6 +8,7 @@ from trident.states.testing.check_abilities import (
     FenceChecks,
     ListChecks,
     LookChecks,
+    TogetherChecks,
     VersionChecks,
 )
 from trident.states.testing.check_control import ControlChecks
@@ -24,6 +25,7 @@ class BackingMapConformance(
     AddChecks,
     ListChecks,
     LookChecks,
+    TogetherChecks,
     OpaqueChecks,
     OtherStateChecks,
 ):

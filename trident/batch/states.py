@@ -9,7 +9,7 @@ from functools import partial
 
 from trident.log.entry import LogEntry
 from trident.log.errors import AdoptionError
-from trident.states.control import Control, ControlRecord
+from trident.states.control import Control, ControlRecord, announce_all, catch_up_all
 from trident.states.control_check import Claim, check_record
 from trident.states.errors import (
     LostStateError,
@@ -152,10 +152,12 @@ class GroupStates:
         Raises
         ------
         StateError
-            See :func:`~trident.states.control_check.check_record` and :meth:`Control.catch_up`.
+            See :func:`~trident.states.control_check.check_record` and :func:`catch_up_all`.
         """
-        for name, control in self.controls.items():
-            control.catch_up(entry.reserved, partial(self._judge, entry, name))
+        checks = [
+            (control, partial(self._judge, entry, name)) for name, control in self.controls.items()
+        ]
+        catch_up_all(checks, entry.reserved)
 
     def own(self, entry: LogEntry, names: Iterable[str]) -> None:
         """Write the first control record of states that have none, whatever entries they have.
@@ -199,5 +201,4 @@ class GroupStates:
 
     def announce(self, record: ControlRecord) -> None:
         """Tell every state that still holds the confirmed `record` that it is committed."""
-        for control in self.controls.values():
-            control.announce(record)
+        announce_all(self.controls.values(), record)

@@ -72,6 +72,9 @@ class TroubledMap(WrappedMap):
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         return self._arrived(self.inner.putControl, new, expected)
 
+    def putControls(self, changes: Sequence[tuple[str | None, bytes, bytes]]) -> bool:
+        return self._arrived(self.inner.putControls, changes)
+
     def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
         self._written(self.inner.multiPut, keys, values)
 
