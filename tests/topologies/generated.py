@@ -85,6 +85,35 @@ TYPED: dict[str, list[tuple[Any, Any]]] = {
     ],
 }
 """Values of other types as a function makes them, and as streams have them."""
+STRUCT, TURNED = "struct<a:double,b:string>", "struct<b:string,a:double>"
+MEETING = {
+    "decimal(9,2)": ("decimal(10,4)", "decimal(11,4)"),
+    "decimal(11,4)": ("decimal(9,2)", "decimal(11,4)"),
+    STRUCT: (TURNED, STRUCT),
+    TURNED: (STRUCT, TURNED),
+}
+"""Types with another one of the same values, and the type of both where streams meet."""
+
+
+def turned(value: Any, kind: str) -> Any:
+    """A value as its field has it where that is of one of the types above."""
+    if kind.startswith("decimal") and value is not None:
+        return value.quantize(Decimal("0.01" if kind == "decimal(9,2)" else "0.0001"))
+    if kind in MEETING and value is not None:
+        return {name: value[name] for name in ("ab" if kind == STRUCT else "ba")}
+    return value
+
+
+def typed(schema: Schema, kinds: Sequence[str]) -> str:
+    """Fields of a schema, of other types."""
+    return ", ".join(f"{name} {kind}" for (name, _), kind in zip(schema, kinds, strict=True))
+
+
+def look(value: Any) -> str:
+    """What tells values apart as keys are told apart."""
+    if isinstance(value, dict):
+        return repr(sorted((name, look(one)) for name, one in value.items()))
+    return repr(value.normalize() if isinstance(value, Decimal) else value)
 
 
 @dataclass
@@ -151,6 +180,10 @@ def is_odd(n: int | None) -> bool:
 
 def described(*values: Any) -> tuple[str, int]:
     return "".join(map(repr, values)), len(values)
+
+
+def as_it_is(*values: Any) -> Row:
+    return values
 
 
 def twice(*values: Any) -> list[tuple[str, int]]:
@@ -440,10 +473,10 @@ class Key(tuple[Any, ...]):
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
-        return repr(self) == repr(other)
+        return isinstance(other, Key) and list(map(look, self)) == list(map(look, other))
 
     def __hash__(self) -> int:
-        return hash(repr(self))
+        return hash(tuple(map(look, self)))
 
 
 def grouped(rows: Rows, key: Sequence[int], value: int) -> dict[Row, list[Any]]:
@@ -578,12 +611,17 @@ class Chain:
                 lambda w, rows: [(*r, *made) for r in rows for made in pairs(r[at], r[beside])],
             )
 
-    def type(self) -> None:
+    def meet(self) -> None:
+        """A field that streams may have in several types, and streams that meet with it."""
+        self.type([kind for kind in TYPED if kind in MEETING])
+        self._random.choice([self.merge, self.join])()
+
+    def type(self, kinds: Sequence[str] = tuple(TYPED)) -> None:
         found = self._field("long")
         if found is None:
             return
         (name, at), new = found, self._new()
-        kind = self._random.choice([*TYPED])
+        kind = self._random.choice(kinds)
         made = [value for _, value in TYPED[kind]]
         self._add(
             f"each({name}, Typed({kind}))",
@@ -984,16 +1022,27 @@ class Chain:
         found = self._field()
         assert found is not None
         (name, at), names = found, [self._new() for _ in self.schema]
-        self._add(
-            f"merge(s, s.filter({name}, FilterNull()))",
-            tuple((new, kind) for new, (_, kind) in zip(names, self.schema, strict=True)),
-            lambda w, s: w.topology.merge(Fields(*names), s, s.filter(name, FilterNull())),
-            lambda w, rows: rows + [row for row in rows if row[at] is not None],
-        )
+        kinds = [kind for _, kind in self.schema]
+        others = [MEETING.get(kind, (kind, kind)) for kind in kinds]
+        given = typed(self.schema, [kind for kind, _ in others])
+        after = [kind for _, kind in others]
+
+        def build(w: World, s: Stream) -> Stream:
+            other = s.filter(name, FilterNull())
+            if after != kinds or any(kind in MEETING for kind in kinds):
+                other = other.map(as_it_is, given)
+            return w.topology.merge(Fields(*names), s, other)
+
+        def expect(w: World, rows: Rows) -> Rows:
+            merged = rows + [row for row in rows if row[at] is not None]
+            return [tuple(map(turned, row, after)) for row in merged]
+
+        schema = tuple(zip(names, after, strict=True))
+        self._add(f"merge(s, s.filter({name}, FilterNull()) of {given})", schema, build, expect)
 
     def join(self) -> None:
         """A stream joined with what is left of it after filters."""
-        found = self._field("string", "long")
+        found = self._field(*MEETING) or self._field("string", "long")
         if found is None or any(step.text.startswith("join") for step in self.steps):
             return  # several joins would come to more tuples than there is time for
         (name, at), schema = found, self.schema
@@ -1001,17 +1050,26 @@ class Chain:
         beside = schema[other][0]
         kinds = self._random.choices([True, False], k=self._random.choice([2, 2, 3]))
         compact, places = self._random.choice([True, False]), [at, other, at][: len(kinds)]
+        # The first stream has the key as the schema says, the others have it in their own way.
+        second, common = MEETING.get(schema[at][1], (schema[at][1], schema[at][1]))
+        ways = [[kind for _, kind in schema] for _ in kinds]
+        for place, kept in list(zip(places, ways, strict=True))[1:]:
+            kept[place] = second
         own = [
-            [kind for n, (_, kind) in enumerate(schema) if n != p or not compact] for p in places
+            [kind for n, kind in enumerate(kept) if n != place or not compact]
+            for place, kept in zip(places, ways, strict=True)
         ]
-        types = [*[schema[at][1]] * compact, *list_of(own)]
+        types = [*[common] * compact, *list_of(own)]
         after = tuple((self._new(), kind) for kind in types)
         hint = self._random.choice([None, None, 2])
 
         def build(w: World, s: Stream) -> Stream:
             streams = [s, s.filter(name, FilterNull()), s.filter(beside, Negate(FilterNull()))]
             made = w.topology.join(
-                streams[: len(kinds)],
+                [
+                    stream if kept == ways[0] else stream.map(as_it_is, typed(schema, kept))
+                    for stream, kept in zip(streams, ways, strict=False)
+                ],
                 [schema[place][0] for place in places],
                 [new for new, _ in after],
                 [JoinType.INNER if due else JoinType.OUTER for due in kinds],
@@ -1023,8 +1081,13 @@ class Chain:
             some = [row for row in rows if row[at] is not None]
             none = [row for row in rows if row[other] is None]
             streams = [rows, some, none][: len(kinds)]
+            streams = [
+                [tuple(map(turned, row, kept)) for row in side]
+                for side, kept in zip(streams, ways, strict=True)
+            ]
             sides = list(zip(streams, [[place] for place in places], strict=True))
-            return joined_rows(sides, kinds, compact=compact, width=len(schema))
+            made = joined_rows(sides, kinds, compact=compact, width=len(schema))
+            return [tuple(map(turned, row, types)) for row in made]
 
         self._add(f"join({name}, {beside}, {kinds}, compact={compact})", after, build, expect)
 
@@ -1077,7 +1140,7 @@ KINDS = (
     *(Chain.each, Chain.filter, Chain.replace, Chain.look, Chain.project, Chain.move),
     *(Chain.locate, Chain.ask, Chain.merge, Chain.extreme, Chain.chained, Chain.join, Chain.window),
     Chain.time_window,
-    *(Chain.reduce, Chain.vectorise, Chain.type, Chain.type),
+    *(Chain.reduce, Chain.vectorise, Chain.type, Chain.type, Chain.meet),
     *(Chain.aggregate, Chain.persist) * 3,  # of which there are the most kinds
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 
 from trident.errors import EmittedValueError
@@ -55,8 +56,9 @@ class TypeCheckKernel(BlockKernel):
         return block.added(found) if found else block
 
 
-def type_check(node: Node) -> TypeCheckKernel | None:
-    """The kernel that checks what a step makes; None where no field has a type to check.
+def type_check(node: Node, needed: Container[str] | None = None) -> TypeCheckKernel | None:
+    """The kernel that checks what a step makes, or the needed part of it; None where no field has
+    a type to check.
 
     Nor where it makes whole columns of Arrow: its own kernel sees to their types.
     """
@@ -67,7 +69,7 @@ def type_check(node: Node) -> TypeCheckKernel | None:
     kinds = tuple(
         (name, kind, sure_types(kind), LIMITS.get(kind, 0))
         for name, kind in made.types.items()
-        if kind and kind != sure and python_type(kind)
+        if kind and kind != sure and python_type(kind) and (needed is None or name in needed)
     )
     return TypeCheckKernel(step_name(node), None, made.names, kinds) if kinds else None
 

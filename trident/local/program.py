@@ -266,27 +266,36 @@ class Program:
             for parent in node.merged
         ]
 
+        convert = self._converted(node, count)
+
         def run_chain(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
             streams = [
                 [block.renamed(names) for block in partitions]
                 for partitions, names in zip(parents, renamings, strict=True)
             ]
-            return merged(streams, count)
+            return convert([merged(streams, count)], given)
 
         return run_chain
 
     def _join(self, node: JoinNode, count: int) -> ChainRun:
         kernel = join_kernel(node, self._needed[node])
         moves = [by_key(key, count) for key in node.keys]
+        convert = self._converted(node, count)
 
         def run_chain(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
             moved = [move(parent) for move, parent in zip(moves, parents, strict=True)]
-            return [
+            made = [
                 kernel.apply(blocks, given.task(index, count))
                 for index, blocks in enumerate(zip(*moved, strict=True))
             ]
+            return convert([made], given)
 
         return run_chain
+
+    def _converted(self, node: Node, count: int) -> ChainRun:
+        """Give values of several types the one of the field in which they meet."""
+        check = type_check(node, self._needed[node])
+        return _in_each([[_run(check)] if check else []] * count)
 
     def _grouped(self, node: PartitionNode, count: int) -> ChainRun:
         """Bring tuples to the partitions that a grouping of the user's chooses."""

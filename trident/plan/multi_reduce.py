@@ -26,6 +26,7 @@ from trident.plan.step_checks import (
     check_types_agree,
 )
 from trident.tuples.fields import Fields
+from trident.tuples.value_types import common_type
 
 _CALL = "multiReduce"
 
@@ -112,8 +113,9 @@ def _laid(
 def _places(keys: Sequence[Fields], inputs: Sequence[Fields]) -> Iterator[tuple[str, Any]]:
     """Names and types of the stream in which the tuples of all streams meet."""
     yield "stream", int
-    for name, kind in keys[0].types.items():
-        yield f"group_{name}", kind
+    kinds = zip(*(key.types.values() for key in keys), strict=True)
+    for name, of_streams in zip(keys[0], kinds, strict=True):
+        yield f"group_{name}", common_type(of_streams)
     for number, fields in enumerate(inputs, 1):
         for name, kind in fields.types.items():
             yield f"stream{number}_{name}", kind

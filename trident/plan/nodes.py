@@ -8,7 +8,7 @@ that the call that is wrong is the call that fails.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -45,6 +45,7 @@ from trident.plan.step_checks import (
     check_width,
 )
 from trident.tuples.fields import Fields
+from trident.tuples.value_types import common_type
 
 if TYPE_CHECKING:
     from trident.states.state import StateFactory
@@ -679,11 +680,17 @@ class MergeNode(Node):
     @cached_property
     def fields(self) -> Fields:
         first = self.merged[0].fields
-        columns = zip(*(node.fields.types.values() for node in self.merged), strict=True)
-        common = [types[0] if len(set(types)) == 1 else None for types in columns]
+        common = map(common_type, self._types)
         return (self.outputs or Fields(*first.names)).with_types(common)
 
-    facts = PASSES_ON
+    @cached_property
+    def _types(self) -> Sequence[tuple[str | None, ...]]:
+        """The types of each field in the streams."""
+        return list(zip(*(node.fields.types.values() for node in self.merged), strict=True))
+
+    @cached_property
+    def facts(self) -> Facts:
+        return _converting(self.fields, self._types)
 
     @property
     def call_text(self) -> str:
@@ -759,12 +766,19 @@ class JoinNode(Node):
 
     @cached_property
     def fields(self) -> Fields:
-        types = [
-            {self.joined[place].fields.types[name] for place, name in of} for of in self._sources
-        ]
-        return self.outputs.with_types(kinds.pop() if len(kinds) == 1 else None for kinds in types)
+        return self.outputs.with_types(map(common_type, self._types))
 
-    facts = PASSES_ON
+    @cached_property
+    def _types(self) -> Sequence[tuple[str | None, ...]]:
+        """The types of what each output field is taken from."""
+        return [
+            tuple(self.joined[place].fields.types[name] for place, name in of)
+            for of in self._sources
+        ]
+
+    @cached_property
+    def facts(self) -> Facts:
+        return _converting(self.fields, self._types)
 
     @property
     def call_text(self) -> str:
@@ -809,6 +823,25 @@ class NameNode(StepNode):
     @property
     def call_text(self) -> str:
         return f'name("{self.label}")'
+
+
+def _converting(fields: Fields, types: Sequence[tuple[str | None, ...]]) -> Facts:
+    """The facts of a step in which fields of several types become one.
+
+    Parameters
+    ----------
+    fields : Fields
+        Its output.
+    types : sequence of tuple of (str or None)
+        The types that the values of each field had before.
+    """
+    converted = [
+        name
+        for name, kinds in zip(fields, types, strict=True)
+        if len(set(kinds)) > 1 and None not in kinds
+    ]
+    makes = fields.select(converted)
+    return Facts(reads=Fields(), makes=makes, operation=None, acts_on_nothing=False)
 
 
 def _grouped_by(group: Fields | None, inputs: Fields) -> Fields:

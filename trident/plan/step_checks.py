@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from trident.errors import FieldError, OperationTypeError, PlanError
 from trident.operations.interfaces import Aggregator, CombinerAggregator, Operation, operation_name
 from trident.tuples.fields import Fields
-from trident.tuples.value_types import can_be_key, value_sort
+from trident.tuples.value_types import can_be_key, common_type, value_sort
 
 
 def check_selection(call: str, selected: Fields, available: Fields) -> None:
@@ -46,11 +46,16 @@ def check_types_agree(call: str, streams: Sequence[Fields]) -> None:
     """Merged fields are of one type, or of types that hold the same Python values."""
     for columns in zip(*(fields.types.items() for fields in streams), strict=True):
         known = [(name, kind) for name, kind in columns if kind is not None]
+        first, met = known[0] if known else ("", "")
         for name, kind in known[1:]:
-            first, first_kind = known[0]
-            if value_sort(kind) != value_sort(first_kind):
-                what = f"{call}: {first!r} ({first_kind}) and {name!r} ({kind}) can't be one field"
-                raise FieldError(what, "", (), "Convert one of them first, in map() or each().")
+            same_sort = value_sort(kind) == value_sort(met)
+            common = common_type((met, kind)) if same_sort else None
+            if common is None:
+                what = f"{call}: {first!r} ({met}) and {name!r} ({kind}) can't be one field"
+                advice = "Convert one of them first, in map() or each()."
+                digits = "No decimal has the digits before and after the point of both. "
+                raise FieldError(what, "", (), (digits if same_sort else "") + advice)
+            met = common
 
 
 def check_names(call: str, names: Fields | None, fields: Collection[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import singledispatchmethod
+from functools import reduce, singledispatchmethod
 from uuid import uuid4
 
 from pyspark.sql import DataFrame
@@ -47,6 +47,7 @@ from trident.plan.nodes import (
     StaticStreamNode,
 )
 from trident.spark.arrow_kernel import arrow_kernel
+from trident.spark.common_types import conversions
 from trident.spark.flow import Flow, InputFrame
 from trident.spark.group import GroupPlan
 from trident.spark.joins import native_join, partitions_of
@@ -212,13 +213,18 @@ class Compiler:
     def _(self, node: MergeNode) -> Flow:
         positions = [node.fields.index(name) for name in self.group.needed[node]]
         names = self.group.needed[node]
-        flows = []
-        for parent in node.merged:
-            theirs = [parent.fields.names[position] for position in positions]
-            flows.append(self.settled(parent, theirs))
-        frame = flows[0].frame.toDF(*names) if names else flows[0].frame
-        for flow in flows[1:]:
-            frame = frame.union(flow.frame)
+        theirs = [
+            [parent.fields.names[position] for position in positions] for parent in node.merged
+        ]
+        flows = [self.settled(parent, own) for parent, own in zip(node.merged, theirs, strict=True)]
+        frames = [
+            flow.frame.withColumns({name: to(F.col(quoted(name))) for name, to in own.items()})
+            if own
+            else flow.frame
+            for flow, own in zip(flows, conversions(flows, theirs), strict=True)
+        ]
+        first = frames[0].toDF(*names) if names else frames[0]
+        frame = reduce(DataFrame.union, frames[1:], first)
         types = dict.fromkeys(names)
         hinted = self.group.hint(node)
         if hinted is not None:
@@ -241,7 +247,8 @@ class Compiler:
             for name, of in node.columns.items()
             if name in needed
         }
-        frame = native_join([flow.frame for flow in flows], node, needed)
+        converted = conversions(flows, [key.names for key in node.keys])
+        frame = native_join([flow.frame for flow in flows], converted, node, needed)
         hinted = self.group.hint(node)
         if all(flow.partitions == 1 for flow in flows):
             frame, partitions = frame.coalesce(1), 1  # which it is, where Spark knows that it can

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from trident.plan.nodes import JoinNode
+from trident.spark.common_types import Convert
 from trident.spark.schemas import quoted, selected
 
 
-def native_join(frames: Sequence[DataFrame], node: JoinNode, needed: Sequence[str]) -> DataFrame:
+def native_join(
+    frames: Sequence[DataFrame],
+    converted: Sequence[Mapping[str, Convert]],
+    node: JoinNode,
+    needed: Sequence[str],
+) -> DataFrame:
     """Join streams one after the other.
 
     A stream that has to be there is joined so that only its keys stay, one that may be missing so
@@ -25,6 +31,8 @@ def native_join(frames: Sequence[DataFrame], node: JoinNode, needed: Sequence[st
     ----------
     frames : sequence of DataFrame
         The streams.
+    converted : sequence of mapping of str to callable
+        What gives keys of several types one.
     node : JoinNode
         The step.
     needed : sequence of str
@@ -33,12 +41,10 @@ def native_join(frames: Sequence[DataFrame], node: JoinNode, needed: Sequence[st
     width = len(node.keys[0])
     keys = [f"__trident_key{index}" for index in range(width)]
     sides = [_side(frame, place) for place, frame in enumerate(frames)]
-    made = sides[0].withColumns(
-        {key: F.col(_name(0, name)) for key, name in zip(keys, node.keys[0], strict=True)}
-    )
+    made = sides[0].withColumns(dict(zip(keys, _keys(0, node, converted), strict=True)))
     required = node.required[0]
     for place, side in enumerate(sides[1:], 1):
-        theirs = [F.col(_name(place, name)) for name in node.keys[place]]
+        theirs = _keys(place, node, converted)
         matches = [F.col(key) == column for key, column in zip(keys, theirs, strict=True)]
         how = _HOW[required, node.required[place]]
         made = made.join(side, reduce(and_, matches), how)
@@ -61,6 +67,13 @@ _HOW = {
 
 def _name(place: int, field: str) -> str:
     return quoted(f"__trident_{place}_{field}")
+
+
+def _keys(place: int, node: JoinNode, converted: Sequence[Mapping[str, Convert]]) -> list[Column]:
+    """The key of a stream."""
+    columns = {name: F.col(_name(place, name)) for name in node.keys[place]}
+    made = {name: to(columns[name]) for name, to in converted[place].items()}
+    return list({**columns, **made}.values())
 
 
 def _side(frame: DataFrame, place: int) -> DataFrame:

@@ -50,14 +50,14 @@ class Schemas:
         """
         key = tuple(columns.items()) or ((ROW, "boolean"),)
         if key not in self._known:
-            ddl = ", ".join(f"{quoted(name)} {_as_text(kind)}" for name, kind in key)
+            ddl = ", ".join(f"{quoted(name)} {ddl_text(kind)}" for name, kind in key)
             empty = frame_of(self._session, [], ddl)
             # With a limit Spark sees that there is nothing to run: else it starts Python workers.
             self._known[key] = Schema(empty.schema, empty.limit(0).toArrow().schema)
         return self._known[key]
 
 
-def _as_text(kind: str) -> str:
+def ddl_text(kind: str) -> str:
     """The type as Spark is told it, whatever its session says.
 
     There are strings for char and varchar, which Arrow and Spark's plans don't have, and what
@@ -65,11 +65,11 @@ def _as_text(kind: str) -> str:
 
     Examples
     --------
-    >>> _as_text("map<char(2),varchar(9)>"), _as_text("struct<timestamp:timestamp>")
+    >>> ddl_text("map<char(2),varchar(9)>"), ddl_text("struct<timestamp:timestamp>")
     ('map<string,string>', 'struct<`timestamp`:timestamp_ltz>')
     """
     head, kinds, names = parts(kind)
-    texts = list(map(_as_text, kinds))
+    texts = list(map(ddl_text, kinds))
     if head == "struct":
         members = zip(map(quoted, names), texts, strict=True)
         return f"struct<{','.join(map(':'.join, members))}>"

@@ -83,6 +83,14 @@ def parts(kind: str) -> Parts:
     return Parts(head, tuple(match[2] for match in members), names)
 
 
+def written(given: Parts) -> str:
+    """The DDL type of parts, where there are types within."""
+    if given.head == "struct":
+        members = zip(map(_as_member, given.names), given.kinds, strict=True)
+        return f"struct<{','.join(map(':'.join, members))}>"
+    return f"{given.head}<{','.join(given.kinds)}>"
+
+
 def top_level(text: str) -> Iterator[str]:
     """The parts between the commas that no bracket encloses.
 
@@ -149,11 +157,10 @@ def _parsed(text: str) -> str:
 
 
 def _nested(head: str, given: Parts) -> str | None:
-    kinds = [_parsed(kind) for kind in given.kinds]
-    if head == "struct":
-        members = zip(map(_as_member, given.names), kinds, strict=True)
-        return f"struct<{','.join(map(':'.join, members))}>"
-    return f"{head}<{','.join(kinds)}>" if len(kinds) == 1 + (head == "map") else None
+    kinds = tuple(map(_parsed, given.kinds))
+    if head != "struct" and len(kinds) != 1 + (head == "map"):
+        return None
+    return written(Parts(head, kinds, given.names))
 
 
 def _as_member(name: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from trident.errors import EmittedValueError, described
-from trident.tuples.field_types import parts
+from trident.tuples.field_types import Parts, parts, written
 
 _SORTS: dict[str, type] = {
     **dict.fromkeys(("long", "int", "short", "byte"), int),
@@ -40,6 +40,7 @@ _ZONES = {
     "timestamp, a moment in UTC",
 }
 """What to do about a datetime with no time zone, or one too many."""
+_MOST_DIGITS = 38
 _DECIMAL = re.compile(r"decimal\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 _EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
 _ZONE = attrgetter("tzinfo")
@@ -94,6 +95,48 @@ def value_sort(kind: str) -> object:
     if names:
         return head, frozenset(zip(names, map(value_sort, kinds), strict=True))
     return head, *map(value_sort, kinds)
+
+
+@cache
+def common_type(kinds: tuple[str | None, ...]) -> str | None:
+    """The type of a field in which values of several types meet, which are one `value_sort`.
+
+    It is the wider one; of structs, the first one's order of fields.
+
+    Returns
+    -------
+    str or None
+        None where a type isn't known, or no decimal has the digits of all of them.
+
+    Examples
+    --------
+    >>> common_type(("int", "long")), common_type(("decimal(9,4)", "decimal(10,2)"))
+    ('long', 'decimal(12,4)')
+    >>> common_type(("struct<a:int,b:date>", "struct<b:date,a:long>"))
+    'struct<a:long,b:date>'
+    """
+    known = [kind for kind in kinds if kind is not None]
+    if len(known) < len(kinds):
+        return None
+    if len(set(known)) == 1:
+        return known[0]
+    (head, within, names), *_ = found = [parts(kind) for kind in known]
+    if head == "decimal":
+        digits = [(precision, -unit.adjusted()) for precision, unit in map(_digits, known)]
+        scale = max(scale for _, scale in digits)
+        precision = max(precision - scale for precision, scale in digits) + scale
+        return f"decimal({precision},{scale})" if precision <= _MOST_DIGITS else None
+    if head in LIMITS:
+        return max(known, key=LIMITS.__getitem__)
+    if not within:
+        return "double" if head in ("double", "float") else "string"
+    inner = [
+        [each.kinds[each.names.index(name)] for name in names] if names else each.kinds
+        for each in found
+    ]
+    made = tuple(common_type(column) for column in zip(*inner, strict=True))
+    known_made = tuple(kind for kind in made if kind is not None)
+    return written(Parts(head, known_made, names)) if len(known_made) == len(made) else None
 
 
 def can_be_key(kind: str) -> bool:
@@ -290,9 +333,7 @@ def _maps(key: str, item: str, values: Sequence[Any]) -> Sequence[Any]:
     return [value and dict(islice(pending, len(value))) for value in values]
 
 
-def _structs(
-    kinds: Sequence[str], names: tuple[str, ...], values: Sequence[Any]
-) -> Sequence[Any]:
+def _structs(kinds: Sequence[str], names: tuple[str, ...], values: Sequence[Any]) -> Sequence[Any]:
     if not set(map(type, values)) <= {dict, NoneType}:
         values = [_as_dict(names, value) for value in values]
     some = [value for value in values if value is not None]
