@@ -65,6 +65,9 @@ class ControlRecord:
     moment : int or None
         The batch's time, in milliseconds since 1970, where a step asks for it: the log has it, and
         the stored record has not.
+    plan : str or None
+        A digest of what the log has planned of the batch, until that is committed; for groups with
+        a transactional state and a spout that plans.
 
     Examples
     --------
@@ -83,12 +86,13 @@ class ControlRecord:
     retried: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
     ready: bool | None = False
     moment: int | None = field(default=None, compare=False)
+    plan: str | None = None
     _encoded: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         retried = dict(self.retried)
         fields = self.log_id, self.token, self.committed, retried, self.ready, self.moment
-        return ControlRecord, fields
+        return ControlRecord, (*fields, self.plan)
 
     def __hash__(self) -> int:
         return hash((self.log_id, self.token, self.committed))
@@ -103,7 +107,7 @@ class ControlRecord:
 
     def confirmed(self) -> ControlRecord:
         """Return the record after its own attempt has written everything."""
-        return ControlRecord(self.log_id, self.token, self.committed, self.retried, True)
+        return replace(self, ready=True, moment=None)
 
     def announced(self) -> ControlRecord:
         """Return the record after its own attempt has been committed."""
@@ -139,7 +143,11 @@ class ControlRecord:
             "committed": self.committed,
             "exceptions": sorted(self.retried.items()),
         }
-        return orjson.dumps(told if self.ready is None else {**told, "ready": self.ready})
+        if self.ready is not None:
+            told["ready"] = self.ready
+        if self.plan is not None:
+            told["plan"] = self.plan
+        return orjson.dumps(told)
 
     @staticmethod
     def decode(data: bytes) -> ControlRecord:
@@ -161,6 +169,7 @@ class ControlRecord:
                 int(found["committed"]),
                 {int(txid): int(attempt) for txid, attempt in found["exceptions"]},
                 None if found.get("ready") is None else bool(found["ready"]),
+                plan=None if found.get("plan") is None else str(found["plan"]),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptStateError(
@@ -479,7 +488,7 @@ class Control:
             self.check_vacant()
             return Change(self, stored, committed.waiting())
         if found.log_id != committed.log_id or found.committed < committed.committed:
-            caught_up = replace(committed, token=found.token, ready=found.ready)
+            caught_up = replace(committed, token=found.token, ready=found.ready, plan=found.plan)
             return Change(self, stored, caught_up)
         return None
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from trident.states.control import ControlRecord
 from trident.states.errors import (
     CopiedLogError,
+    LostPlanError,
     LostStateError,
     LostWritesError,
     OtherLogError,
@@ -33,11 +34,14 @@ class Claim:
         Further log ids whose state this log has taken over.
     accepted : bool
         Whether `listed` is what the store held when the loss of all that came after was accepted.
+    transactional : bool
+        Whether a batch that comes back has to hold the same tuples.
     """
 
     listed: Token | None = None
     adopted: frozenset[str] = frozenset()
     accepted: bool = False
+    transactional: bool = False
 
 
 def check_record(
@@ -78,6 +82,8 @@ def check_record(
         When a later attempt has begun: that of another run, or of another copy of the log.
     CopiedLogError
         When the record tells of commits that the log doesn't know.
+    LostPlanError
+        When the batch has begun there by another plan than the log's.
 
     Examples
     --------
@@ -110,6 +116,12 @@ def check_record(
         raise StaleBatchError(own.token, found.token)
     if found.token >= own.token or _unknown_to(own, found):
         raise CopiedLogError(name, found.token, own.committed, where)
+    if (
+        claim.transactional
+        and found.token.txid == own.token.txid
+        and found.plan not in (None, own.plan)
+    ):
+        raise LostPlanError(name, found.token, where)
 
 
 def _unknown_to(own: ControlRecord, found: ControlRecord) -> bool:

@@ -335,7 +335,32 @@ class CopiedLogError(StateError):
         )
 
 
-def _placed(error: LostStateError | RewoundStateError | LostWritesError | CopiedLogError) -> str:
+@dataclass(eq=False, repr=False)
+class LostPlanError(StateError):
+    """A transactional state has begun the batch by another plan than the one in the log."""
+
+    state: str
+    """The state's name."""
+    found: Token
+    """The attempt that has begun there."""
+    where: str = ""
+    """Where the state is, if the store says that."""
+
+    def __str__(self) -> str:
+        return (
+            f"{_placed(self)} has begun {_shown(self.found)} with tuples that this log does not "
+            "know: the checkpoint has lost the entry that planned them, or another copy of it has "
+            "run. Planned anew the batch may hold others, and what it has written already would "
+            "count too. Restore the checkpoint with that entry; or checkpoint and store from "
+            "backups of one moment; or accept it, and run the batch with the tuples that it gets "
+            "now, where keys that it has updated already keep what the lost ones made of them: "
+            f"accept_loss={{{self.state!r}: {self.found.txid}}}."
+        )
+
+
+def _placed(
+    error: LostStateError | RewoundStateError | LostWritesError | CopiedLogError | LostPlanError,
+) -> str:
     return f"state {error.state} in {error.where}" if error.where else f"state {error.state}"
 
 

@@ -79,7 +79,8 @@ def may_spread(
     ------
     CorruptStateError
         When a state that doesn't exist any more has left records of another log, or a shard
-        lost its record.
+        lost its record; or when one further on has begun the same batch by another plan, which
+        the least of them doesn't tell.
 
     Notes
     -----
@@ -96,6 +97,15 @@ def may_spread(
         own = ControlRecord.decode(new)
         others = [ControlRecord.decode(record) for record in present]
         strangers = [other for other in others if other.log_id != own.log_id]
+        before = None if expected is None else ControlRecord.decode(expected).plan
+        for other in others:
+            if other.token.txid == own.token.txid and other.plan not in (None, own.plan, before):
+                raise CorruptStateError(
+                    f"the control record of {state}",
+                    f"some of its shards have begun batch {own.token.txid} with tuples that this "
+                    "checkpoint does not know, and others have lost that they did",
+                    _RESTORE,
+                )
         if expected is None and not all(other.is_unused for other in strangers):
             raise CorruptStateError(
                 f"the control record of {state}",

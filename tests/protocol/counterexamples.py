@@ -141,6 +141,11 @@ COUNTEREXAMPLES: dict[str, Trace] = {
         11,
         "start D1*19 start*3 D8*2 copy D8*12 turn",
     ),
+    "same_plan": Trace(
+        Setup("fenced", kind="transactional", harm="cut"),
+        1,
+        "start D1*21 T2*3 cut:1",
+    ),
     "announce_own": Trace(
         Setup("fenced"),
         104,

@@ -52,8 +52,9 @@ def _setups() -> Iterator[Setup]:
             for harm in FENCED_HARMS if ability == "fenced" else HARMS:
                 yield replace(staged, harm=harm)
         yield Setup(ability, harm="copy", hosted="driver", staged=True)
-        # What a transactional batch in flight had planned is in one copy's log only.
-        yield Setup(ability, harm="copy")
+        for kind in ("opaque", "transactional"):
+            yield Setup(ability, kind, harm="copy")
+            yield Setup(ability, kind, harm="cut")
 
 
 def _report(found: Found | None) -> str:

@@ -14,6 +14,7 @@ from trident.states import (
     Control,
     ControlRecord,
     CopiedLogError,
+    LostPlanError,
     LostStateError,
     LostWritesError,
     RewoundStateError,
@@ -243,6 +244,32 @@ def test_a_record_before_the_committed_batch_is_rewound() -> None:
         judged(found(5, 0))
 
 
+PLANNED = replace(found(6, 0, 5, _5=1), plan="d1")
+transactional = partial(check_record, claim=Claim(LISTED, transactional=True), name="counts")
+
+
+def test_a_batch_that_has_begun_by_another_plan_has_lost_its_own() -> None:
+    for plan in None, "d2":
+        with pytest.raises(LostPlanError, match=r"batch 6.*accept_loss=\{'counts': 6\}"):
+            transactional(PLANNED, replace(OWN, plan=plan))
+
+
+def test_the_same_plan_and_none_as_in_older_records_are_gone_on_with() -> None:
+    for stored in PLANNED, PLANNED.confirmed(), found(6, 0, 5, _5=1):
+        transactional(stored, replace(OWN, plan="d1"))
+
+
+def test_an_opaque_state_needs_no_plan() -> None:
+    judged(PLANNED)
+
+
+def test_the_plan_is_in_the_record_until_the_commit() -> None:
+    for record in PLANNED, PLANNED.confirmed(), pickle.loads(pickle.dumps(PLANNED)):
+        assert record.plan == "d1"
+        assert ControlRecord.decode(record.encode()) == record
+    assert PLANNED.confirmed().announced().plan is None
+
+
 def test_an_absent_record_of_a_listed_state_is_lost() -> None:
     with pytest.raises(LostStateError, match=r"batch 5.*accept_loss=\{'counts': 5\}"):
         judged(None)
@@ -271,6 +298,7 @@ def test_a_record_that_the_log_cannot_have_written_is_of_another_copy(
         LostStateError("counts", Token(3, 1)),
         RewoundStateError("counts", Token(2, 0), Token(3, 1)),
         CopiedLogError("counts", Token(3, 1), 2),
+        LostPlanError("counts", Token(3, 1), "redis"),
     ],
 )
 def test_errors_about_lost_writes_pickle(error: StateError) -> None:

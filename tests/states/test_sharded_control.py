@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -21,6 +22,7 @@ READY = record(5).confirmed().encode()
 ANNOUNCED = record(5).confirmed().announced().encode()
 NEXT = record(6).encode()
 FOREIGN = record(9, log_id="other").encode()
+PLANNED = replace(record(5), plan="d1")
 WAITING = record(1, log_id="other").waiting().encode()
 
 
@@ -84,6 +86,20 @@ def test_a_record_must_not_be_put(
     found: Sequence[bytes | None], new: bytes, expected: bytes | None
 ) -> None:
     assert not may_spread(found, new, expected, "counts")
+
+
+@pytest.mark.parametrize("left", [PLANNED, PLANNED.confirmed()])
+def test_a_shard_that_has_begun_by_another_plan_is_not_begun_over(left: ControlRecord) -> None:
+    found = [BEFORE, left.encode(), BEFORE]
+    with pytest.raises(CorruptStateError, match="begun batch 5 with tuples that this checkpoint"):
+        may_spread(found, record(5, 1).encode(), BEFORE, "counts")
+    assert may_spread(found, replace(record(5, 1), plan="d1").encode(), BEFORE, "counts")
+    assert may_spread(found, record(6).encode(), BEFORE, "counts")
+
+
+def test_a_plan_that_every_shard_has_begun_is_for_the_run_to_accept() -> None:
+    found = [PLANNED.encode(), PLANNED.confirmed().encode()]
+    assert may_spread(found, record(5, 1).encode(), PLANNED.encode(), "counts")
 
 
 def test_what_another_log_left_is_not_created_over() -> None:

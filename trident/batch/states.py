@@ -12,6 +12,7 @@ from trident.log.errors import AdoptionError
 from trident.states.control import Control, ControlRecord, announce_all, catch_up_all
 from trident.states.control_check import Claim, check_record
 from trident.states.errors import (
+    LostPlanError,
     LostStateError,
     LostWritesError,
     OtherLogError,
@@ -63,6 +64,9 @@ class GroupStates:
             name: state.kind.value for name, state in states.items() if state.kind is not None
         }
         """How each state keeps its values; states that aren't maps are left out."""
+        self._transactional = {
+            name for name, kind in self.kinds.items() if kind == StateType.TRANSACTIONAL.value
+        }
         self._singles = {
             name: single for name, state in states.items() if (single := state.single) is not None
         }
@@ -128,13 +132,15 @@ class GroupStates:
         """
         accepted = dict(entry.accepted)
         for name, control in self.controls.items():
-            listed = self._claim(entry, name).listed
-            if listed is None or name not in losses:
+            if name not in losses:
                 continue
             found = control.read()
             try:
                 self._judge(entry, name, found)
-            except (LostStateError, RewoundStateError, LostWritesError) as lost:
+            except (LostStateError, RewoundStateError, LostWritesError, LostPlanError) as lost:
+                listed = self._claim(entry, name).listed
+                if isinstance(lost, LostPlanError) or listed is None:
+                    listed = entry.begun
                 if losses[name] == listed.txid:
                     _logger.warning("accepted: %s", lost)
                     accepted[name] = None if found is None or found.is_unused else found.token
@@ -177,21 +183,24 @@ class GroupStates:
 
         Raises as :meth:`catch_up` and :meth:`Control.begin` do.
         """
+        record = self._reserved(entry)
         for name, control in self.controls.items():
-            control.begin(entry.reserved, partial(self._judge, entry, name))
-        return entry.reserved
+            control.begin(record, partial(self._judge, entry, name))
+        return record
+
+    def _reserved(self, entry: LogEntry) -> ControlRecord:
+        """What `entry` reserves, with a digest of the plan where a state needs the same tuples."""
+        return replace(entry.reserved, plan=entry.plan if self._transactional else None)
 
     def _judge(self, entry: LogEntry, name: str, found: ControlRecord | None) -> None:
         control = self.controls[name]
         claim = self._claim(entry, name)
-        check_record(found, entry.reserved, claim, name, control.where, control.lasts)
+        check_record(found, self._reserved(entry), claim, name, control.where, control.lasts)
 
-    @staticmethod
-    def _claim(entry: LogEntry, name: str) -> Claim:
-        adopted = frozenset(entry.adopted)
-        if name in entry.accepted:
-            return Claim(entry.accepted[name], adopted, accepted=True)
-        return Claim(entry.states.get(name), adopted)
+    def _claim(self, entry: LogEntry, name: str) -> Claim:
+        accepted = name in entry.accepted
+        listed = (entry.accepted if accepted else entry.states).get(name)
+        return Claim(listed, frozenset(entry.adopted), accepted, name in self._transactional)
 
     def ready(self, record: ControlRecord) -> ControlRecord:
         """Confirm that every state holds what `record` wrote; return what is to be announced."""

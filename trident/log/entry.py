@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 from trident.log.errors import CorruptLogError, MetadataError
@@ -101,6 +102,13 @@ class LogEntry:
         return ControlRecord(
             self.log_id, self.begun, self.committed, self.retried, moment=moment
         )
+
+    @property
+    def plan(self) -> str | None:
+        """A digest of what spouts have planned of the batch under way; None where none plans."""
+        if self.planned is None or self.planned.keys() <= {MOMENT}:
+            return None
+        return blake2b(json.dumps(self.planned, sort_keys=True).encode(), digest_size=8).hexdigest()
 
     @property
     def follows_storm(self) -> bool:

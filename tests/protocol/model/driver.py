@@ -196,7 +196,9 @@ class Driver:
             yield from self._commit(token, emission, ())
             return
         states = (0, 1) if rules.begin_every_state else touched
-        record = Record(self.log.log_id, token, self.entry.committed, self.entry.retried)
+        entry = self.entry
+        plan = None if self.world.setup.staged else entry.planned
+        record = Record(self.log.log_id, token, entry.committed, entry.retried, plan=plan)
         for state in states:
             yield from self._begin(state, record)
         if not given_up:
@@ -282,6 +284,8 @@ class Driver:
                 raise Stale
         elif rules.other_copy and _written_by_another_copy(stored, entry):
             raise Halted("another copy of the log")
+        elif rules.same_plan and _has_another_plan(stored, entry, own):
+            raise Halted("another plan")
 
     def _overtaken(self) -> None:
         """A later attempt has begun: that of another driver, or of another copy of the log."""
@@ -328,7 +332,7 @@ class Driver:
                 yield None
                 store = self.world.stores[state]
                 announced = record._replace(
-                    committed=record.token[0], retried=self.entry.retried
+                    committed=record.token[0], retried=self.entry.retried, plan=None
                 )
                 if not store.put_control(announced, record, self.rules.announce_own):
                     stored = store.control
@@ -338,6 +342,10 @@ class Driver:
         except Unavailable:
             return
         self.world.promise(self.log, record.token[0])
+
+
+def _has_another_plan(stored: Record, entry: Entry, own: Token) -> bool:
+    return stored.token[0] == own[0] and stored.plan not in (None, entry.planned)
 
 
 def _written_by_another_copy(stored: Record, entry: Entry) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Ability = Literal["fenced", "entry", "versioned", "none"]
-Harm = Literal["", "failover", "rewind", "restore", "lose", "wipe", "forget", "copy"]
+Harm = Literal["", "failover", "rewind", "restore", "lose", "wipe", "forget", "copy", "cut"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,8 @@ class Rules:
     """An attempt's last write at a state marks its record as ready, before that look."""
     lost_writes: bool = True
     """A batch that the log has committed and whose record isn't marked has lost writes."""
+    same_plan: bool = True
+    """A state in which a transactional batch has begun is gone on with by the same plan only."""
     other_copy: bool = True
     """A record that this log can't have written is that of another copy of the log."""
     announce_own: bool = True
@@ -146,10 +148,11 @@ class Setup:
         Whether two workers write the states, or the driver alone.
     cached : bool
         Whether the processes that write keep caches across batches.
-    harm : {"", "failover", "rewind", "restore", "lose", "wipe", "forget", "copy"}
+    harm : {"", "failover", "rewind", "restore", "lose", "wipe", "forget", "copy", "cut"}
         What befalls the stores: the newest writes are lost with a change of server, down to those
         that were confirmed or any at all; an old backup comes back, one store is emptied, stores
-        and log are deleted while old tasks live, the log alone is, two copies of it take turns.
+        and log are deleted while old tasks live, the log alone is, two copies of it take turns, the
+        log loses its newest entries with its driver.
     staged : bool
         Whether batches are computed and staged by one process of a driver, and committed behind it
         by another; a source then replays other content whatever the kind.

@@ -30,13 +30,17 @@ class Halted(Exception):
 
 
 class Record(NamedTuple):
-    """A control record; `ready` once its attempt has confirmed its writes."""
+    """A control record; `ready` once its attempt has confirmed its writes.
+
+    `plan` is what its attempt goes by, where that is planned and not committed yet.
+    """
 
     log_id: int
     token: Token
     committed: int
     retried: tuple[tuple[int, int], ...]
     ready: bool = False
+    plan: int | None = None
 
     def counts(self, txid: int, attempt: int) -> bool:
         return attempt == dict(self.retried).get(txid, 0)
@@ -89,6 +93,13 @@ class Log:
             if self.files[number]:
                 return self.files[number][-1]
         return None
+
+    def cut(self, lost: int) -> None:
+        """Lose up to `lost` of the newest entries, but never all."""
+        for number in sorted(self.files, reverse=True):
+            while lost and self.files[number] and sum(map(len, self.files.values())) > 1:
+                self.files[number].pop()
+                lost -= 1
 
     def purge(self, number: int) -> None:
         """Remove the files before `number`."""

@@ -72,6 +72,7 @@ class World:
     ``lose:0``          store 0 is emptied
     ``wipe``            stores and log are deleted; tasks live on
     ``forget``          the log is deleted
+    ``cut:2``           the log loses its newest 2 entries, and its driver dies
     ``copy`` ``turn``   a copy of the log is made; its drivers' turn, or the original's again
     ==================  ==========================================================
     """
@@ -342,6 +343,10 @@ class World:
                 store.empty()
             self._end_drivers()
             self._new_log()
+        elif harm == "cut" and self.log.newest():
+            self._end_drivers()
+            self.log.cut(int(detail))
+            self._remember_less()
         elif harm == "forget":
             self.harmed = True
             self._end_drivers()
@@ -356,6 +361,15 @@ class World:
         self.promised = self._known()
         for reader in self._readers.values():
             reader.floor = min(reader.floor, self.promised)
+
+    def _remember_less(self) -> None:
+        """The log has lost entries: what it has committed begins with what it still holds."""
+        newest = self.log.newest()
+        assert newest is not None
+        self.harmed = True
+        self.acknowledged = newest.history
+        self.source_done = min(self.source_done, newest.committed)
+        self.promised = min(self.promised, newest.committed)
 
     def _checkpoint(self) -> _Checkpoint:
         return _Checkpoint(
