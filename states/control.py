@@ -68,6 +68,9 @@ class ControlRecord:
     plan : str or None
         A digest of what the log has planned of the batch, until that is committed; for groups with
         a transactional state and a spout that plans.
+    active : mapping of str to sequence of str
+        Where a window asks for it, the partitions of each stream that its watermark waits for, by
+        the stream's id: the stored record has not got them either.
 
     Examples
     --------
@@ -87,12 +90,15 @@ class ControlRecord:
     ready: bool | None = False
     moment: int | None = field(default=None, compare=False)
     plan: str | None = None
+    active: Mapping[str, Sequence[str]] = field(
+        default_factory=lambda: MappingProxyType({}), compare=False
+    )
     _encoded: bytes | None = field(default=None, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         retried = dict(self.retried)
         fields = self.log_id, self.token, self.committed, retried, self.ready, self.moment
-        return ControlRecord, (*fields, self.plan)
+        return ControlRecord, (*fields, self.plan, dict(self.active))
 
     def __hash__(self) -> int:
         return hash((self.log_id, self.token, self.committed))

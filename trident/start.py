@@ -180,6 +180,7 @@ def _runner(
         source=source,
         policy=policy,
         timed=group.timed,
+        partitioned=group.partitioned,
     )
 
 

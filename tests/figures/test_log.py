@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from tests.figures.topologies import counted, fed
-from trident import OperationError, TridentTopology
+from trident import (
+    Count,
+    Duration,
+    FeederBatchSpout,
+    MemoryMapState,
+    OperationError,
+    TridentTopology,
+    TumblingDurationWindow,
+)
+from trident.figures.prometheus import text
 from trident.testing import fail_at
 
 
@@ -62,3 +71,21 @@ def test_each_batch_is_a_line_at_debug(caplog: pytest.LogCaptureFixture) -> None
     )
     assert re.fullmatch(expected, line)
     assert "secret" not in caplog.text
+
+
+def test_more_than_a_hundredth_of_late_tuples_is_warned_of_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("at long")
+    window = TumblingDurationWindow.of(Duration.of(10)).withTimestampField("at")
+    topology.newStream("clicks", spout).window(window, MemoryMapState.Factory(), Count(), "n")
+    with topology.start() as run:
+        spout.feed([(50,)])
+        spout.feed([(1,), *[(51,)] * 99])
+        assert caplog.messages == []
+        spout.feed([(1,), (2,), *[(51,)] * 98])
+        spout.feed([(3,)])
+        run.processAllAvailable()
+        assert 'trident_late_tuples_total{group="clicks"} 4' in text(run.figures())
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "clicks: 2 of the 100 tuples of batch 3 came too late" in caplog.text

@@ -97,6 +97,7 @@ class ComputedBatch(PendingBatch):
         super().__init__(token)
         self.emitted_metadata = work.emitted_metadata
         self.emitted_plan = work.emitted_plan
+        self.active = work.active
         self.following = following
         self._planned = planned
         self._engine = engine
@@ -159,6 +160,7 @@ class FailedAttempt(BatchWork):
         to_run = self._work.emit(token, metadata, planned)
         self.emitted_metadata = self._work.emitted_metadata
         self.emitted_plan = self._work.emitted_plan
+        self.active = self._work.active
         return to_run
 
     def run(self, record: ControlRecord) -> Outcome:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from time import time, time_ns
 from types import MappingProxyType
@@ -22,7 +23,7 @@ from trident.batch.stopwatch import Stopwatch
 from trident.batch.watchpoints import reached
 from trident.batch.work import BatchWork, NothingNew
 from trident.figures.group_monitor import GroupMonitor
-from trident.log.entry import MOMENT, LogEntry
+from trident.log.entry import ACTIVE, MOMENT, LogEntry
 from trident.log.errors import (
     LogMismatchError,
     LogUnavailableError,
@@ -69,6 +70,8 @@ class BatchRunner:
         Whether a step asks for the time of batches: it is then in the log before they run.
     now : callable or None
         Tells that time, in nanoseconds since 1970; by default `time.time_ns`.
+    partitioned : bool
+        Whether a step asks which partitions of the sources are active.
 
     Raises
     ------
@@ -103,6 +106,7 @@ class BatchRunner:
         stopping: threading.Event | None = None,
         timed: bool = False,
         now: Callable[[], int] | None = None,
+        partitioned: bool = False,
     ) -> None:
         self.group = group
         self.monitor = GroupMonitor(group)
@@ -115,6 +119,7 @@ class BatchRunner:
         self._policy = policy
         self._timed = timed
         self._now = now
+        self._partitioned = partitioned
         self._policy.check(self._states)
         self._failed = False
 
@@ -448,8 +453,9 @@ class BatchRunner:
         planned = entry.planned or {}
         to_run = work.emit(token, entry.metadata, planned)
         watch.done("emit")
+        active = {} if ACTIVE in planned or not self._partitioned else {ACTIVE: work.active}
         if to_run and work.emitted_plan:
-            planned = {**planned, **work.emitted_plan}
+            planned = {**planned, **work.emitted_plan, **active}
             entry = self._append(planned=planned)
             watch.done("plan")
         ready = None
@@ -457,6 +463,8 @@ class BatchRunner:
         if to_run:
             reached("before begin", token)
             begun = self._states.begin(entry)
+            if active:  # what an opaque spout has emitted need not be emitted again
+                begun = replace(begun, active=active[ACTIVE])
             reached("after begin", token)
             watch.done("begin")
             reached("before write", token)
@@ -524,4 +532,4 @@ class BatchRunner:
 
 def _of_streams(planned: Mapping[str, Any]) -> Mapping[str, Any]:
     """What is planned of streams; a batch's time is nothing to go on from."""
-    return {stream: found for stream, found in planned.items() if stream != MOMENT}
+    return {stream: found for stream, found in planned.items() if stream not in (MOMENT, ACTIVE)}

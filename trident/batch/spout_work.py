@@ -49,16 +49,19 @@ class SpoutWork(BatchWork):
         self._emitted = {}
         following: dict[str, Any] = {}
         found: dict[str, Any] = {}
+        active: dict[str, Sequence[str]] = {}
         for source in self._sources:
             stream = source.stream
             batch = source.emit(token, metadata.get(stream), planned.get(stream))
             self._emitted[stream] = batch.tuples
+            active[stream] = [stream] if batch.active is None else batch.active
             if source.remembers:
                 following[stream] = batch.metadata
             if batch.planned is not None:
                 found[stream] = batch.planned
         self.emitted_metadata = following
         self.emitted_plan = found
+        self.active = active
         to_run = self.filled or self._engine.acts_on_nothing
         if not to_run and not token.attempt and not planned and self._leaves_txid(metadata):
             raise NothingNew

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from trident.batch.computed import Computed
@@ -34,6 +34,8 @@ class BatchWork(ABC):
     """For transactional streams whose emission decides what the batch holds, and had not decided
     yet, what their replay needs to emit the same; logged before any state is written. JSON values
     as well."""
+    active: Mapping[str, Sequence[str]] = {}
+    """What a watermark waits for, after the last ``emit``: the partitions of each stream."""
 
     def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Decide what `txid` will hold, before any state is written.

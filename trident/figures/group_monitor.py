@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from time import time
+from time import monotonic, time
 
 from trident.batch.progress import BatchProgress
 from trident.figures.events import AttemptFailed, Event, GroupEnded, GroupStarted
@@ -14,6 +14,8 @@ from trident.figures.reasons import class_of, frame_of, message_of, reason_of
 from trident.states.values import Token
 
 _logger = logging.getLogger("trident")
+_SILENCE = 60.0
+"""Seconds between warnings of tuples that are late."""
 
 
 class GroupMonitor:
@@ -38,6 +40,7 @@ class GroupMonitor:
         # listen itself.
         self._telling = threading.RLock()
         self._teller: int | None = None
+        self._silent_until = 0.0
 
     @property
     def told_here(self) -> bool:
@@ -93,8 +96,24 @@ class GroupMonitor:
         """Learn of a finished batch that is in the figures."""
         if _logger.isEnabledFor(logging.DEBUG):
             _logger.debug("%s", _line(progress))
+        self.warn_of_late(progress)
         if self._listening:
             self._tell(progress)
+
+    def warn_of_late(self, progress: BatchProgress) -> None:
+        """Warn where more than a hundredth of a batch came too late, once a minute at most.
+
+        Where the number of its tuples isn't known yet this is called again when it is.
+        """
+        if not 0 < progress.tuples < 100 * progress.late or monotonic() < self._silent_until:
+            return
+        self._silent_until = monotonic() + _SILENCE
+        _logger.warning(
+            "%s: %d of the %d tuples of batch %d came too late for their windows, and are not in "
+            "them. withLag() lets windows wait for tuples that are out of order, and lateStream() "
+            "has those that are late (docs/windows.md)",
+            *(self.group, progress.late, progress.tuples, progress.txid),
+        )
 
     def ended(self, failure: BaseException | None) -> None:
         """Learn that no batch follows, where its failure is caught."""

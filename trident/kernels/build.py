@@ -27,6 +27,7 @@ from trident.kernels.tuple_kernels import (
 from trident.kernels.type_check import type_check
 from trident.kernels.update_kernel import UpdateKernel
 from trident.operations.interfaces import CombinerAggregator, ReducerAggregator
+from trident.operations.origins import ORIGIN
 from trident.plan.nodes import (
     AggregatingNode,
     EachNode,
@@ -58,7 +59,8 @@ def tuple_kernel(node: TupleNode, operation: Any, needed: Iterable[str]) -> Tupl
         The fields of its output that later steps read.
     """
     step, given = step_name(node), node.parent.fields
-    carried = tuple(name for name in needed if name in given)
+    carried = tuple(name for name in needed if name in given or name == ORIGIN)
+    replaced = tuple(name for name in carried if name == ORIGIN)
     match node:
         case EachNode():
             inputs = given.select(node.inputs)
@@ -66,9 +68,9 @@ def tuple_kernel(node: TupleNode, operation: Any, needed: Iterable[str]) -> Tupl
         case FilterNode():
             return FilterKernel(step, operation, given.select(node.inputs), carried)
         case MapNode():
-            return MapKernel(step, operation, given, (), node.fields.names)
+            return MapKernel(step, operation, given, replaced, node.fields.names)
         case FlatMapNode():
-            return FlatMapKernel(step, operation, given, (), node.fields.names)
+            return FlatMapKernel(step, operation, given, replaced, node.fields.names)
         case PeekNode():
             return PeekKernel(step, operation, given, carried)
 
@@ -108,7 +110,7 @@ def final_kernel(node: AggregatingNode, operation: Any) -> CombinerKernel:
 
 def query_kernel(node: StateQueryNode, operation: Any, needed: Iterable[str]) -> QueryKernel:
     """The kernel of a query; see `tuple_kernel` for the parameters."""
-    carried = tuple(name for name in needed if name in node.parent.fields)
+    carried = tuple(name for name in needed if name in node.parent.fields or name == ORIGIN)
     inputs = node.parent.fields.select(node.inputs)
     return QueryKernel(step_name(node), operation, inputs, carried, node.outputs.names)
 

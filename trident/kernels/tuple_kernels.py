@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -98,12 +99,16 @@ class MapKernel(TupleKernel):
         names = self.inputs.names
         if type(self.operation) is CallableMap:
             calls = Calls(self.step, names, block, task)
-            return Block(calls.mapped(self.operation, self.outputs), block.length)
+            columns = calls.mapped(self.operation, self.outputs)
+            return self._beside(Block(columns, block.length), block)
         name, width = operation_name(self.operation), len(self.outputs)
         pending = iter(made_tuples(self.operation, self.inputs, block))
         with task.at(self.step, names, block, pending):
             made = [checked_row(name, self.operation.execute(row), width) for row in pending]
-        return block_of(self.outputs, made)
+        return self._beside(block_of(self.outputs, made), block)
+
+    def _beside(self, made: Block, block: Block) -> Block:
+        return made.added({name: block.values(name) for name in self.carried})
 
 
 @dataclass(frozen=True)
@@ -118,12 +123,21 @@ class FlatMapKernel(TupleKernel):
         if type(self.operation) is CallableFlatMap:
             calls = Calls(self.step, names, block, task)
             lists = calls.lists(self.operation)
-            return Block(calls.flattened(name, lists, self.outputs), sum(map(len, lists)))
+            counts = list(map(len, lists))
+            made = Block(calls.flattened(name, lists, self.outputs), sum(counts))
+            return self._beside(made, block, counts)
         width, execute = len(self.outputs), self.operation.execute
         pending = iter(made_tuples(self.operation, self.inputs, block))
         with task.at(self.step, names, block, pending):
-            rows = [new for row in pending for new in flat_rows(name, execute(row), width)]
-        return block_of(self.outputs, rows)
+            of_each = [list(flat_rows(name, execute(row), width)) for row in pending]
+        made = block_of(self.outputs, list(chain.from_iterable(of_each)))
+        return self._beside(made, block, list(map(len, of_each)))
+
+    def _beside(self, made: Block, block: Block, counts: Sequence[int]) -> Block:
+        if not self.carried:
+            return made
+        beside = block.repeated(counts, self.carried)
+        return made.added({name: beside.values(name) for name in self.carried})
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from trident.kernels.keys import group_keys, key_fields
 from trident.kernels.task import StepName, Task
 from trident.operations.emitted import Row
 from trident.operations.interfaces import CombinerAggregator
+from trident.operations.origins import ORIGIN
 from trident.operations.window_contents import named
 from trident.operations.window_updater import WindowTuples, WindowUpdater, folded
 from trident.states.keys import encode_key
@@ -46,7 +47,9 @@ def window_tuples(updater: WindowUpdater, block: Block, step: StepName, task: Ta
             return folded(aggregator, labels, pending)
 
     times = block.values(field) if field else ()
-    return WindowTuples(block.length, keys, _name, times, fold)
+    told = bool(updater.streams) and ORIGIN in block.names  # not in what 0.1 has staged
+    origins = block.values(ORIGIN) if told else ()
+    return WindowTuples(block.length, keys, _name, times, origins, fold)
 
 
 def _name(key: Hashable) -> Row:

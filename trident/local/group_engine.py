@@ -11,10 +11,12 @@ from trident.batch.computed import Computed, DeferredUpdate, written
 from trident.batch.outcome import Outcome
 from trident.kernels.block import NOTHING, Block, joined
 from trident.kernels.emission import Emission, Emitted, Emitting
+from trident.kernels.origins import with_origin
 from trident.kernels.task import Task, step_name
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput
 from trident.open_states import Counters, as_before, close_states, counted_apart
+from trident.operations.origins import origin_of
 from trident.plan.nodes import Node, StateNode, StateUpdateNode
 from trident.plan.plan import BatchGroup
 from trident.spouts.source import Tuples
@@ -68,14 +70,16 @@ class LocalGroupEngine:
 
     def read(self, emission: Emission) -> tuple[Block, list[Emitted]]:
         """Emit partitions of a spout, one after the other; see `GroupEngine.read`."""
+        [source] = [each for each in self._sources if each.stream_id == emission.stream]
         if emission.stream not in self._emitting:
-            [source] = [each for each in self._sources if each.stream_id == emission.stream]
             self._emitting[emission.stream] = Emitting(emission, step_name(source))
         emitting = self._emitting[emission.stream]
         blocks: list[Block] = []
         emitted = []
+        needed = self._program.needed_of(source)
         for made, each in emitting.emit(emission, emission.assignments):
-            blocks.extend(made)
+            origin = origin_of(emission.stream, each.id)
+            blocks.extend(with_origin(block, needed, origin) for block in made)
             emitted.append(each)
         return joined(blocks), emitted
 

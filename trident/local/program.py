@@ -19,6 +19,7 @@ from trident.kernels.build import (
     update_kernel,
 )
 from trident.kernels.kernel import BlockKernel, Kernel
+from trident.kernels.origins import with_origin
 from trident.kernels.query_row import QueryRow
 from trident.kernels.task import Task, step_name
 from trident.kernels.type_check import type_check
@@ -38,6 +39,7 @@ from trident.local.parallelism import partition_counts
 from trident.local.program_input import ProgramInput, Rows
 from trident.local.side_by_side import ChainRun, LookUp, Part, SideBySide
 from trident.operations.interfaces import CombinerAggregator
+from trident.operations.origins import MADE, ORIGIN, origin_of
 from trident.operations.vectorised import Vectorised
 from trident.plan.look_ups import row_of
 from trident.plan.needed_fields import fields_needed
@@ -168,6 +170,10 @@ class Program:
         assert self._result is not None  # a query has a result
         return requests.rows(self._result, self._names)
 
+    def needed_of(self, node: Node) -> tuple[str, ...]:
+        """The fields of a step's output that a later step reads."""
+        return self._needed[node]
+
     def update(self, deferred: DeferredUpdate, state: State, task: Task) -> None:
         """Make an update that :meth:`run` has deferred; in any thread."""
         self._updates[deferred.node, deferred.partition].apply(state, deferred.block, task)
@@ -256,13 +262,19 @@ class Program:
             block = given.sources.get(node, NOTHING)
             if check is not None:
                 block = check.apply(block, given.task(0, count))
+            if isinstance(node, SourceNode):
+                block = with_origin(block, needed, origin_of(node.stream_id))
             return dealt(block.only(needed), count)
 
         return run_chain
 
     def _merge(self, node: MergeNode, count: int) -> ChainRun:
+        needed = self._needed[node]
         renamings = [
-            {parent.fields.names[node.fields.index(name)]: name for name in self._needed[node]}
+            {
+                ORIGIN if name == ORIGIN else parent.fields.names[node.fields.index(name)]: name
+                for name in needed
+            }
             for parent in node.merged
         ]
 
@@ -270,7 +282,7 @@ class Program:
 
         def run_chain(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
             streams = [
-                [block.renamed(names) for block in partitions]
+                [with_origin(block, needed, MADE).renamed(names) for block in partitions]
                 for partitions, names in zip(parents, renamings, strict=True)
             ]
             return convert([merged(streams, count)], given)

@@ -20,6 +20,9 @@ _STORED_NAMES = {"log_id": "lineage", "retried": "exceptions"}
 MOMENT = "/moment"
 """Where a plan has the batch's time, beside what the streams have: no stream has a name like it."""
 
+ACTIVE = "/active"
+"""Where it has, for windows, the partitions of each stream that a watermark waits for."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
@@ -57,8 +60,8 @@ class LogEntry:
     metadata : mapping of str to object
         What each stream's spout said with the last commit.
     planned : mapping of str to object, or None
-        What the batch under way will hold, for transactional spouts; and its time, under `MOMENT`,
-        where a step asks for it.
+        What the batch under way will hold, for transactional spouts; and, where a step asks for
+        it, its time, under `MOMENT`, and their partitions, under `ACTIVE`.
     retried : mapping of int to int
         The txids whose committed attempt was not 0, and that attempt; -1 where none counts.
     digest : str or None
@@ -98,9 +101,11 @@ class LogEntry:
     @property
     def reserved(self) -> ControlRecord:
         """The control record that states get of the attempt that the writer may run."""
-        moment = None if self.planned is None else self.planned.get(MOMENT)
+        planned = self.planned or {}
         return ControlRecord(
-            self.log_id, self.begun, self.committed, self.retried, moment=moment
+            *(self.log_id, self.begun, self.committed, self.retried),
+            moment=planned.get(MOMENT),
+            active=planned.get(ACTIVE, {}),
         )
 
     @property

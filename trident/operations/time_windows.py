@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from trident.operations.emitted import Row
 from trident.operations.interfaces import QueryFunction, TridentCollector
+from trident.operations.watermarks import Partitions
 from trident.operations.window_contents import Window, append, chunk_keys, there
 from trident.operations.window_times import milliseconds, time_of
 from trident.operations.window_updater import WindowTuples, WindowUpdater
@@ -19,6 +20,8 @@ from trident.states.map_state import ReadOnlyMapState
 from trident.states.stored_map import StoredMap
 
 _CLOCK: Row = ("clock",)
+_UNKNOWN = -(2**62)
+"""A watermark before all times, at which no window ends and nothing is late."""
 
 
 class Clock(NamedTuple):
@@ -34,12 +37,15 @@ class Clock(NamedTuple):
         How many keys are on each page of the agenda.
     shape : str
         Of which windows it is.
+    partitions : Partitions
+        How far the partitions of its sources have come, where they are several.
     """
 
     watermark: int | None = None
     late: int = 0
     agenda: Mapping[int, int] = {}
     shape: str = ""
+    partitions: Partitions = Partitions(None, {})
 
     @staticmethod
     def read(state: ReadOnlyMapState) -> Clock:
@@ -48,13 +54,14 @@ class Clock(NamedTuple):
         if stored is None:
             return Clock()
         agenda = dict(stored["agenda"])
-        return Clock(stored["watermark"], stored["late"], agenda, stored["shape"])
+        kept = stored["watermark"], stored["late"], agenda, stored["shape"]
+        return Clock(*kept, Partitions.read(stored))
 
     def write(self, state: StoredMap) -> None:
         """Keep the clock in a state."""
         agenda = [[page, count] for page, count in sorted(self.agenda.items())]
         kept = {"watermark": self.watermark, "late": self.late, "agenda": agenda}
-        state.multiPut([_CLOCK], [{**kept, "shape": self.shape}])
+        state.multiPut([_CLOCK], [{**kept, "shape": self.shape, **self.partitions.kept()}])
 
 
 class Agenda:
@@ -123,10 +130,13 @@ class TimeWindowUpdater(WindowUpdater):
     ----------
     kind : str or None
         The type of the field with times.
+    streams : tuple of str
+        The streams that lead to it, where they have several partitions together.
     """
 
     window: TimeWindow
     kind: str | None = None
+    streams: tuple[str, ...] = ()
 
     @property
     def timed(self) -> bool:  # type: ignore[override]
@@ -180,8 +190,10 @@ class TimeWindowUpdater(WindowUpdater):
             advice = "Declare it as it was, or begin anew in a state of another name."
             found = f"it is of a window that is {clock.shape}, and now it is {self.window.shape}"
             raise CorruptStateError("the state of open windows", found, advice)
-        span, times = self._passed(state, given, clock.watermark)
+        span, times, partitions = self._passed(state, given, clock)
         if span is None:
+            if partitions != clock.partitions:
+                clock._replace(partitions=partitions, shape=self.window.shape).write(state)
             return
         timely: Sequence[int | None] = times
         late = 0
@@ -193,28 +205,41 @@ class TimeWindowUpdater(WindowUpdater):
         state.late += late
         agenda = Agenda(state, clock.agenda, bool(self.group))
         self.take(state, given, timely, span, agenda, collector)
-        following = Clock(span.now, clock.late + late, agenda.counts, self.window.shape)
+        kept = agenda.counts, self.window.shape, partitions
+        now = None if span.now == _UNKNOWN else span.now
+        following = Clock(now, clock.late + late, *kept)
         if following != clock:
             following.write(state)
 
     def _passed(
-        self, state: StoredMap, given: WindowTuples, before: int | None
-    ) -> tuple[Span | None, Sequence[int]]:
-        """What time it was and is, and the time of each tuple; None before the first tuple."""
-        if self.timed:
-            moment = state.begun.moment
+        self, state: StoredMap, given: WindowTuples, clock: Clock
+    ) -> tuple[Span | None, Sequence[int], Partitions]:
+        """What time it was and is, the time of each tuple, and how far the partitions have come.
+
+        The time is None before the first tuple, and `_UNKNOWN` while a partition has had none.
+        """
+        begun, before = state.begun, clock.watermark
+        if self.window.field is None:
+            moment = begun.moment
             assert moment is not None, "the runner puts the moment into what the state begins with"
             now = moment if before is None else max(before, moment)  # clocks are set back
-            return Span(before, now), [now] * given.length
-        times = milliseconds(self.kind, given.times)
-        if not times:
-            return None if before is None else Span(before, before), times
-        reached = max(times) - self.window.lag.milliseconds
-        return Span(before, reached if before is None else max(before, reached)), times
+            return Span(before, now), [now] * given.length, clock.partitions
+        times, partitions = milliseconds(self.kind, given.times), clock.partitions
+        if self.streams:
+            partitions = partitions.after(self.streams, begun.active, given.origins, times)
+            reached = partitions.watermark()
+        else:
+            reached = max(times, default=None)
+        if reached is None:
+            if not times and before is None:
+                return None, times, partitions
+            return Span(before, _UNKNOWN if before is None else before), times, partitions
+        now = reached - self.window.lag.milliseconds
+        return Span(before, now if before is None else max(before, now)), times, partitions
 
     def _tail(self, start: int, end: int) -> Row:
         """The fields of a window behind those of its aggregator."""
-        if self.timed:
+        if self.window.field is None:
             return ()
         return time_of(self.kind, start), time_of(self.kind, end)
 

@@ -51,6 +51,8 @@ class WindowTuples(NamedTuple):
         The key as panes are named by it, from what is in `keys`.
     times : sequence
         The time of each tuple; empty where the window has no field with one.
+    origins : sequence of str
+        Where each tuple comes from; empty where all come from one partition.
     fold : callable
         Takes a label for each tuple, and gives for each label the aggregate of its tuples, for a
         combiner, or a list of their values.
@@ -60,6 +62,7 @@ class WindowTuples(NamedTuple):
     keys: Sequence[Hashable]
     key_of: Callable[[Any], Row]
     times: Sequence[Any]
+    origins: Sequence[str]
     fold: Callable[[Sequence[Hashable]], Mapping[Any, Any]]
 
 
@@ -103,6 +106,11 @@ class WindowUpdater(StateUpdater[StoredMap]):
         return None
 
     @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams that lead to it, where a watermark waits for the partitions of each."""
+        return ()
+
+    @property
     def pane_name(self) -> str:
         """What the keys of panes with an aggregate begin with."""
         return "pane"
@@ -140,7 +148,7 @@ class WindowUpdater(StateUpdater[StoredMap]):
         def fold(labels: Sequence[Hashable]) -> Mapping[Any, Any]:
             return folded(self.aggregator, labels, rows)
 
-        return WindowTuples(len(tuples), keys, named, times, fold)
+        return WindowTuples(len(tuples), keys, named, times, (), fold)
 
     def _collector(self, collector: TridentCollector) -> WindowCollector:
         return WindowCollector(operation_name(self.aggregator), self.width, collector)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from trident.operations.origins import ORIGIN
 from trident.plan.nodes import Node
+from trident.plan.origins import hands_on, knows_origin, watches_origins
 from trident.plan.plan import Plan
 from trident.tuples.fields import Fields
+
+_ORIGIN = Fields.typed([(ORIGIN, "string")])
 
 
 def needed_fields(plan: Plan) -> Mapping[Node, Fields]:
@@ -29,7 +33,7 @@ def needed_fields(plan: Plan) -> Mapping[Node, Fields]:
 
 
 def fields_needed(nodes: Sequence[Node], whole: Iterable[Node] = ()) -> Mapping[Node, Fields]:
-    """The same for some steps, given in order of creation.
+    """The same for some steps, given in order of creation; with `ORIGIN`, where a step takes it.
 
     Parameters
     ----------
@@ -41,10 +45,19 @@ def fields_needed(nodes: Sequence[Node], whole: Iterable[Node] = ()) -> Mapping[
     needed: dict[Node, set[str]] = {node: set() for node in nodes}
     for node in whole:
         needed[node].update(node.fields)
+    origins: set[Node] = set()
     for node in reversed(nodes):
         for position, parent in enumerate(node.parents):
             needed[parent].update(node.takes(position, needed[node]))
+            if watches_origins(node) or (node in origins and hands_on(node)):
+                origins |= {parent} if knows_origin(parent) else set()
     return {
         node: node.fields.select(sorted(names, key=node.fields.index))
+        + (_ORIGIN if node in origins else Fields())
         for node, names in needed.items()
     }
+
+
+def type_of(node: Node, name: str) -> str | None:
+    """The type of a needed field of a step, where that is known."""
+    return _ORIGIN.types[ORIGIN] if name == ORIGIN else node.fields.types[name]

@@ -19,6 +19,7 @@ from trident.plan.nodes import (
     StateUpdateNode,
     StaticStreamNode,
 )
+from trident.plan.origins import watches_origins
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,11 @@ class BatchGroup:
     def timed(self) -> bool:
         """Whether a step asks for the time of batches."""
         return any(update.updater.timed for update in self.updates)
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether a step asks which partitions of its sources are active."""
+        return any(map(watches_origins, self.updates))
 
     @property
     def clock(self) -> Clock:

@@ -41,6 +41,7 @@ from trident.plan.nodes import (
     StateQueryNode,
     StateUpdateNode,
 )
+from trident.plan.origins import watched_streams
 from trident.plan.step_checks import check_aggregate_shape, check_new_fields, check_selection
 from trident.states.maps import MapStateFactory
 from trident.states.values import StateType
@@ -87,7 +88,9 @@ def window(
     check_new_fields(CALL, outputs, key)
     times = _times(config, before)
     check_new_fields(CALL, BOUNDS if times else Fields(), key + outputs)
-    updater = _updater(config, key, before.select(inputs), aggregator, len(outputs), times)
+    streams = watched_streams(parent) if times else ()
+    given_to = key, before.select(inputs), aggregator, len(outputs)
+    updater = _updater(config, *given_to, times, streams)
     made = outputs.with_types(aggregator.infer_types(before.select(inputs)))
     declaration = builder.state(CALL, store, name, outputs)
     _check_opaque(declaration)
@@ -152,7 +155,13 @@ def _bounds(times: Fields) -> Fields:
 
 
 def _updater(
-    config: BaseWindow, key: Fields, inputs: Fields, aggregator: Any, width: int, times: Fields
+    config: BaseWindow,
+    key: Fields,
+    inputs: Fields,
+    aggregator: Any,
+    width: int,
+    times: Fields,
+    streams: tuple[str, ...],
 ) -> WindowUpdater:
     given = key, inputs, aggregator, width
     [kind] = times.types.values() or [None]
@@ -160,9 +169,9 @@ def _updater(
         case CountWindow():
             return CountWindowUpdater(config, *given)
         case DurationWindow():
-            return DurationWindowUpdater(config, *given, kind)
+            return DurationWindowUpdater(config, *given, kind, streams)
         case SessionWindow():
-            return SessionWindowUpdater(config, *given, kind)
+            return SessionWindowUpdater(config, *given, kind, streams)
     advice = "Write TumblingCountWindow.of(100), or another of the windows."
     raise OperationTypeError(f"{CALL}: expected a window, found", described(config), (), advice)
 

@@ -18,6 +18,7 @@ from trident.kernels.query_row import QueryRow
 from trident.kernels.task import StepName
 from trident.kernels.type_check import with_type_check
 from trident.kernels.update_kernel import UpdateKernel
+from trident.operations.origins import ORIGIN
 from trident.operations.window_updater import WindowUpdater
 from trident.plan.field_type import field_type
 from trident.plan.nodes import (
@@ -29,6 +30,7 @@ from trident.plan.nodes import (
     StateQueryNode,
     StateUpdateNode,
 )
+from trident.plan.origins import watches_origins
 from trident.plan.stages import unlabelled
 from trident.spark.arrow_block import block_of_table
 from trident.spark.compile import Compiler
@@ -225,7 +227,8 @@ class SparkBatch:
             partial = self._compiler.partial(aggregate)
             flow = partial.settled(names, self._context, self._schemas)
             return flow, with_type_check(final_kernel(aggregate, aggregate.aggregator), aggregate)
-        return self._compiler.settled(node.parent, node.inputs.names), ()
+        names = (*node.inputs.names, *([ORIGIN] if watches_origins(node) else ()))
+        return self._compiler.settled(node.parent, names), ()
 
     def _key(self, node: StateUpdateNode) -> tuple[str, ...]:
         """The fields whose values say which partition of the state a tuple belongs to."""

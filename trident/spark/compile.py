@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce, singledispatchmethod
 from uuid import uuid4
@@ -21,7 +21,9 @@ from trident.kernels.build import (
 from trident.kernels.grouping_kernel import PARTITION
 from trident.kernels.kernel import Kernel
 from trident.operations.interfaces import CustomStreamGrouping
+from trident.operations.origins import MADE, ORIGIN
 from trident.operations.vectorised import Vectorised
+from trident.plan.needed_fields import type_of
 from trident.plan.nodes import (
     AggregateNode,
     DRPCNode,
@@ -161,7 +163,7 @@ class Compiler:
     def _begun(self, node: Node, given: InputFrame) -> Flow:
         frame, partitions = given.frame, given.partitions
         names = self.group.needed[node]
-        types = {name: node.fields.types[name] for name in names}
+        types = {name: type_of(node, name) for name in names}
         hinted = self.group.hint(node)
         if hinted is None and (self._small or partitions <= 1):
             # One partition even where there was none, so that a task aggregates a batch of no rows.
@@ -204,19 +206,21 @@ class Compiler:
     @_flow.register
     def _(self, node: NativeNode) -> Flow:
         flow = self.settled(node.parent)
-        kept = [name for name in self.group.needed[node] if name in node.parent.fields]
+        kept = [name for name in self.group.needed[node] if name not in node.outputs]
         types = {name: flow.types[name] for name in kept}
         types |= dict.fromkeys(node.outputs.names)
         return replace(flow, frame=native_step(flow.frame, node, kept), types=types)
 
     @_flow.register
     def _(self, node: MergeNode) -> Flow:
-        positions = [node.fields.index(name) for name in self.group.needed[node]]
         names = self.group.needed[node]
         theirs = [
-            [parent.fields.names[position] for position in positions] for parent in node.merged
+            [each if each == ORIGIN else parent.fields.names[node.fields.index(each)] for each in names]
+            for parent in node.merged
         ]
-        flows = [self.settled(parent, own) for parent, own in zip(node.merged, theirs, strict=True)]
+        flows = [
+            self._with_origin(parent, own) for parent, own in zip(node.merged, theirs, strict=True)
+        ]
         frames = [
             flow.frame.withColumns({name: to(F.col(quoted(name))) for name, to in own.items()})
             if own
@@ -234,6 +238,14 @@ class Compiler:
         if self._small and partitions == len(flows):
             return Flow(frame.coalesce(1), types, 1)
         return Flow(frame, types, partitions)
+
+    def _with_origin(self, node: Node, names: Sequence[str]) -> Flow:
+        """The output of a step as a DataFrame of these columns, with `ORIGIN` where it has none."""
+        if ORIGIN not in names or ORIGIN in self.group.needed[node]:
+            return self.settled(node, names)
+        flow = self.settled(node, [name for name in names if name != ORIGIN])
+        frame = selected(flow.frame.withColumn(ORIGIN, F.lit(MADE)), names)
+        return replace(flow, frame=frame, types={**flow.types, ORIGIN: "string"})
 
     @_flow.register
     def _(self, node: JoinNode) -> Flow:

@@ -17,7 +17,9 @@ import pyarrow as pa
 from trident.kernels.block import Block
 from trident.kernels.emission import Emission, Emitted, Emitting
 from trident.kernels.kernel import Kernel
+from trident.kernels.origins import with_origin
 from trident.kernels.task import StepName, Task
+from trident.operations.origins import origin_of
 from trident.spark.arrow_block import ArrowBlock, blocks
 from trident.spark.arrow_collector import ArrowCollector
 from trident.spark.error_json import error_to_json
@@ -69,7 +71,9 @@ class EmissionStage:
         task = Task(self.emission.token.txid, None, number, self.tasks)
         try:
             for made, emitted in self._emitted(number):
+                origin = origin_of(self.emission.stream, emitted.id)
                 for block in made:
+                    block = with_origin(block, self.schema.names, origin)
                     for batch in record_batches(block, self.schema, {}, task):
                         yield _row(run, None, batch.serialize())
                 told.append(list(emitted))

@@ -15,9 +15,12 @@ from trident.batch.outcome import Outcome
 from trident.kernels.block import NOTHING, Block
 from trident.kernels.build import update_kernel
 from trident.kernels.emission import Emission, Emitted
+from trident.kernels.origins import with_origin
 from trident.kernels.task import Task, step_name
 from trident.kernels.type_check import type_check
 from trident.open_states import Counters, close_states, counted_apart
+from trident.operations.origins import origin_of
+from trident.plan.needed_fields import type_of
 from trident.plan.nodes import Node, SourceNode, StateNode
 from trident.spark.batch import SparkBatch
 from trident.spark.counts import Counts
@@ -238,12 +241,13 @@ class SparkGroupEngine:
     def _local_input(self, source: SourceNode, block: Block, record: ControlRecord) -> InputFrame:
         """What was emitted on the driver, as a DataFrame of the columns that are needed."""
         names = self._group.needed[source]
-        types = {name: source.fields.types[name] or "string" for name in names}
+        types = {name: type_of(source, name) or "string" for name in names}
         schema = self._schemas.of(types)
         step, task = step_name(source), StageContext(record).task()
         check = type_check(source)
         if check is not None:
             block = check.apply(block, task)
+        block = with_origin(block, names, origin_of(source.stream_id))
         frame = local_frame(self._session, schema, block, step, task)
         return InputFrame(frame, min(block.length, self._parallelism))
 

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from trident.errors import SpoutPartitionError
 from trident.kernels.emission import Emission, Emitted
 from trident.kernels.task import step_name
+from trident.operations.origins import ORIGIN
 from trident.plan.nodes import SourceNode
 from trident.spark.emission_stage import ROWS, RUN, EmissionStage, KeptRowsKernel
 from trident.spark.errors import StatusError
@@ -100,13 +101,14 @@ def emit_in_tasks(
         For what no task of this attempt told.
     """
     declared = {name: kind for name, kind in source.fields.types.items() if kind}
-    types = declared | {name: declared.get(name, "string") for name in needed}
+    emitted_fields = [name for name in needed if name != ORIGIN]
+    types = declared | {name: declared.get(name, "string") for name in emitted_fields}
     arrow = schemas.of(types).arrow
     stage = EmissionStage(
         emission,
         step_name(source),
         {name: (kind, arrow.field(name).type) for name, kind in types.items()},
-        schemas.of({name: types[name] for name in needed}).arrow,
+        schemas.of({name: types.get(name, "string") for name in needed}).arrow,
         tasks,
         seal,
     )

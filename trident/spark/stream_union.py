@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trident.errors import PlanError
+from trident.operations.origins import ORIGIN, origin_of
 from trident.plan.nodes import NativeNode, Node, SourceNode
 from trident.spark.flow import InputFrame
 from trident.spark.group import GroupPlan
@@ -87,8 +88,10 @@ def _prefix(plan: GroupPlan, source: SourceNode) -> DataFrame:
     """A stream up to its last native step before the batch; Spark optimises it as a whole."""
     last = plan.native_prefix(source)
     frame: DataFrame = source.source
+    if ORIGIN in plan.needed[source]:
+        frame = frame.withColumn(ORIGIN, F.lit(origin_of(source.stream_id)))
     for node in plan.chain(source, last):
         if isinstance(node, NativeNode):
-            kept = [name for name in plan.needed[node] if name in node.parent.fields]
+            kept = [name for name in plan.needed[node] if name not in node.outputs]
             frame = native_step(frame, node, kept)
     return selected(frame, plan.needed[last])

@@ -200,6 +200,8 @@ class StreamingRun(GroupRun):
                 if progress.txid == txid:
                     self._progress[index] = replace(progress, tuples=tuples)
                     self.monitor.figures.corrected(tuples - progress.tuples)
+                    if not progress.tuples:
+                        self.monitor.warn_of_late(self._progress[index])
         return tuples
 
     def request_stop(self) -> None:

@@ -8,7 +8,7 @@ So the spout, its partitions and what the coordinator says of them must pickle.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from trident.spouts.interfaces import ITridentDataSource, SpoutKind
@@ -69,6 +69,20 @@ class PartitionCoordinator(ABC):
         SourceUnavailableError
             Where the source can't be asked; the batch waits for it.
         """
+
+    def ended(self, metadata: Mapping[str, Any]) -> Collection[str]:
+        """Return the ids of the partitions that have come to their end; by default none.
+
+        The watermark of windows by a time of tuples doesn't wait for these. Called after an
+        attempt has emitted; the answer follows from `metadata` alone, so that another attempt
+        gives the same.
+
+        Parameters
+        ----------
+        metadata : mapping of str to object
+            What is known of the partitions then, by their ids.
+        """
+        return ()
 
     def success(self, token: Token) -> None:
         """Learn that `token` is committed; may be called again, also after a restart."""

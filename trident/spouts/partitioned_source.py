@@ -9,6 +9,7 @@ from typing import Any
 
 from trident.errors import described
 from trident.kernels.emission import Assignment, Emission
+from trident.operations.origins import origin_of
 from trident.spouts.errors import SourceUnavailableError, SpoutPartitionError
 from trident.spouts.partitioned import (
     IOpaquePartitionedTridentSpout,
@@ -106,8 +107,11 @@ class PartitionedSource(Source):
                 raise SpoutPartitionError(self.stream, problem, advice)
         following = {**known, **said} or metadata
         self._coordinator.follow(following or {})
+        ended = self._coordinator.ended(following or {})
+        ids = [each.partition.getId() for each in assignments]
+        active = [origin_of(self.stream, name) for name in ids if name not in ended]
         if not self._again or planned is not None:
-            return SourceBatch(tuples, following)
+            return SourceBatch(tuples, following, active=active)
         # A partition that has no part in the batch need not be there when it is emitted again.
         idle = {each.id for each in emitted if not each.tuples}
         plan = {
@@ -115,7 +119,7 @@ class PartitionedSource(Source):
             for name, told in said.items()
             if name not in idle or told != known.get(name)
         }
-        return SourceBatch(tuples, following, plan)
+        return SourceBatch(tuples, following, plan, active)
 
     def _partitions(self) -> dict[str, ISpoutPartition]:
         ordered: Any = self._orders.getOrderedPartitions(self._coordinator.getPartitionsForBatch())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -74,11 +74,15 @@ class SourceBatch(NamedTuple):
         What the next batch needs, where the source :attr:`~Source.remembers`.
     planned : object or None
         What a later attempt needs to emit the same tuples, where it isn't in the log yet.
+    active : sequence of str or None
+        What watermarks wait for: the partitions that are there and have not ended, as
+        `origin_of` names them. None where the stream is one partition.
     """
 
     tuples: Tuples
     metadata: Any = None
     planned: Any = None
+    active: Sequence[str] | None = None
 
 
 class Source(ABC):
@@ -138,7 +142,7 @@ class Source(ABC):
             raise
         self._filled = batch.tuples.length > 0
         said = self._copied(batch.metadata) if self.remembers else None
-        return SourceBatch(batch.tuples, said, self._copied(batch.planned))
+        return batch._replace(metadata=said, planned=self._copied(batch.planned))
 
     @abstractmethod
     def _emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NotRequired, TypedDict
 
@@ -23,8 +23,11 @@ from trident.spouts.partitioned import (
 from trident.states.values import Token
 from trident.tuples.fields import Fields, FieldsLike
 
-Span = TypedDict("Span", {"from": int, "to": int, "ends": NotRequired[int]})
-"""The bytes of a batch in a file, and a checksum of the last of them, to tell another file by."""
+Span = TypedDict(
+    "Span", {"from": int, "to": int, "ends": NotRequired[int], "ended": NotRequired[bool]}
+)
+"""The bytes of a batch in a file, a checksum of the last of them, to tell another file by, and
+whether it ended there."""
 
 _ENDS = 64
 """Of how many bytes that is."""
@@ -133,6 +136,9 @@ class _Files(PartitionCoordinator):
         found = glob.iglob(self._pattern, recursive=True)
         return sorted(path for path in found if os.path.isfile(path))
 
+    def ended(self, metadata: Mapping[str, Span]) -> Collection[str]:
+        return {path for path, span in metadata.items() if span.get("ended")}
+
 
 class _Lines(TransactionalPartitionEmitter):
     def __init__(self, field: str, batch_bytes: int, follow: bool) -> None:
@@ -149,27 +155,26 @@ class _Lines(TransactionalPartitionEmitter):
         path = partition.getId()
         last = lastMetadata or {}
         start = last.get("to", 0)
-        before, data = _read(path, start, self._batch_bytes)
+        before, data, to_end = _read(path, start, self._batch_bytes)
         if zlib.crc32(before) != last.get("ends", zlib.crc32(before)):
             raise _other(path, start)
-        to_end = len(data) < self._batch_bytes
         end = data.rfind(b"\n") + 1
         while not end and not to_end:  # a line that is longer than a batch
             read = len(data)
-            _, more = _read(path, start + read, read)
+            _, more, to_end = _read(path, start + read, read)
             data += more
-            to_end = len(more) < read
             end = data.find(b"\n", read) + 1
         if to_end and not self._follow:
             end = len(data)
         self._emit(path, start, data[:end], collector)
-        return {"from": start, "to": start + end, "ends": _ends(before, data[:end])}
+        span: Span = {"from": start, "to": start + end, "ends": _ends(before, data[:end])}
+        return {**span, "ended": True} if to_end and not self._follow else span
 
     def emitPartitionBatch(
         self, tx: Token, collector: SpoutCollector, partition: ISpoutPartition, metadata: Any
     ) -> None:
         path, start, size = partition.getId(), metadata["from"], metadata["to"] - metadata["from"]
-        before, data = _read(path, start, size)
+        before, data, _ = _read(path, start, size)
         if len(data) < size:
             raise _shorter(path, metadata["to"], start + len(data))
         ends = _ends(before, data)
@@ -197,8 +202,9 @@ class _Lines(TransactionalPartitionEmitter):
         collector.emitColumns({self._field: lines})
 
 
-def _read(path: str, start: int, size: int) -> tuple[bytes, bytes]:
-    """Up to `size` bytes of a file from `start` on, and what stands directly before them."""
+def _read(path: str, start: int, size: int) -> tuple[bytes, bytes, bool]:
+    """What stands directly before `start` in a file, up to `size` bytes from there on, and whether
+    the file ends behind them."""
     before = min(start, _ENDS)
     try:
         with open(path, "rb") as file:
@@ -206,7 +212,7 @@ def _read(path: str, start: int, size: int) -> tuple[bytes, bytes]:
             if length < start:
                 raise _shorter(path, start, length)
             file.seek(start - before)
-            return file.read(before), file.read(size)
+            return file.read(before), file.read(size), not file.read(1)
     except OSError as error:
         raise SourceUnavailableError(path, error.strerror or str(error)) from error
 

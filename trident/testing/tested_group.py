@@ -212,6 +212,7 @@ class _Driver:
                 group=group.id,
                 policy=policy,
                 timed=group.timed,
+                partitioned=group.partitioned,
                 now=clock,
             )
             schemas = {each.stream_id: str(each.fields) for each in group.sources}

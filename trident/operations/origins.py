@@ -1,0 +1,45 @@
+"""From which partition of which source each tuple comes, in a field that no user sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+ORIGIN = "__trident_origin"
+"""The field. A tuple has it only on its way to windows by a time of tuples of several origins."""
+
+MADE = ""
+"""The origin of what an aggregate, a join or new values of a state made: one partition for all."""
+
+
+def origin_of(stream: str, partition: str | None = None) -> str:
+    """What the field holds: no stream's id has a slash.
+
+    Parameters
+    ----------
+    stream : str
+        The stream's id.
+    partition : str or None
+        The partition's id; None for a stream that is one partition.
+    """
+    return stream if partition is None else f"{stream}/{partition}"
+
+
+def expected(
+    streams: Sequence[str], active: Mapping[str, Sequence[str]], known: Sequence[str]
+) -> Iterator[str]:
+    """The origins that a watermark waits for.
+
+    Parameters
+    ----------
+    streams : sequence of str
+        The streams that lead to the window, and `MADE`.
+    active : mapping of str to sequence of str
+        Their active partitions, as far as their sources tell them.
+    known : sequence of str
+        The origins of all tuples so far.
+    """
+    for stream in streams:
+        if stream in active:
+            yield from active[stream]
+        else:
+            yield from [each for each in known if each.startswith(f"{stream}/")] or [stream]

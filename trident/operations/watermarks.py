@@ -1,0 +1,130 @@
+"""How far the partitions of a window's sources have come: the watermark is the least of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from trident.operations.origins import MADE, expected
+
+
+class Reached(NamedTuple):
+    """How far one partition has come.
+
+    Parameters
+    ----------
+    time : int or None
+        The latest time of its tuples; None before the first.
+    since : int or None
+        The time of the batch with its last tuple, or in which it was there first; None where the
+        window asks for no time of batches.
+    """
+
+    time: int | None
+    since: int | None
+
+
+class Partitions(NamedTuple):
+    """How far all partitions have come, as the state of the window keeps it.
+
+    Parameters
+    ----------
+    latest : int or None
+        The latest time of any tuple.
+    reached : mapping of str to Reached
+        How far each active partition has come, by its origin.
+
+    Examples
+    --------
+    >>> none = Partitions(None, {})
+    >>> some = none.after(["s"], {"s": ["s/a", "s/b"]}, ["s/a", "s/a"], [7, 3])
+    >>> some.watermark(), some.after(["s"], {"s": ["s/a"]}, (), ()).watermark()
+    (None, 7)
+    """
+
+    latest: int | None
+    reached: Mapping[str, Reached]
+
+    @staticmethod
+    def read(stored: Mapping[str, Any]) -> Partitions:
+        """The partitions as the state has them: none, where an earlier version wrote it."""
+        reached = {name: Reached(*each) for name, *each in stored.get("partitions", ())}
+        return Partitions(stored.get("latest"), reached)
+
+    def kept(self) -> Mapping[str, Any]:
+        """What the state keeps."""
+        if self == _NONE:
+            return {}
+        return {
+            "latest": self.latest,
+            "partitions": [[name, *each] for name, each in sorted(self.reached.items())],
+        }
+
+    def after(
+        self,
+        streams: Sequence[str],
+        active: Mapping[str, Sequence[str]],
+        origins: Sequence[str],
+        times: Sequence[int],
+        moment: int | None = None,
+    ) -> Partitions:
+        """How far they have come after a batch.
+
+        Parameters
+        ----------
+        streams : sequence of str
+            The streams that lead to the window.
+        active : mapping of str to sequence of str
+            Their active partitions, as far as their sources tell them.
+        origins : sequence of str
+            Where each tuple comes from; empty where all come from one partition.
+        times : sequence of int
+            The time of each tuple.
+        moment : int or None
+            The time of the batch.
+        """
+        fresh: dict[str, int] = {}
+        if origins:
+            for origin, time in zip(origins, times, strict=True):
+                if origin not in fresh or time > fresh[origin]:
+                    fresh[origin] = time
+        elif times:
+            fresh[streams[0] if streams else MADE] = max(times)
+        known = self.reached
+        reached = {}
+        for origin in expected(streams or (MADE,), active, [*known, *fresh]):
+            before = known.get(origin, Reached(None, moment))
+            found = fresh.get(origin)
+            if found is not None:
+                before = Reached(_later(before.time, found), moment)
+            reached[origin] = before
+        latest = self.latest
+        for found in fresh.values():
+            latest = _later(latest, found)
+        return Partitions(latest, reached)
+
+    def watermark(self, quiet_before: int | None = None) -> int | None:
+        """The least time that the active partitions have reached; None while one has none.
+
+        Where none is active it is the latest time of any tuple.
+
+        Parameters
+        ----------
+        quiet_before : int or None
+            Partitions without tuples since then are not active.
+        """
+        times = []
+        for time, since in self.reached.values():
+            if quiet_before is not None and since is not None and since <= quiet_before:
+                continue
+            if time is None:
+                return None
+            times.append(time)
+        return min(times, default=self.latest)
+
+
+def _later(time: int | None, other: int) -> int:
+    return other if time is None else max(time, other)
+
+
+_NONE = Partitions(None, {})

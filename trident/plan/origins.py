@@ -1,0 +1,76 @@
+"""Which sources lead to a step, and whether its tuples tell from which partition they come."""
+
+from __future__ import annotations
+
+from trident.operations.origins import MADE
+from trident.operations.vectorised import Vectorised
+from trident.operations.window_updater import WindowUpdater
+from trident.plan.nodes import (
+    EachNode,
+    FilterNode,
+    FlatMapNode,
+    HintNode,
+    MapNode,
+    MergeNode,
+    NameNode,
+    NativeNode,
+    Node,
+    PartitionNode,
+    PeekNode,
+    ProjectNode,
+    SourceNode,
+    StateQueryNode,
+    StateUpdateNode,
+)
+from trident.spouts.partitioned import PartitionedSpout
+
+_HANDING_ON = (
+    *(EachNode, FilterNode, MapNode, FlatMapNode, PeekNode, ProjectNode, NativeNode),
+    *(PartitionNode, StateQueryNode, MergeNode, HintNode, NameNode),
+)
+"""Steps of which each tuple comes from one tuple."""
+
+
+def hands_on(node: Node) -> bool:
+    """Whether the tuples of a step can tell where those came from of which they are made."""
+    if isinstance(node, FlatMapNode) and isinstance(node.function, Vectorised):
+        return False
+    return isinstance(node, _HANDING_ON)
+
+
+def knows_origin(node: Node) -> bool:
+    """Whether any tuple of a step can tell from which partition of which stream it comes."""
+    return any(isinstance(each, SourceNode) for each in _beginnings(node))
+
+
+def watched_streams(node: Node) -> tuple[str, ...]:
+    """The streams whose partitions a watermark behind a step waits for, `MADE` for tuples that
+    can't tell; none where all that leads to it is one partition."""
+    found = _beginnings(node)
+    ids = {each.stream_id if isinstance(each, SourceNode) else MADE for each in found}
+    if len(ids) > 1 or any(_is_partitioned(each) for each in found):
+        return tuple(sorted(ids))
+    return ()
+
+
+def watches_origins(node: Node) -> bool:
+    """Whether a step takes the origin of its tuples."""
+    updater = node.updater if isinstance(node, StateUpdateNode) else None
+    return isinstance(updater, WindowUpdater) and bool(updater.streams)
+
+
+def _is_partitioned(node: Node) -> bool:
+    return isinstance(node, SourceNode) and isinstance(node.source, PartitionedSpout)
+
+
+def _beginnings(node: Node) -> set[Node]:
+    """The sources, and the steps whose tuples tell no origin, from which a step's tuples come."""
+    found, seen, pending = set(), {node}, [node]
+    while pending:
+        each = pending.pop()
+        if not hands_on(each):
+            found.add(each)
+            continue
+        pending += [parent for parent in each.parents if parent not in seen]
+        seen.update(each.parents)
+    return found
