@@ -39,10 +39,10 @@ from trident.local.parallelism import partition_counts
 from trident.local.program_input import ProgramInput, Rows
 from trident.local.side_by_side import ChainRun, LookUp, Part, SideBySide
 from trident.operations.interfaces import CombinerAggregator
-from trident.operations.origins import MADE, ORIGIN, origin_of
+from trident.operations.origins import MADE, origin_of
 from trident.operations.vectorised import Vectorised
 from trident.plan.look_ups import row_of
-from trident.plan.needed_fields import fields_needed
+from trident.plan.needed_fields import fields_needed, merged_names
 from trident.plan.nodes import (
     AggregateNode,
     DRPCNode,
@@ -271,13 +271,9 @@ class Program:
     def _merge(self, node: MergeNode, count: int) -> ChainRun:
         needed = self._needed[node]
         renamings = [
-            {
-                ORIGIN if name == ORIGIN else parent.fields.names[node.fields.index(name)]: name
-                for name in needed
-            }
+            dict(zip(merged_names(node, parent, needed), needed, strict=True))
             for parent in node.merged
         ]
-
         convert = self._converted(node, count)
 
         def run_chain(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:

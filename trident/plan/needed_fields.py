@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from trident.operations.origins import ORIGIN
-from trident.plan.nodes import Node
+from trident.plan.nodes import MergeNode, Node
 from trident.plan.origins import hands_on, knows_origin, watches_origins
 from trident.plan.plan import Plan
 from trident.tuples.fields import Fields
@@ -56,6 +56,12 @@ def fields_needed(nodes: Sequence[Node], whole: Iterable[Node] = ()) -> Mapping[
         + (_ORIGIN if node in origins else Fields())
         for node, names in needed.items()
     }
+
+
+def merged_names(node: MergeNode, parent: Node, names: Iterable[str]) -> list[str]:
+    """What fields of a merge, `ORIGIN` among them, are called in one of the streams."""
+    theirs = dict(zip(node.fields, parent.fields, strict=True))
+    return [theirs.get(name, name) for name in names]
 
 
 def type_of(node: Node, name: str) -> str | None:

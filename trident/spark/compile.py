@@ -23,7 +23,7 @@ from trident.kernels.kernel import Kernel
 from trident.operations.interfaces import CustomStreamGrouping
 from trident.operations.origins import MADE, ORIGIN
 from trident.operations.vectorised import Vectorised
-from trident.plan.needed_fields import type_of
+from trident.plan.needed_fields import merged_names, type_of
 from trident.plan.nodes import (
     AggregateNode,
     DRPCNode,
@@ -214,10 +214,7 @@ class Compiler:
     @_flow.register
     def _(self, node: MergeNode) -> Flow:
         names = self.group.needed[node]
-        theirs = [
-            [each if each == ORIGIN else parent.fields.names[node.fields.index(each)] for each in names]
-            for parent in node.merged
-        ]
+        theirs = [merged_names(node, parent, names) for parent in node.merged]
         flows = [
             self._with_origin(parent, own) for parent, own in zip(node.merged, theirs, strict=True)
         ]
