@@ -3,6 +3,8 @@
 if __name__ != "trident.states":  # the same class must not exist twice
     raise ImportError("import trident.states, not states: the folder is only its source")
 
+import logging
+
 from trident.states.backing_map import Ability, Codec, IBackingMap, WrappedMap, abilities
 from trident.states.checkpoint_store import CheckpointStore
 from trident.states.control import Control, ControlRecord
@@ -50,6 +52,7 @@ from trident.states.maps import (
     TransactionalMap,
 )
 from trident.states.memory import LRUMemoryMapState, MemoryMap, MemoryMapState
+from trident.states.printable import PRINTABLE_RECORDS
 from trident.states.reading import read_committed, read_latest
 from trident.states.serializers import JSONSerializer, PickleSerializer, Serializer
 from trident.states.state import Batch, ReadOnlyState, State, StateFactory, StateSpec
@@ -147,3 +150,5 @@ __all__ = [
     "read_committed",
     "read_latest",
 ]
+
+logging.getLogger("trident").addFilter(PRINTABLE_RECORDS)

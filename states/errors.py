@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import ClassVar
 
+from trident.states.printable import printable
 from trident.states.secrets import masked
 from trident.states.values import Token
 
@@ -30,8 +31,16 @@ class TridentError(Exception):
     def __post_init__(self) -> None:
         self.args = tuple(getattr(self, field.name) for field in fields(self))
 
+    def __init_subclass__(cls) -> None:
+        """Let no text of an error hold a control character, whatever it quotes."""
+        super().__init_subclass__()
+        if "__str__" in vars(cls):
+            made = cls.__str__
+            cls.__str__ = lambda self: printable(made(self))  # type: ignore[method-assign]
+
     def __str__(self) -> str:
-        return self._template.format_map(vars(self)) if self._template else super().__str__()
+        made = self._template.format_map(vars(self)) if self._template else super().__str__()
+        return printable(made)
 
 
 class FailedException(TridentError):

@@ -23,6 +23,7 @@ from trident.operation_error import OperationError, without_frames
 from trident.page.live_display import LiveDisplay
 from trident.plan.plan_dict import to_dict
 from trident.states.errors import TridentError, UsageError
+from trident.states.printable import Lines
 
 if TYPE_CHECKING:
     from trident.drpc.service import LocalDRPC
@@ -144,7 +145,8 @@ class GroupRun(ABC):
         """Called by the clock, once: no batch will follow."""
         self.monitor.ended(failure)
         if isinstance(failure, OperationError):
-            _logger.debug("%s stopped by a user's exception:\n%s", self.group, failure.details)
+            details = Lines(failure.details)
+            _logger.debug("%s stopped by a user's exception:\n%s", self.group, details)
         elif isinstance(failure, TridentError):
             _logger.debug("%s stopped", self.group, exc_info=failure)
         if isinstance(failure, TridentError):

@@ -22,6 +22,7 @@ from trident.chaos.truth import Truth
 from trident.chaos.ways import Forked, Way
 from trident.chaos.word_count import topology as word_count
 from trident.cli.named import named
+from trident.states.printable import one_line
 from trident.states.secrets import masked
 from trident.states.urls import StateURL
 
@@ -171,4 +172,4 @@ def _command(arguments: argparse.Namespace) -> str:
 
 
 def _say(line: str) -> None:
-    print(line, flush=True)
+    print(one_line(line), flush=True)

@@ -21,6 +21,7 @@ from trident.cli.named_state import NamedState, is_url, named_state, state_of
 from trident.states.errors import StateURLError, TridentError
 from trident.states.finding import Finding
 from trident.states.maps import MapStateFactory
+from trident.states.printable import one_line
 from trident.states.store import completed
 from trident.states.urls import StateURL
 
@@ -44,7 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Print a line for each finding; 1 where one is a problem."""
     status = 0
     for found in _found(arguments.looked_at):
-        print(json.dumps(asdict(found), ensure_ascii=False) if arguments.json else found)
+        told = json.dumps(asdict(found), ensure_ascii=False) if arguments.json else str(found)
+        print(one_line(told))
         sys.stdout.flush()
         status = max(status, int(found.level == "problem"))
     return status

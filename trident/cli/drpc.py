@@ -7,6 +7,7 @@ import os
 import sys
 
 from trident.server.client import DRPCClient
+from trident.states.printable import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,5 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     token = os.environ.get("TRIDENT_TOKEN")
     servers = arguments.servers.split(",")
     with DRPCClient(*servers, timeout=arguments.timeout, token=token, ca=arguments.ca) as client:
-        print(client.execute(arguments.function, args))
+        answer = client.execute(arguments.function, args)
+    # Another program is given the answer as it came.
+    print(printable(answer) if sys.stdout.isatty() else answer)
     return 0

@@ -6,6 +6,7 @@ import argparse
 import json
 
 from trident.cli.named import named_topology
+from trident.states.printable import printable
 
 _FORMS = {
     "json": ("to_dict", "as JSON"),
@@ -32,5 +33,5 @@ def run(arguments: argparse.Namespace) -> int:
     topology = named_topology(arguments.topology)
     found = getattr(topology, arguments.form or "explain")()
     text = found if isinstance(found, str) else json.dumps(found, ensure_ascii=False, indent=2)
-    print(text.rstrip("\n"))
+    print(printable(text.rstrip("\n")))
     return 0

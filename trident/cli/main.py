@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from trident.states.errors import TridentError, UsageError
+from trident.states.printable import one_line, printable
 from trident.states.secrets import masked
 
 COMMANDS = {
@@ -84,9 +85,9 @@ class _Parser(argparse.ArgumentParser):
     """Repeats what it doesn't know without the logins of URLs in it."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(masked(message))
+        super().error(one_line(masked(message)))
 
 
 def _told(text: str, usage: bool) -> int:
-    print(text, file=sys.stderr)
+    print(printable(text), file=sys.stderr)
     return 2 if usage else 1

@@ -17,6 +17,7 @@ from trident.cli.serving import add_server_arguments, listening, server_options,
 from trident.run import Run
 from trident.start_options import EngineChoice, OnFailure
 from trident.states.errors import UsageError
+from trident.states.printable import one_line
 
 _LOOK_SECONDS = 0.05
 _LINE_SECONDS = 1.0
@@ -85,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
             warnings.simplefilter("always")
             started = stack.enter_context(topology.start(spark, **options))
         for doubt in doubts:
-            print(f"warning: {doubt.message}", file=sys.stderr)
+            print(one_line(f"warning: {doubt.message}"), file=sys.stderr)
         serves = arguments.port is not None or arguments.thrift_port is not None
         if serves:
             server = started.serve(**server_options(arguments))
@@ -203,7 +204,7 @@ def _line(progress: BatchProgress) -> str:
 
 
 def _say(line: str) -> None:
-    print(line, flush=True)
+    print(one_line(line), flush=True)
 
 
 def _nothing(_: str) -> None:

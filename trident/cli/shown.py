@@ -11,6 +11,7 @@ from typing import Any
 from trident.states.errors import CorruptStateError, SerializationError, UsageError
 from trident.states.keys import decode_key
 from trident.states.map_state import Key
+from trident.states.printable import one_line
 from trident.states.serializers import JSONSerializer
 
 _JSON = JSONSerializer()
@@ -67,7 +68,7 @@ def json_text(value: Any) -> str:
         [data] = _JSON.dumps_plain([value])
     except SerializationError:
         return json.dumps(repr(value))
-    return data.decode().strip()
+    return one_line(data.decode().strip())
 
 
 class Ticker:

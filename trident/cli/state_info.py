@@ -12,6 +12,7 @@ from trident.cli.named_state import HELP, NamedState, named_state
 from trident.cli.shown import Ticker
 from trident.states.backing_map import WrappedMap, has_pages
 from trident.states.control import GIVEN_BACK, UNFINISHED, ControlRecord
+from trident.states.printable import one_line
 from trident.states.stored_map import StoredMap
 
 
@@ -27,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     with closing(named.open()) as state:
         facts = {**_kept(named, state), **_told(state), "entries": _count(state)}
     if arguments.json:
-        print(json.dumps(facts, ensure_ascii=False))
+        print(one_line(json.dumps(facts, ensure_ascii=False)))
         return 0
     width = max(map(len, facts))
     for name, fact in facts.items():
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _shown(fact: object) -> str:
-    return f"{fact:,}" if type(fact) is int else str(fact)
+    return f"{fact:,}" if type(fact) is int else one_line(str(fact))
 
 
 def _kept(named: NamedState, state: StoredMap) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from trident.plan.places import Place
 from trident.plan.svg import unstyled_svg
 from trident.plan.svg_parts import Note
 from trident.plan.svg_shapes import STYLE as DRAWING_STYLE
-from trident.plan.svg_shapes import printable
+from trident.states.printable import printable
 from trident.states.store import Calls
 
 _STYLES = DRAWING_STYLE + STYLE

@@ -16,7 +16,7 @@ from trident.page.figure_texts import NONE, batch_id, duration, step_name, steps
 from trident.page.shown import Row, note_ids, shown
 from trident.plan.svg import to_svg
 from trident.plan.svg_parts import Note
-from trident.plan.svg_shapes import printable
+from trident.states.printable import printable
 
 _STATE = ("State", "Guarantee", "Why", "Kept in", "Calls a batch")
 _GROUP = ("Group", "Status", "Batch", "Tuples", "Tuples/s", "Attempts", "Failed", "Behind")

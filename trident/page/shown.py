@@ -24,7 +24,7 @@ from trident.page.figure_texts import (
     steps_of,
     whole,
 )
-from trident.plan.svg_shapes import printable
+from trident.states.printable import printable
 
 Cell = str | float
 """A text, or a share from 0 to 1, which is drawn."""

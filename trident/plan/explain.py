@@ -21,6 +21,7 @@ from trident.plan.places import calls_of, place_of
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
 from trident.plan.plan_dict import combines_first
 from trident.plan.stages import Stage, is_keyed, stages
+from trident.states.printable import one_line
 from trident.states.values import StateType
 
 _CLOCKS = {"dataframe": "Structured Streaming", "spout": "spouts"}
@@ -50,7 +51,7 @@ def explain(plan: Plan) -> str:
             lines += [f"  {text}" for text in _where(node.state)]
     for query in plan.drpc.values():
         lines += _query(plan, query)
-    return "\n".join(lines)
+    return "\n".join(map(one_line, lines))
 
 
 def state_line(state: StateDeclaration) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from trident.plan.nodes import Node, StateQueryNode, StateUpdateNode
 from trident.plan.plan import Plan
 from trident.plan.stages import exchange, stages
+from trident.states.printable import one_line
 
 
 def to_mermaid(plan: Plan) -> str:
@@ -62,4 +63,5 @@ def _arrows(node: Node) -> Iterator[str]:
 def _text(text: str) -> str:
     """A text in quotes, in one line, with Mermaid's markup characters as entities."""
     entities = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#96;"}
-    return f'"{"".join(entities.get(letter, letter) for letter in " ".join(text.split()))}"'
+    words = one_line(" ".join(text.split()))
+    return f'"{"".join(entities.get(letter, letter) for letter in words)}"'

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from unicodedata import category, east_asian_width
+from unicodedata import east_asian_width
 from xml.sax.saxutils import escape, quoteattr
 
 from trident.plan.layers import Point
+from trident.states.printable import printable
 
 _COLUMN = 7.25
 """The width of a character of a step, at most, in the fonts of the style."""
 _NARROW = 6.3
 """That of other texts."""
-_ODD = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufffe\uffff")
 
 STYLE = """
 .trident-drawing{--paper:#fff;--frame:#f5f7f9;--line:#c9d1d9;--card:#fff;--ink:#1b2430;--faint:#57606a;
@@ -136,12 +136,3 @@ def escaped(text: str) -> str:
 
 def attribute(text: str) -> str:
     return quoteattr(printable(text))
-
-
-def printable(text: str) -> str:
-    """The text without what XML can't hold, and what would turn the direction of what follows."""
-    return "".join("\N{REPLACEMENT CHARACTER}" if _is_odd(each) else each for each in text)
-
-
-def _is_odd(letter: str) -> bool:
-    return letter in _ODD or (letter not in "\n\t" and category(letter) in ("Cc", "Cs"))

@@ -19,9 +19,8 @@ from trident.drpc.errors import (
     MalformedRequestError,
     UnknownFunctionError,
 )
+from trident.server.failure_log import FAILURES
 from trident.states.errors import NoStateError
-
-_logger = logging.getLogger("trident")
 
 
 class ExceptionType(IntEnum):
@@ -81,7 +80,7 @@ def outcome(error: Exception) -> Outcome:
             details = {"function": function, "functions": list(known)}
             return Outcome(404, failed, "UNKNOWN_FUNCTION", str(error), details)
         case DRPCUnavailableError(function=function):
-            _logger.warning("%s", error)
+            FAILURES.log(logging.WARNING, function, _reason(error), error)
             if isinstance(error.__cause__, NoStateError):
                 message = (
                     f"{function!r} can't be answered: a state that it reads is not there, or has "
@@ -91,7 +90,8 @@ def outcome(error: Exception) -> Outcome:
             message = f"{function!r} can't be answered now: a store that it reads is away"
             return Outcome(503, internal, "STORE_UNAVAILABLE", message, {"function": function})
         case DRPCInternalError(function=function):
-            _logger.error("%s", error, exc_info=error.__cause__)
+            cause = error.__cause__
+            FAILURES.log(logging.ERROR, function, _reason(error), error, cause=cause)
             message = f"{function!r} could not be answered; the server's log says why"
             return Outcome(500, internal, internal.name, message, {"function": function})
         case DRPCExecutionError(function=function, summary=summary):
@@ -104,6 +104,12 @@ def outcome(error: Exception) -> Outcome:
         case DRPCAccessError(function=function, user=user):
             status = 401 if user is None else 403
             return Outcome(status, failed, "Not Authorized", str(error), {"function": function})
-    _logger.error("a request could not be answered", exc_info=error)
+    FAILURES.log(
+        logging.ERROR, "", type(error).__name__, "a request could not be answered", cause=error
+    )
     message = "the request could not be answered; the server's log says why"
     return Outcome(500, internal, internal.name, message, {})
+
+
+def _reason(error: Exception) -> str:
+    return type(error.__cause__ or error).__name__

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import monotonic
 from typing import Any, ClassVar
 
 from trident.errors import TridentError
@@ -15,6 +16,8 @@ from trident.spouts.interfaces import IBatchSpout, SpoutKind
 from trident.tuples.fields import Fields, FieldsLike
 
 _logger = logging.getLogger("trident")
+_STARTING = 1.0
+"""Seconds that a run takes to open its spouts, at most, before a feed warns that there is none."""
 
 
 class FeedError(TridentError):
@@ -108,13 +111,16 @@ class FeederBatchSpout(IBatchSpout):
             listener = self._listener
         listener()
         with self._changed:
-            if not self._open:
+            until = None if timeout is None else monotonic() + timeout
+            moment = _STARTING if timeout is None else min(timeout, _STARTING)
+            if not self._changed.wait_for(lambda: self._open or feed.abandoned, moment):
                 _logger.warning(
                     "a feed of %s waits: no run of its topology has started. Call start() before "
                     "feed(), or feed in another thread.",
                     self,
                 )
-            if not self._changed.wait_for(lambda: feed.committed or feed.abandoned, timeout):
+            left = None if until is None else until - monotonic()
+            if not self._changed.wait_for(lambda: feed.committed or feed.abandoned, left):
                 if feed in self._waiting:
                     self._waiting.remove(feed)
                     why = "no batch began" if self._open else "no run of its topology started"
@@ -128,6 +134,7 @@ class FeederBatchSpout(IBatchSpout):
             if self._open:
                 raise RuntimeError("FeederBatchSpout: it already feeds another run")
             self._open = True
+            self._changed.notify_all()
 
     def isReady(self, batchId: int) -> bool:
         return bool(self._waiting) or batchId in self._emitted

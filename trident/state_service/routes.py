@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 import orjson
 
 from trident.drpc.errors import DRPCError, MalformedRequestError
+from trident.server.failure_log import FAILURES
 from trident.server.functions import Functions
 from trident.server.outcomes import outcome
 from trident.server.router import JSON, Request, Response, Router, error_response, failure, utf8
@@ -27,7 +28,6 @@ from trident.state_service.service import StateService, holder, queue_of
 
 STATES = "/api/v1/state"
 BATCH = ":batchGet"
-_logger = logging.getLogger("trident")
 _REVALIDATED = ("Cache-Control", "no-cache")
 
 
@@ -195,7 +195,8 @@ def _told(
 def _refused(error: StateServiceError) -> Response:
     more: tuple[tuple[str, str], ...] = ()
     if error.status == 503:
-        _logger.warning("%s (%s)", error, error.__cause__)  # which names the store
+        text = f"{error} ({error.__cause__})"  # which names the store
+        FAILURES.log(logging.WARNING, str(vars(error).get("state", "")), type(error).__name__, text)
         more = (("Retry-After", "1"),)
     details = dict(vars(error))
     if details.get("key") is not None:

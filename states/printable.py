@@ -1,0 +1,95 @@
+"""Texts of others, from streams, stores and clients, as they may reach a terminal, a log or a page.
+
+A control character in them could move the cursor, hide what was written before, or begin a line of
+the log that nobody has logged.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+
+_LONGEST = 2_000
+"""Characters of one argument of a message in the log."""
+_LONGEST_TRACE = 20_000
+_ODD = re.compile(
+    "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+    "\ufeff\ufffe\uffff]"
+)
+
+
+class Lines(str):
+    """Lines that belong into the log as lines; each but the first is indented there."""
+
+    __slots__ = ()
+
+
+def printable(text: str) -> str:
+    r"""Return `text` with control characters as their numbers, except ends of lines and tabs.
+
+    Those that turn the direction of what follows are among them, and halves of surrogate pairs.
+
+    Examples
+    --------
+    >>> printable("one\x1b[2J\ntwo")
+    'one\\u001b[2J\ntwo'
+    """
+    return _ODD.sub(_number, text)
+
+
+def one_line(text: str) -> str:
+    r"""Return `text` with all control characters as their numbers.
+
+    Examples
+    --------
+    >>> one_line("one\x1b[2J\ntwo")
+    'one\\u001b[2J\\ntwo'
+    """
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def shortened(text: str, most: int) -> str:
+    """Return the begin and the end of a text that is longer than `most` characters.
+
+    Examples
+    --------
+    >>> shortened("abcdefghij", 4)
+    'ab… 6 characters …ij'
+    """
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}… {len(text) - 2 * half:,} characters …{text[-half:]}"
+
+
+class _PrintableRecords(logging.Filter):
+    """Makes the arguments of messages printable, in one line each and not too long."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.args, tuple) and record.args:
+            record.args = tuple(map(_shown, record.args))
+        elif not record.args:
+            record.msg = _shown(record.msg)
+        if record.exc_info and not record.exc_text:
+            trace = logging.Formatter().formatException(record.exc_info)
+            record.exc_text = "  " + _indented(shortened(trace, _LONGEST_TRACE))
+        return True
+
+
+PRINTABLE_RECORDS = _PrintableRecords()
+"""A filter for a logger."""
+
+
+def _shown(argument: object) -> object:
+    if isinstance(argument, int | float | None):
+        return argument
+    text = shortened(str(argument), _LONGEST)
+    return _indented(text) if isinstance(argument, Lines) else one_line(text)
+
+
+def _indented(text: str) -> str:
+    return printable(text).replace("\n", "\n  ")
+
+
+def _number(found: re.Match[str]) -> str:
+    return "\\r" if found[0] == "\r" else f"\\u{ord(found[0]):04x}"

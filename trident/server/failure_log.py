@@ -1,0 +1,87 @@
+"""What a server logs of calls that fail: each reason once a second and function.
+
+Thousands of callers may fail by one store, and what they send must not fill a disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from threading import Lock
+from time import monotonic
+
+_logger = logging.getLogger("trident")
+_SECONDS = 1.0
+_MOST_KNOWN = 1_000
+"""Of how many reasons and functions it is known when they were logged."""
+
+
+class FailureLog:
+    """Logs failures, and of those that it leaves out how many there were; in any thread."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known: OrderedDict[tuple[str, str], tuple[float, int]] = OrderedDict()
+
+    def log(
+        self,
+        level: int,
+        function: str,
+        reason: str,
+        message: object,
+        *,
+        cause: BaseException | None = None,
+    ) -> None:
+        """Log a failure, or count it.
+
+        Parameters
+        ----------
+        level : int
+            The message's.
+        function, reason : str
+            Of which one message is logged in a second.
+        message : object
+            What happened.
+        cause : BaseException, optional
+            What the log has with its traceback.
+        """
+        key = function, reason
+        with self._lock:
+            now = monotonic()
+            logged, left_out = self._known.get(key, (-_SECONDS, 0))
+            is_due = now - logged >= _SECONDS
+            self._known[key] = (now, 0) if is_due else (logged, left_out + 1)
+            self._known.move_to_end(key)
+            if len(self._known) > _MOST_KNOWN:
+                self._known.popitem(last=False)
+        if is_due:
+            _logger.log(level, "%s%s", message, _more(left_out), exc_info=cause)
+        elif not left_out:
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                return  # the next one that is logged says how many there were
+            loop.call_later(_SECONDS - (now - logged), self._tell_rest, level, key)
+
+    def forget(self) -> None:
+        """Begin anew."""
+        with self._lock:
+            self._known.clear()
+
+    def _tell_rest(self, level: int, key: tuple[str, str]) -> None:
+        with self._lock:
+            logged, left_out = self._known.get(key, (0.0, 0))
+            if not left_out or monotonic() - logged >= 2 * _SECONDS:
+                return
+            self._known[key] = monotonic(), 0
+        function, reason = key
+        _logger.log(level, "%s: %s%s", function, reason, _more(left_out))
+
+
+FAILURES = FailureLog()
+"""Of this process."""
+
+
+def _more(left_out: int) -> str:
+    return f" ({left_out:,} more of this reason were left out)" if left_out else ""
