@@ -95,7 +95,12 @@ class Engine(ABC, Generic[E]):
             What :meth:`pending` gave.
         """
         spouts = {source.stream_id: source.source for source in group.sources}
-        return SpoutLoop(spouts, opened, runner, trigger=trigger, max_pending=max_pending)
+        return SpoutLoop(
+            *(spouts, opened, runner),
+            trigger=trigger,
+            max_pending=max_pending,
+            idle_times=group.idle_times,
+        )
 
 
 def start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:

@@ -15,6 +15,7 @@ from trident import (
     FeederBatchSpout,
     MapGet,
     MemoryMapState,
+    PlanError,
     SessionWindow,
     Sum,
     TextFileSpout,
@@ -27,7 +28,7 @@ from trident.operations.time_windows import Clock
 from trident.operations.watermarks import Partitions
 from trident.states.values import Token
 from trident.stream import Stream
-from trident.testing import fail_at
+from trident.testing import Tester, fail_at
 
 ms = Duration.of
 TEN: Any = TumblingDurationWindow.of(ms(10)).withTimestampField("t")
@@ -204,3 +205,75 @@ def test_what_an_earlier_version_kept_is_read() -> None:
     stored = {"watermark": 7, "late": 1, "agenda": [[0, 1]], "shape": "tumbling, 10 ms"}
     assert Partitions.read(stored) == Partitions(None, {})
     assert Clock(7, 1, {0: 1}, "tumbling, 10 ms").partitions.kept() == {}
+
+
+IDLE: Any = TEN.withIdleAfter(Duration.seconds(5))
+
+
+def two_streams(window: Any) -> tuple[TridentTopology, Any, FeederBatchSpout, FeederBatchSpout]:
+    topology = TridentTopology()
+    fast, slow = FeederBatchSpout("t long"), FeederBatchSpout("t long")
+    both = topology.merge(topology.newStream("fast", fast), topology.newStream("slow", slow))
+    return topology, both.window(window, MemoryMapState.Factory(), "t", Sum(), "sum"), fast, slow
+
+
+def test_a_partition_that_has_been_quiet_for_long_is_not_waited_for() -> None:
+    topology, windows, *_ = two_streams(IDLE)
+    with Tester(topology) as tester:
+        tester.feed("fast", 1, 25)
+        tester.clock.advance(4)
+        tester.feed("slow", 3)
+        tester.clock.advance(4)
+        tester.feed("fast", 26)
+        assert tester.emitted(windows) == []
+        tester.clock.advance(1)
+        tester.feed("fast", 27)
+        assert tester.emitted(windows) == [(4, 0, 10)]
+        tester.feed("slow", 30)
+        tester.feed("fast", 45)  # slow is at 30 again
+        assert tester.emitted(windows) == [(25 + 26 + 27, 20, 30)]
+
+
+def test_a_partition_that_never_had_a_tuple_is_waited_for_as_long() -> None:
+    topology, windows, *_ = two_streams(IDLE)
+    with Tester(topology) as tester:
+        tester.feed("fast", 1, 25)
+        tester.clock.advance(5)
+        tester.feed("fast", 26)
+        assert tester.emitted(windows) == [(1, 0, 10)]
+
+
+@pytest.mark.parametrize("end", [False, True])
+def test_windows_end_when_all_is_quiet_where_that_is_asked_for(end: bool) -> None:
+    topology, windows, *_ = two_streams(TEN.withIdleAfter(Duration.seconds(5), end=end))
+    late = windows.lateStream()
+    with Tester(topology) as tester:
+        tester.feed("fast", 1, 12)
+        tester.clock.advance(5)
+        tester.feed("fast")
+        assert tester.emitted(windows) == [(1, 0, 10), *[(12, 10, 20)] * end]
+        tester.feed("fast", 13)
+        assert tester.emitted(late) == [(13,)] * end
+
+
+@pytest.mark.parametrize("window", [TEN, SessionWindow.of(ms(5)).withTimestampField("t")], ids=str)
+def test_a_quiet_run_makes_the_batch_that_ends_its_windows(engine: Engine, window: Any) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("t long")
+    stream = topology.newStream("times", spout)
+    window = window.withIdleAfter(ms(50), end=True)
+    made = engine.capture(stream.window(window, MemoryMapState.Factory(), "t", Sum(), "sum"))
+    with engine.start(topology) as run:
+        feed(run, spout, [(1,)])
+        progress = run.groups["times"]
+        while not made.tuples:
+            assert progress.isActive
+            progress.awaitTermination(0.01)
+    assert [total for total, *_ in made.tuples] == [1]
+    assert "idle after 50 ms, which ends it" in topology.explain()
+
+
+def test_how_long_a_partition_may_be_quiet_is_above_nothing() -> None:
+    with pytest.raises(PlanError, match=r"withIdleAfter: the time is above 0, found '0 ms'"):
+        TEN.withIdleAfter(ms(0))
+    with pytest.raises(PlanError, match=r"withIdleAfter: the window is by the time of batches"):
+        TumblingDurationWindow.of(ms(10)).withIdleAfter(ms(1))

@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Any, Self
 
 from trident.batch.errors import BatchInterruptedError
+from trident.batch.idle import IdleTimes
 from trident.batch.pending import Pending
 from trident.batch.runner import BatchRunner
 from trident.batch.spout_work import SpoutWork
@@ -43,6 +44,8 @@ class SpoutLoop(GroupRun):
         What the spouts are opened with.
     max_pending : int
         How many batches may be emitted and not committed; see `Engine.pending`.
+    idle_times : sequence of float
+        After how many seconds without tuples a batch without any is run.
 
     Notes
     -----
@@ -79,6 +82,7 @@ class SpoutLoop(GroupRun):
         trigger: Trigger = None,
         conf: Mapping[str, Any] | None = None,
         max_pending: int = 1,
+        idle_times: Sequence[float] = (),
     ) -> None:
         super().__init__(runner.group, runner.monitor)
         self._spouts = spouts
@@ -88,6 +92,7 @@ class SpoutLoop(GroupRun):
         self._interval = trigger if isinstance(trigger, int | float) else 0.0
         self._conf = conf or {}
         self._max_pending = max_pending
+        self._idle_times = idle_times
         self._sources: Sequence[Source] = ()
         self._changed = threading.Condition()
         self._news = False
@@ -166,17 +171,20 @@ class SpoutLoop(GroupRun):
         polls = len(notifying) < len(sources)
         poll = _SHORTEST_POLL
         due = monotonic()
+        idle = IdleTimes(self._idle_times)
         while not runner.stopping.is_set():
             with self._changed:
                 self._news = False
                 asked = self._asked
-            if any(source.is_ready(pending.next_txid) for source in sources):
+            if any(source.is_ready(pending.next_txid) for source in sources) or idle.is_due():
                 if due > monotonic() and pending.settle():
                     continue  # they are acknowledged before the pause, not after it
                 if not self._wait_until(due):
                     return
                 due = max(due + self._interval, monotonic())
                 pending.run()
+                if work.filled:
+                    idle.begin()
                 # A spout that notifies knows better than an empty batch whether it has more.
                 following = pending.next_txid
                 if work.filled or not all(s.has_nothing(following) for s in notifying):
@@ -192,7 +200,8 @@ class SpoutLoop(GroupRun):
                 if done:
                     self._answered = asked
                     self._changed.notify_all()
-                self._changed.wait_for(partial(self._is_called, asked), poll if polls else None)
+                waits = [each for each in (poll if polls else None, idle.wait) if each is not None]
+                self._changed.wait_for(partial(self._is_called, asked), min(waits, default=None))
             poll = min(2 * poll, _LONGEST_POLL)
 
     def _is_called(self, asked: int) -> bool:

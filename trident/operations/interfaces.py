@@ -373,11 +373,14 @@ class StateUpdater(Operation, ABC, Generic[S]):
     ----------
     timed : bool
         Whether it asks for the batch's time, which then is in the log before the batch runs.
+    idle : float
+        After how many seconds without tuples it asks for a batch without any; 0 for never.
     acts_on_nothing : bool
         Whether it is called of batches without tuples too; by default where it is timed.
     """
 
     timed: bool = False
+    idle: float = 0.0
 
     @property
     def acts_on_nothing(self) -> bool:

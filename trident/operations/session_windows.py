@@ -113,6 +113,9 @@ class SessionWindowUpdater(TimeWindowUpdater):
     def open_from(self, watermark: int) -> int:
         return watermark - self._gap - self.lateness + 1
 
+    def last_end(self, time: int) -> int:
+        return time + self._gap
+
     def take(
         self,
         state: StoredMap,

@@ -140,8 +140,14 @@ class TimeWindowUpdater(WindowUpdater):
 
     @property
     def timed(self) -> bool:  # type: ignore[override]
-        """Whether the time is that of batches."""
-        return self.window.field is None
+        """Whether it asks for the time of batches."""
+        return self.window.field is None or self.window.idle_after is not None
+
+    @property
+    def idle(self) -> float:  # type: ignore[override]
+        """After how many seconds without tuples a batch is due."""
+        after = self.window.idle_after
+        return 0.0 if after is None else after.milliseconds / 1000
 
     @property
     def time_field(self) -> str | None:
@@ -155,6 +161,10 @@ class TimeWindowUpdater(WindowUpdater):
     @abstractmethod
     def open_from(self, watermark: int) -> int:
         """The first time at which a tuple isn't late."""
+
+    @abstractmethod
+    def last_end(self, time: int) -> int:
+        """When the last window ends that holds a tuple of a time."""
 
     @abstractmethod
     def take(
@@ -225,9 +235,13 @@ class TimeWindowUpdater(WindowUpdater):
             now = moment if before is None else max(before, moment)  # clocks are set back
             return Span(before, now), [now] * given.length, clock.partitions
         times, partitions = milliseconds(self.kind, given.times), clock.partitions
-        if self.streams:
-            partitions = partitions.after(self.streams, begun.active, given.origins, times)
-            reached = partitions.watermark()
+        quiet = None
+        if self.window.idle_after is not None and begun.moment is not None:
+            quiet = begun.moment - self.window.idle_after.milliseconds
+        if self.streams or self.timed:
+            told = given.origins, times, begun.moment
+            partitions = partitions.after(self.streams, begun.active, *told)
+            reached = partitions.watermark(quiet)
         else:
             reached = max(times, default=None)
         if reached is None:
@@ -235,6 +249,8 @@ class TimeWindowUpdater(WindowUpdater):
                 return None, times, partitions
             return Span(before, _UNKNOWN if before is None else before), times, partitions
         now = reached - self.window.lag.milliseconds
+        if self.window.ends_idle and partitions.are_quiet(quiet):
+            now = self.last_end(reached)
         return Span(before, now if before is None else max(before, now)), times, partitions
 
     def _tail(self, start: int, end: int) -> Row:
@@ -261,6 +277,10 @@ class DurationWindowUpdater(TimeWindowUpdater):
 
     def open_from(self, watermark: int) -> int:
         return self._floor(watermark) * self._size
+
+    def last_end(self, time: int) -> int:
+        length, slide = self.window.length.milliseconds, self.window.slide.milliseconds
+        return (time + length) // slide * slide
 
     def _floor(self, watermark: int) -> int:
         """The first pane that is in a window which is still kept."""

@@ -33,6 +33,8 @@ class Partitions(NamedTuple):
         The latest time of any tuple.
     reached : mapping of str to Reached
         How far each active partition has come, by its origin.
+    since : int or None
+        The time of the last batch with tuples, where the window asks for it.
 
     Examples
     --------
@@ -44,12 +46,13 @@ class Partitions(NamedTuple):
 
     latest: int | None
     reached: Mapping[str, Reached]
+    since: int | None = None
 
     @staticmethod
     def read(stored: Mapping[str, Any]) -> Partitions:
         """The partitions as the state has them: none, where an earlier version wrote it."""
         reached = {name: Reached(*each) for name, *each in stored.get("partitions", ())}
-        return Partitions(stored.get("latest"), reached)
+        return Partitions(stored.get("latest"), reached, stored.get("since"))
 
     def kept(self) -> Mapping[str, Any]:
         """What the state keeps."""
@@ -58,6 +61,7 @@ class Partitions(NamedTuple):
         return {
             "latest": self.latest,
             "partitions": [[name, *each] for name, each in sorted(self.reached.items())],
+            "since": self.since,
         }
 
     def after(
@@ -101,7 +105,7 @@ class Partitions(NamedTuple):
         latest = self.latest
         for found in fresh.values():
             latest = _later(latest, found)
-        return Partitions(latest, reached)
+        return Partitions(latest, reached, moment if fresh else self.since)
 
     def watermark(self, quiet_before: int | None = None) -> int | None:
         """The least time that the active partitions have reached; None while one has none.
@@ -115,12 +119,20 @@ class Partitions(NamedTuple):
         """
         times = []
         for time, since in self.reached.values():
-            if quiet_before is not None and since is not None and since <= quiet_before:
+            if _is_quiet(since, quiet_before):
                 continue
             if time is None:
                 return None
             times.append(time)
         return min(times, default=self.latest)
+
+    def are_quiet(self, quiet_before: int | None) -> bool:
+        """Whether no tuple has come since then, and some had before."""
+        return _is_quiet(self.since, quiet_before)
+
+
+def _is_quiet(since: int | None, before: int | None) -> bool:
+    return since is not None and before is not None and since <= before
 
 
 def _later(time: int | None, other: int) -> int:

@@ -167,11 +167,17 @@ class TimeWindow(BaseWindow, ABC):
         By how much tuples may be out of order.
     lateness : Duration
         How long a window is kept after it has ended: each batch with tuples for it emits it again.
+    idle_after : Duration or None
+        After how long without tuples a partition of the source doesn't hold the watermark back.
+    ends_idle : bool
+        Whether all windows end once all partitions are so long without tuples.
     """
 
     field: str | None = None
     lag: Duration = _NONE
     lateness: Duration = _NONE
+    idle_after: Duration | None = None
+    ends_idle: bool = False
 
     def withTimestampField(self, field: str) -> Self:
         """The window by the time that tuples have in a field: milliseconds, or a timestamp."""
@@ -189,6 +195,23 @@ class TimeWindow(BaseWindow, ABC):
         """The window kept for `lateness` after it has ended, and emitted again if more comes."""
         self._check_field("withLateness")
         return replace(self, lateness=_duration("withLateness", lateness))
+
+    def withIdleAfter(self, idle: DurationLike, *, end: bool = False) -> Self:
+        """The window that doesn't wait for partitions which have been without tuples for `idle`.
+
+        Parameters
+        ----------
+        idle : Duration or timedelta
+            By the time of batches.
+        end : bool
+            Whether all windows that are open end, when there are no tuples at all for `idle`; what
+            comes for them afterwards is late.
+        """
+        self._check_field("withIdleAfter")
+        after = _duration("withIdleAfter", idle)
+        if after <= _NONE:
+            raise PlanError("withIdleAfter: the time is above 0, found", str(after))
+        return replace(self, idle_after=after, ends_idle=end)
 
     @property
     @abstractmethod
@@ -209,6 +232,8 @@ class TimeWindow(BaseWindow, ABC):
         parts = [f", by {self.field}"]
         parts += [f", lag {self.lag}"] * (self.lag != _NONE)
         parts += [f", lateness {self.lateness}"] * (self.lateness != _NONE)
+        if self.idle_after is not None:
+            parts += [f", idle after {self.idle_after}", ", which ends it"][: 1 + self.ends_idle]
         return "".join(parts)
 
 

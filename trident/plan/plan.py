@@ -78,6 +78,11 @@ class BatchGroup:
         return any(update.updater.timed for update in self.updates)
 
     @property
+    def idle_times(self) -> tuple[float, ...]:
+        """After how many seconds without tuples a step asks for a batch without any."""
+        return tuple(update.updater.idle for update in self.updates if update.updater.idle)
+
+    @property
     def partitioned(self) -> bool:
         """Whether a step asks which partitions of its sources are active."""
         return any(map(watches_origins, self.updates))
