@@ -15,7 +15,7 @@ _KAFKA_SINK = "Use trident.backends.kafka.sink(…) with trident.KafkaStateUpdat
 _REDIS = 'Use its URL, "redis://localhost:6379/0", or trident.backends.redis.opaque(…).'
 _KEPT = "persistentAggregate(state, aggregator, output) does it."
 _JSON = "Use trident.states.JSONSerializer, which is the default."
-_SQL = "Use trident.backends.postgres or sqlite, or a map of two methods: trident.IBackingMap."
+_DATABASE = "Use a store of trident.backends, or a map of two methods: trident.IBackingMap."
 _BASES = "Operation Function Filter Aggregator MultiReducer StateUpdater QueryFunction"
 _STEPS = "Write a step: stream.each(fields, function, outputs), a state for what is kept."
 
@@ -72,7 +72,7 @@ INSTEAD: dict[str, str] = {
     "HBaseWindowsStoreFactory": 'Use its URL, "hbase://localhost/table/family".',
     "MemcachedState": 'Use its URL, "memcached://localhost:11211".',
     "HdfsState": "Write a trident.State that writes a file for each batch.",
-    **dict.fromkeys(("JdbcState", "MongoMapState", "CassandraMapState"), _SQL),
+    **dict.fromkeys(("JdbcState", "MongoMapState", "CassandraMapState"), _DATABASE),
     **dict.fromkeys(
         (
             *("MapCombinerAggStateUpdater", "MapReducerAggStateUpdater"),
