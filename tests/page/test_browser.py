@@ -10,7 +10,15 @@ import pytest
 from tests.drpc.asking import until
 from tests.page.browser import Tab
 from tests.page.made_up import ERROR, Told, figures, group, word_count
-from trident import Count, FixedBatchSpout, MapGet, MemoryMapState, TridentTopology
+from trident import (
+    Count,
+    FilterNull,
+    FixedBatchSpout,
+    MapGet,
+    MemoryMapState,
+    Split,
+    TridentTopology,
+)
 from trident.server.server import DRPCServer
 
 HOSTILE = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
@@ -116,6 +124,90 @@ def test_a_narrow_screen_scrolls_tables_not_the_page(page: Page, tab: Tab) -> No
     tab.size(360, 640)
     tab.open(f"{page.server.url}/")
     assert tab.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def forty_steps() -> TridentTopology:
+    """A topology whose drawing is wider than any screen."""
+    topology = TridentTopology()
+    words = topology.newStream("lines", FixedBatchSpout("line string", 1))
+    for number in range(6):
+        words = words.each("line", Split(), f"word{number}").filter(FilterNull())
+        counted = words.groupBy(f"word{number}").persistentAggregate(
+            "redis://cache:6379/0", Count(), "count", name=f"counts-of-word-{number}"
+        )
+        counted.newValuesStream().filter("count", FilterNull()).shuffle()
+    return topology
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_drawing_of_forty_steps_is_as_wide_as_there_is_room(tab: Tab, width: int) -> None:
+    topology = forty_steps()
+    assert len(topology.plan().nodes) >= 40
+    run = Told(topology)
+    tab.size(width, 800)
+    with run.drpc, DRPCServer(run, port=0) as server:
+        tab.open(f"{server.url}/")
+        sizes = tab.evaluate(WIDTHS)
+        assert sizes["page"] <= width
+        assert sizes["drawing"] <= sizes["room"] <= width
+        assert sizes["own"] > width
+        tab.evaluate("document.querySelector('input[type=checkbox]').click()")
+        sizes = tab.evaluate(WIDTHS)
+        assert sizes["drawing"] == pytest.approx(sizes["own"], abs=1)
+        assert sizes["page"] <= width  # its frame is scrolled
+
+
+WIDTHS = """(() => {
+  const drawing = document.querySelector("svg"), at = drawing.getBoundingClientRect();
+  return {
+    page: document.documentElement.scrollWidth,
+    room: drawing.parentElement.clientWidth,
+    drawing: at.width,
+    own: drawing.viewBox.baseVal.width,
+  };
+})()"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_group_that_fails_while_it_is_looked_at_turns_red(
+    page: Page, tab: Tab, scheme: str
+) -> None:
+    tab.prefers(color_scheme=scheme)
+    tab.open(f"{page.server.url}/")
+    tab.wait_for("document.getElementById('live').textContent === 'up to date'")
+    colours = """(() => {
+      const red = getComputedStyle(document.documentElement).getPropertyValue("--failed");
+      const box = document.createElement("i");
+      box.style.color = red;
+      document.body.append(box);
+      const found = [getComputedStyle(box).color];
+      box.remove();
+      const of = (selector, name) => getComputedStyle(document.querySelector(selector))[name];
+      return [...found, of("#status", "color"), of("svg #group-0", "fill"),
+        of("svg .frame", "stroke"), of("#groups tr td:nth-child(2)", "color")];
+    })()"""
+    red, *before = tab.evaluate(colours)
+    assert red not in before
+    page.run.told = {**figures(status="failed", errors=[ERROR]), "status": "failed"}
+    tab.wait_for(f"{cell('groups', 0, 1)} === 'failed: FailedException: not today'")
+    assert tab.evaluate(colours) == [red] * 5
+    assert tab.evaluate(CONTRASTS) == []
+    page.run.told = figures()
+    tab.wait_for(f"{cell('groups', 0, 1)} === 'running'")
+    assert red not in tab.evaluate(colours)[1:]
+
+
+def test_its_links_lead_to_what_the_server_tells_elsewhere(tab: Tab) -> None:
+    topology = TridentTopology()
+    topology.newDRPCStream("upper").map(str.upper, "text")
+    with DRPCServer(topology, port=0) as server:
+        tab.open(f"{server.url}/")
+        links = tab.evaluate("[...document.querySelectorAll('nav a')].map((each) => each.href)")
+        assert [link.removeprefix(server.url) for link in links] == [
+            *("/metrics", "/healthz", "/api/v1/state")
+        ]
+        for link in links:
+            assert tab.evaluate(f"fetch({link!r}).then((found) => found.status)") == 200
 
 
 def test_a_page_that_is_left_costs_nothing_more(page: Page, tab: Tab) -> None:

@@ -94,6 +94,35 @@ def test_without_a_script_it_is_tables(served: Served) -> None:
     assert "s3cret" not in page
 
 
+FAILED = {**ERROR, "reason": "OSError", "message": "no space\nleft on the disk"}
+
+
+def test_a_group_that_has_failed_is_marked_in_headline_drawing_and_table_with_its_error() -> None:
+    told = {**figures(status="failed", errors=[ERROR, FAILED]), "status": "failed"}
+    told["groups"].append(group(group="others"))
+    served = Served(told, word_count())
+    page = served.text()
+    served.feed.close()
+    assert ". lines: OSError: no space left on the disk</span>" in page
+    drawing = re.search(r"<svg.*</svg>", page, re.DOTALL)
+    assert drawing is not None
+    [note] = re.findall('<text class="note failed"[^>]*>(.*?)</text>', drawing[0])
+    assert note == "failed · OSError: no space left on the disk"
+    [row] = re.findall('<tr class="failed">.*?</tr>', page)
+    assert "<td>failed: OSError: no space left on the disk</td>" in row
+
+
+def test_no_group_is_marked_while_all_go_on(served: Served) -> None:
+    assert 'class="failed"' not in served.text()
+    assert 'class="note failed"' not in served.text()
+
+
+def test_figures_come_before_the_drawing(served: Served) -> None:
+    page = served.text()
+    shown = re.findall("<h2[^>]*>([^<]*)</h2>", page)
+    assert shown.index("Groups") < shown.index("Last errors") < shown.index("Topology")
+
+
 def test_parts_of_a_step_follow_it(served: Served) -> None:
     cells = Elements(served.text()).cells
     assert cells.index("run: compute") < cells.index("commit")
@@ -105,7 +134,7 @@ def test_of_a_topology_that_runs_elsewhere_no_empty_tables_are_shown() -> None:
     page = served.text()
     served.feed.close()
     shown = re.findall("<h2[^>]*>([^<]*)</h2>", page)
-    assert shown == ["Topology", "States", "Queries", "Plan"]
+    assert shown == ["Queries", "Topology", "States", "Plan"]
     assert "runs elsewhere" in page
 
 
@@ -137,7 +166,13 @@ def test_it_loads_nothing_and_only_its_own_script_runs(served: Served) -> None:
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     assert " style=" not in page
-    assert not re.findall(r"""(?:src|href)=["'](?!data:,)""", page)
+    links = re.findall("<a[^>]*>", page)
+    assert not re.findall(r"""(?:src|href)=["'](?!data:,)""", re.sub("<a[^>]*>", "", page))
+    assert [re.findall('href="([^"]*)"', link) for link in links] == [
+        ["metrics"],
+        ["healthz"],
+        ["api/v1/state"],
+    ]
 
 
 def test_names_and_errors_are_shown_as_text_whatever_they_are() -> None:

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from trident.page.look import SCRIPT, STYLE
-from trident.page.shown import Cell, Row, Shown, note_ids
+from trident.page.shown import Cell, Row, Shown, note_ids, tells_failure
 from trident.plan.places import Place
 from trident.plan.svg import unstyled_svg
 from trident.plan.svg_parts import Note
@@ -57,6 +57,13 @@ _TABLES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
 }
 """Title, caption and columns of each table; a column whose name begins with # has numbers."""
 
+_FAILED = ' class="failed"'
+_LINKS = (
+    '<nav><a href="metrics">metrics</a> <a href="healthz">health</a> '
+    '<a href="api/v1/state">states</a></nav>'
+)
+"""Where else the server tells of the same, beside the page."""
+
 
 def policy() -> str:
     """The page's Content-Security-Policy: only what is in it runs, and it asks only its server."""
@@ -98,7 +105,9 @@ def _document(
     explained: Sequence[str],
     now: Shown,
 ) -> Iterator[str]:
-    notes = {of: Note(now.texts[id], id) for of, id in note_ids(plans).items()}
+    notes = {
+        of: Note(now.texts[id], id, failed=id in now.failed) for of, id in note_ids(plans).items()
+    }
     names = ", ".join(_names(plans)) or "Topology"
     yield (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -107,28 +116,36 @@ def _document(
         '<noscript><meta http-equiv="refresh" content="5"></noscript>'
         f"<title>{_text(names)}</title><style>{_STYLES}</style></head>"
     )
-    yield f'<body data-status="{_text(now.status)}"><header><h1>{_text(names)}</h1>'
+    yield f'<body data-status="{_text(now.status)}"><header>{_LINKS}<h1>{_text(names)}</h1>'
     yield f'<p><span id="status" role="status">{_text(now.texts["status"])}</span> '
     yield '<span id="live"><noscript>refreshed every 5 seconds</noscript></span></p></header><main>'
-    for plan in plans:
-        yield "<h2>Topology</h2>"
-        yield '<div class="scroll" tabindex="0" role="region" aria-label="Drawing">'
-        yield unstyled_svg(plan, notes)
-        yield "</div>"
     if now.status == "elsewhere":
-        yield from _states(plans)
         yield from _table("queries", now)
+        yield from _drawings(plans, notes)
+        yield from _states(plans)
     else:
         yield from _table("groups", now)
-        yield from _states(plans)
         others = chain(_table("failures", now), _table("queries", now))
         yield from _beside(_table("steps", now), others)
         yield from _table("errors", now)
+        yield from _drawings(plans, notes)
+        yield from _states(plans)
         yield from _table("recent", now)
         yield from _table("more", now)
     for text in explained:
         yield f"<h2>Plan</h2><details><summary>As text</summary><pre>{_text(text)}</pre></details>"
     yield f"</main><script>{SCRIPT}</script></body></html>"
+
+
+def _drawings(
+    plans: Sequence[Mapping[str, Any]], notes: Mapping[tuple[str, str], Note]
+) -> Iterator[str]:
+    """The topologies, each as wide as there is room, or as it is where the reader asks for that."""
+    for plan in plans:
+        yield '<section><h2>Topology</h2><label><input type="checkbox"> in full size</label>'
+        yield '<div class="scroll" tabindex="0" role="region" aria-label="Drawing">'
+        yield unstyled_svg(plan, notes)
+        yield "</div></section>"
 
 
 def _names(plans: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -158,11 +175,11 @@ def _table(id: str, now: Shown) -> Iterator[str]:
     yield f"<table><caption>{_text(caption)}</caption><thead><tr>{heads}</tr></thead>"
     yield f'<tbody id="{id}">'
     for row in now.rows[id]:
-        yield _row(row, columns)
+        yield _row(row, columns, _FAILED if id == "groups" and tells_failure(row) else "")
     yield "</tbody></table></div></section>"
 
 
-def _row(row: Row, columns: Sequence[str]) -> str:
+def _row(row: Row, columns: Sequence[str], kind: str) -> str:
     if len(row) == 1:
         return f'<tr><td colspan="{len(columns)}">{_cell(row[0])}</td></tr>'
     first, *others = row
@@ -170,7 +187,7 @@ def _row(row: Row, columns: Sequence[str]) -> str:
         f"<td{_numeric(name)}>{_cell(cell)}</td>"
         for cell, name in zip(others, columns[1:], strict=True)
     )
-    return f'<tr><th scope="row"{_numeric(columns[0])}>{_cell(first)}</th>{cells}</tr>'
+    return f'<tr{kind}><th scope="row"{_numeric(columns[0])}>{_cell(first)}</th>{cells}</tr>'
 
 
 def _cell(cell: Cell) -> str:

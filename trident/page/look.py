@@ -20,7 +20,15 @@ header p{margin:4px 0 0}
 #live,footer,caption{color:var(--faint);font-size:13px}
 .scroll{overflow-x:auto}
 .scroll:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
-.scroll .trident-drawing{max-width:none;display:block}
+.scroll .trident-drawing{display:block}
+label:has(:checked)+.scroll .trident-drawing{max-width:none}
+label{float:right;margin-top:-34px;color:var(--faint);font-size:13px}
+.trident-drawing .failed,.trident-drawing g:has(>.failed)>.title{fill:var(--failed)}
+.trident-drawing g:has(>.failed)>.frame{stroke:var(--failed);stroke-width:2}
+tr.failed th,tr.failed td:nth-child(2){color:var(--failed);font-weight:600}
+tr.failed td:nth-child(2){min-width:16em;overflow-wrap:anywhere}
+nav{float:right}
+a{color:var(--accent)}
 table{border-collapse:collapse;min-width:100%;font-variant-numeric:tabular-nums}
 caption{text-align:left;padding-bottom:4px}
 th,td{text-align:left;vertical-align:top;padding:5px 22px 5px 0;border-top:1px solid var(--line)}
@@ -76,6 +84,7 @@ SCRIPT = """
         row.append(made(cell, !number && cells.length > 1, numeric));
       });
       if (cells.length === 1) row.cells[0].colSpan = heads.length;
+      else if (body.id === "groups" && cells[1].startsWith("failed")) row.className = "failed";
       if (before) before.replaceWith(row); else body.append(row);
     });
     while (body.rows.length > rows.length) body.deleteRow(-1);
@@ -86,6 +95,8 @@ SCRIPT = """
     if (now.status) document.body.dataset.status = now.status;
     for (const [id, text] of Object.entries(now.texts || {}))
       put(document.getElementById(id), text);
+    if (now.failed) for (const note of document.querySelectorAll("svg .note"))
+      note.classList.toggle("failed", now.failed.includes(note.id));
     for (const [id, rows] of Object.entries(now.rows || {})) {
       const body = document.getElementById(id);
       if (body) fill(body, rows);

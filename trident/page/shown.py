@@ -31,6 +31,9 @@ Cell = str | float
 Row = tuple[Cell, ...]
 """A row of one cell is as wide as its table."""
 _RECENT, _ERRORS = 10, 10
+_LONGEST_ERROR = 200
+_LONGEST_NOTE = 48
+"""Characters of a line in a drawing, which has room for no more."""
 _EMPTY: list[Row] = [("none",)]
 
 
@@ -48,20 +51,26 @@ class Shown:
         By the id of their element.
     rows : mapping of str to rows
         By the id of the body of their table.
+    failed : sequence of str
+        The ids of the lines in drawings that are of groups which have failed.
     """
 
     figures: Mapping[str, Any]
     status: str
     texts: Mapping[str, str]
     rows: Mapping[str, Sequence[Row]]
+    failed: Sequence[str] = ()
 
     def since(self, before: Shown | None) -> dict[str, Any]:
         """What is not as it was before, as JSON values; empty where all is."""
         if before is None:
-            return {"status": self.status, "texts": self.texts, "rows": self.rows}
+            return {
+                **{"status": self.status, "failed": self.failed},
+                **{"texts": self.texts, "rows": self.rows},
+            }
         changed: dict[str, Any] = {}
-        if self.status != before.status:
-            changed["status"] = self.status
+        if (self.status, self.failed) != (before.status, before.failed):
+            changed |= {"status": self.status, "failed": self.failed}
         for name in ("texts", "rows"):
             now, then = getattr(self, name), getattr(before, name)
             if found := {id: value for id, value in now.items() if then.get(id) != value}:
@@ -83,9 +92,12 @@ def shown(figures: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> Sho
     texts = {"status": status_text(figures)}
     group_of = {each["group"]: each for each in reversed(groups)}
     query_of = {each["function"]: each for each in reversed(queries)}
+    failed = []
     for (kind, name), id in note_ids(plans).items():
         is_group = kind == "group"
         texts[id] = _group_note(group_of.get(name)) if is_group else _query_note(query_of.get(name))
+        if is_group and has_failed(group_of.get(name, {})):
+            failed.append(id)
     rows: dict[str, list[Row]] = {
         "groups": [_group(each) for each in groups],
         "more": [_more(each) for each in groups],
@@ -104,6 +116,7 @@ def shown(figures: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> Sho
         figures["status"],
         {id: printable(text) for id, text in texts.items()},
         {id: [_printable(row) for row in found or _EMPTY] for id, found in rows.items()},
+        failed,
     )
 
 
@@ -115,8 +128,27 @@ def status_text(figures: Mapping[str, Any]) -> str:
     """What is said of the whole, in one line."""
     if figures["status"] == "elsewhere":
         return "The topology runs elsewhere; its queries are answered here."
-    since = moment(figures.get("since"))
-    return f"{figures['status']}, started {since}"
+    failed = [each for each in figures["groups"] if has_failed(each)]
+    errors = "".join(f". {each['group']}: {last_error(each)}" for each in failed)
+    return f"{figures['status']}, started {moment(figures.get('since'))}{errors}"
+
+
+def has_failed(told: Mapping[str, Any]) -> bool:
+    """Whether a group has failed, of what its figures tell."""
+    return told.get("status") == "failed"
+
+
+def tells_failure(row: Row) -> bool:
+    """Whether a row of the groups is of one that has failed."""
+    return len(row) > 1 and str(row[1]).startswith("failed")
+
+
+def last_error(told: Mapping[str, Any], longest: int = _LONGEST_ERROR) -> str:
+    """What a group has failed with, of what its figures tell; empty where they don't."""
+    if not told["errors"]:
+        return ""
+    error = told["errors"][-1]
+    return shortened(" ".join(f"{error['reason']}: {error['message']}".split()), longest)
 
 
 def note_ids(plans: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
@@ -132,6 +164,8 @@ def note_ids(plans: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
 def _group_note(told: Mapping[str, Any] | None) -> str:
     if told is None:
         return "runs elsewhere"
+    if has_failed(told):
+        return shortened(f"failed · {last_error(told)}", _LONGEST_NOTE)
     batch = "no batch yet" if told["txid"] is None else f"batch {told['txid']}"
     return f"{told['status']} · {batch} · {rate(told['tuples_per_second'])} tuples/s"
 
@@ -146,7 +180,7 @@ def _query_note(told: Mapping[str, Any] | None) -> str:
 def _group(told: Mapping[str, Any]) -> Row:
     return (
         told["group"],
-        told["status"],
+        f"failed: {last_error(told)}" if has_failed(told) else told["status"],
         batch_id(told["txid"]),
         whole(told["tuples"]),
         rate(told["tuples_per_second"]),

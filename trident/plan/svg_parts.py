@@ -14,6 +14,8 @@ BESIDE = 24.0
 _BELOW = 50.0
 _ROW, _HEAD, _PAD = 19.0, 24.0, 12.0
 _TITLE, _NOTE = 28.0, 18.0
+_NOTED = 340.0
+"""How wide a part with a note is at least, as its text may change while it is looked at."""
 _LANE = 7.0
 _LONGEST_STEP, _LONGEST_WAY, _LONGEST_TITLE = 58, 44, 80
 _FIXED = "\N{NO-BREAK SPACE}"
@@ -34,10 +36,13 @@ class Note:
         What it says.
     id : str
         The id of its element; empty for none.
+    failed : bool
+        Whether it tells of a failure.
     """
 
     text: str
     id: str = ""
+    failed: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ class _Frame:
         """How wide it is, without the room at the sides."""
         title = clipped(self.title, _LONGEST_TITLE)
         found = width(title, "title") + width(self.more, "faint") + 24
-        return max(found, width(self.note.text, "note") * 1.2) if self.note else found
+        return max(found, width(self.note.text, "note") * 1.2, _NOTED) if self.note else found
 
     def elements(self, size: Point) -> list[str]:
         """It, and the box around it all."""
@@ -109,7 +114,8 @@ class _Frame:
         if self.more:
             made.append(text_line("faint", size[0] - _PAD, 20, self.more, 40, "end"))
         if self.note:
-            made.append(text_line("note", _PAD, _TITLE + 9, self.note.text, 200, id=self.note.id))
+            kind = "note failed" if self.note.failed else "note"
+            made.append(text_line(kind, _PAD, _TITLE + 9, self.note.text, 200, id=self.note.id))
         return made
 
 
