@@ -171,6 +171,33 @@ class LostStateError(StateError):
 
 
 @dataclass(eq=False, repr=False)
+class KeyTypeError(StateError):
+    """A key was asked for that never equals a key of the state, as its fields are of other types.
+
+    Parameters
+    ----------
+    place : str
+        The state.
+    found : str
+        The key that was asked for.
+    types : str
+        The types of its keys' fields.
+    example : str
+        One of its keys.
+    """
+
+    place: str
+    found: str
+    types: str
+    example: str
+
+    _template: ClassVar[str] = (
+        "{place}: the key {found} was asked for, which never equals one of its keys: their fields "
+        "are ({types}), as in {example}. Ask with values of these types."
+    )
+
+
+@dataclass(eq=False, repr=False)
 class NoStateError(StateError):
     """A reader found no control record, so no state has begun there: perhaps a mistyped place."""
 

@@ -11,6 +11,7 @@ from trident.states.backing_map import Ability, IBackingMap, abilities
 from trident.states.control import Control, ControlRecord
 from trident.states.cut import Cut
 from trident.states.errors import StaleBatchError, StateError
+from trident.states.key_types import KeyTypes
 from trident.states.keys import decode_key, encode_key, encode_keys
 from trident.states.kinds.kind import Kind
 from trident.states.map_state import GLOBAL_KEY, Key, SnapshottableMap
@@ -22,7 +23,7 @@ from trident.states.table.build import build
 from trident.states.table.layered import layers
 from trident.states.updaters import Combiner, PutUpdater, ValueUpdater
 from trident.states.values import StateType, Token
-from trident.states.without_log import begin_without_log
+from trident.states.without_log import STAND_ALONE, begin_without_log
 
 
 class StoredMap(CommittedReads, SnapshottableMap):
@@ -65,6 +66,7 @@ class StoredMap(CommittedReads, SnapshottableMap):
         self._attempt: Attempt | None = None
         self._without_log = False
         self._dead: set[bytes] = set()
+        self._key_types: KeyTypes | None = None
         self.late = 0
         self.partitions = 1
 
@@ -195,11 +197,32 @@ class StoredMap(CommittedReads, SnapshottableMap):
         self._begun("multiFold").fold(keys, partials, combiner)
 
     def multiGet(self, keys: Iterable[Key]) -> list[Any]:
-        """Return the values of `keys`: with what is pending inside a batch, else committed."""
+        """Return the values of `keys`: with what is pending inside a batch, else committed.
+
+        Raises
+        ------
+        KeyTypeError
+            Outside a batch, where none is there, nor can be, as the keys in the store of a
+            topology's state are of other types; seen where the store lists its entries.
+        """
         if self._attempt is not None:
             return self._attempt.get(encode_keys(keys))
         asked = list(keys)
-        return read_committed([("", self)], lambda views: views[0].multiGet(asked))
+        found: list[Any] = read_committed([("", self)], lambda views: views[0].multiGet(asked))
+        if asked and found.count(None) == len(found):
+            self._check_missed(asked)
+        return found
+
+    def _check_missed(self, asked: Sequence[Key]) -> None:
+        """Refuse keys of which none is there, nor can be, in the state of a topology."""
+        record = self.control.read() if self.lists else None
+        if record is None or record.log_id == STAND_ALONE:
+            return
+        if self._key_types is None:
+            self._key_types = KeyTypes.found(self.tables.reading, self.key)
+        if self._key_types is not None:
+            others = [key for key in asked if tuple(key) != tuple(self.key)]
+            self._key_types.check(self.control.place, others)
 
     def read_steps(self, keys: Iterable[Key]) -> Steps[list[Any]]:
         """Return the values of `keys` as :meth:`multiGet` does, in steps."""
