@@ -11,14 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter, process_time
 
+from starlette.types import Receive, Scope, Send
+
 from tests.bench.report import Figure, limit, median, rate, throughput
 from tests.bench.topologies import QUESTION, word_count
 from trident import DRPCServer, FixedBatchSpout, MemoryMapState
 from trident.drpc.query import Query
 from trident.run import Run
-from trident.server.connection import Connection
-from trident.server.http_connection import HTTPConnection
-from trident.server.router import Request, Response, Router
+from trident.server.connection import Wired
+from trident.server.http_protocol import http_protocol
+from trident.server.responses import response
 from trident.server.thrift_binary import CALL, framed, written_message
 from trident.server.thrift_connection import Fields, ThriftConnection
 from trident.states.state import StateLike
@@ -27,7 +29,7 @@ from trident.testing.servers.redis import RedisServer
 _LINES = [("the cat sat on",), ("the dog ran",), ("a man walked",)]
 _CALLS = 3_000
 _CLIENTS = 64
-_HEAD = b"POST /drpc/%b HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b"
+_HEAD = b"POST /drpc/%b HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b"
 
 
 def _http(function: str) -> bytes:
@@ -106,16 +108,17 @@ class _Echoing(DRPCServer):
         self.echo_port: int | None = 0
         self.thrift_echo_port: int | None = 0
 
-    def _protocols(self) -> Iterator[tuple[str, Callable[[], Connection]]]:
+    def _protocols(self) -> Iterator[tuple[str, Callable[[], Wired]]]:
         yield from super()._protocols()
-        echo, methods = _Echo(self.functions), {"execute": _echoed}
-        yield "echo_port", lambda: HTTPConnection(self.connections, echo)
+        methods = {"execute": _echoed}
+        yield "echo_port", http_protocol(self.connections, _echo)
         yield "thrift_echo_port", lambda: ThriftConnection(self.connections, methods)
 
 
-class _Echo(Router):
-    async def answer(self, request: Request) -> Response:
-        return Response(200, b"[[2]]")
+async def _echo(scope: Scope, receive: Receive, send: Send) -> None:
+    while (await receive()).get("more_body"):
+        pass
+    await response(200, b"[[2]]")(scope, receive, send)
 
 
 async def _echoed(fields: Fields) -> Fields:

@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.figures import stores
 from tests.figures.topologies import counted, fed, words
+from tests.server.asking_app import answer_of
 from trident import (
     DRPCApp,
     DRPCServer,
@@ -28,7 +29,6 @@ from trident import (
 from trident.figures import health
 from trident.figures.prometheus import text
 from trident.figures.reasons import REASONS
-from trident.server.router import Request
 from trident.spouts.feeder import FeedError
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -157,10 +157,10 @@ def test_a_mounted_application_tells_the_same() -> None:
     with counted(words("a b")).start() as run:
         run.processAllAvailable()
         app = DRPCApp(run)
-        status, page, _ = asyncio.run(app.router.answer(Request("GET", "/metrics")))
+        status, page, _ = asyncio.run(answer_of(app, "GET", "/metrics"))
         assert status == 200
         assert samples(page.decode())["trident_tuples_total", (("group", "words"),)] == 2
-        assert asyncio.run(app.router.answer(Request("GET", "/healthz"))).status == 200
+        assert asyncio.run(answer_of(app, "GET", "/healthz")).status == 200
         app.close()
 
 
@@ -201,7 +201,7 @@ def test_a_store_that_hangs_is_told_in_time_and_asked_by_one_thread(
     before = threading.active_count()
 
     async def several() -> list[Any]:
-        asking = [app.router.answer(Request("GET", "/healthz")) for _ in range(50)]
+        asking = [answer_of(app, "GET", "/healthz") for _ in range(50)]
         return await asyncio.gather(*asking)
 
     for _ in range(3):
@@ -210,7 +210,7 @@ def test_a_store_that_hangs_is_told_in_time_and_asked_by_one_thread(
             assert (status, state["error"]) == (503, "no answer within 0.05 s")
     assert threading.active_count() == before + 1
     stores.let_go.set()
-    while asyncio.run(app.router.answer(Request("GET", "/healthz"))).status != 200:
+    while asyncio.run(answer_of(app, "GET", "/healthz")).status != 200:
         pass
     app.close()
 
@@ -221,7 +221,7 @@ def test_a_store_is_asked_once_however_many_want_to_know(monkeypatch: pytest.Mon
     while stores.asked.acquire(blocking=False):
         pass
     for _ in range(20):
-        assert asyncio.run(app.router.answer(Request("GET", "/healthz"))).status == 200
+        assert asyncio.run(answer_of(app, "GET", "/healthz")).status == 200
     assert stores.asked.acquire(blocking=False)
     assert not stores.asked.acquire(blocking=False)
     app.close()

@@ -12,7 +12,7 @@ from tests.packaging.conftest import ROOT
 
 HEAVY = tuple(
     "pyspark pyarrow pandas numpy redis pymemcache happybase confluent_kafka kazoo httptools "
-    "thrift opentelemetry pytest".split()
+    "starlette thrift uvicorn opentelemetry pytest".split()
 )
 
 

@@ -12,37 +12,35 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 
 from tests.api.topologies import Everything, sentences
 from tests.page.made_up import ERROR, figures, group, word_count
+from tests.server.asking_app import Answer, answer_of
 from trident import Count, TridentTopology
 from trident.page import routes
 from trident.page.document import document
-from trident.page.routes import add_page_routes
+from trident.page.routes import page_routes
 from trident.server.access import Access
-from trident.server.functions import Functions
-from trident.server.limits import DRPCLimits
-from trident.server.router import Request, Response, Router, Streamed
+from trident.server.application import token_of
 
 HOSTILE = "</td></script><script>alert(1)</script>\"' onload=x"
 
 
 class Served:
-    """A router with a page, and what it answers."""
+    """The routes of a page, and what they answer."""
 
     def __init__(self, told: dict[str, Any], *topologies: TridentTopology, **access: Any) -> None:
         self.told = told
         checked = Access(**access)
-        self.router = Router(Functions([], checked, DRPCLimits()))
         plans = [topology.plan() for topology in topologies]
-        self.feed = add_page_routes(self.router, checked, plans, lambda: self.told)
+        self.routes, self.feed = page_routes(checked, plans, lambda: self.told)
 
-    def answer(self, path: str = "/", **headers: str) -> Response | Streamed:
-        return asyncio.run(self.router.answer(Request("GET", path, headers)))
+    def answer(self, path: str = "/", **headers: str) -> Answer:
+        return asyncio.run(answer_of(self.routes, "GET", path, headers=headers))
 
     def text(self, path: str = "/") -> str:
         response = self.answer(path)
-        assert isinstance(response, Response)
         assert response.status == 200
         return response.body.decode()
 
@@ -157,7 +155,8 @@ def test_its_drawing_has_the_figures_of_groups_and_queries(served: Served) -> No
 
 def test_it_loads_nothing_and_only_its_own_script_runs(served: Served) -> None:
     response = served.answer()
-    policy = dict(response.headers)["Content-Security-Policy"]
+    policy = response.header("Content-Security-Policy")
+    assert policy is not None
     page = served.text()
     for name in ("script", "style"):
         (inside,) = re.findall(f"<{name}>(.*?)</{name}>", page, re.DOTALL)
@@ -236,7 +235,7 @@ def test_it_is_shown_to_those_who_may_see_it() -> None:
     for path in ("/", "/events", "/figures.json", "/plan.json"):
         refused = served.answer(path)
         assert refused.status == 401
-        asks = [value for name, value in refused.headers if name == "WWW-Authenticate"]
+        asks = [value for name, value in refused.headers if name == "www-authenticate"]
         assert any(value.startswith("Basic") for value in asks)
         assert served.answer(path, authorization="Bearer other").status == 403
         assert served.answer(path, authorization="Basic s3cret").status == 401
@@ -248,15 +247,15 @@ def test_it_is_shown_to_those_who_may_see_it() -> None:
 def test_a_password_of_the_page_is_none_for_queries() -> None:
     """A browser sends it along with whatever another site has it ask."""
     password = b64encode(b"anybody:s3cret").decode()
-    request = Request("GET", "/drpc/words", {"authorization": f"Basic {password}"})
-    assert request.token is None
+    headers = [(b"authorization", f"Basic {password}".encode())]
+    assert token_of(Request({"type": "http", "headers": headers})) is None
 
 
 def test_more_watchers_than_may_be_are_refused(served: Served) -> None:
     served.feed._most = 0
     refused = served.answer("/events")
     assert refused.status == 503
-    assert dict(refused.headers)["Retry-After"] == "10"
+    assert refused.header("Retry-After") == "10"
 
 
 def test_several_topologies_are_shown_on_one_page() -> None:

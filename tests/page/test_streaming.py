@@ -10,12 +10,14 @@ from time import monotonic
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 
 from tests.drpc.asking import PATIENCE, until
 from trident import TridentTopology
+from trident.server.application import Application, route
 from trident.server.asgi import DRPCApp
 from trident.server.limits import DRPCLimits
-from trident.server.router import Request, Response, Router, Streamed
+from trident.server.responses import Stream
 from trident.server.server import DRPCServer
 
 HASTY = DRPCLimits(slow=0.2, idle=0.4)
@@ -24,14 +26,14 @@ HASTY = DRPCLimits(slow=0.2, idle=0.4)
 class Parts:
     """Answers ``GET /parts`` with what a test says, and notes how that ended."""
 
-    def __init__(self, router: Router) -> None:
+    def __init__(self, application: Application) -> None:
         self.sent = 0
         self.ended = False
         self.what: AsyncGenerator[bytes, None] = self.endless()
-        router.add("GET", "/parts", self.answer)
+        application.routes.append(route("/parts", self.answer))
 
-    async def answer(self, request: Request) -> Response | Streamed:
-        return Streamed(200, self.noted(), (("Content-Type", "text/plain"),))
+    async def answer(self, request: Request) -> Stream:
+        return Stream(self.noted(), ("Content-Type", "text/plain"))
 
     async def noted(self) -> AsyncGenerator[bytes, None]:
         try:
@@ -65,7 +67,7 @@ def server() -> Iterator[DRPCServer]:
 
 @pytest.fixture
 def parts(server: DRPCServer) -> Parts:
-    return Parts(server.router)
+    return Parts(server.application)
 
 
 def asked(server: DRPCServer, more: bytes = b"") -> socket.socket:
@@ -78,7 +80,7 @@ def asked(server: DRPCServer, more: bytes = b"") -> socket.socket:
 def received(client: socket.socket, last: bytes) -> bytes:
     """What has come, up to what is waited for."""
     found = b""
-    while not found.endswith(last):
+    while not found.endswith(last + b"\r\n"):
         more = client.recv(2**16)
         assert more, found
         found += more
@@ -92,9 +94,9 @@ def test_a_part_is_sent_when_it_is_there_and_no_limit_ends_what_is_quiet(
     with closing(asked(server)) as client:
         head = received(client, b"first")
         assert not parts.ended
-        assert b"Content-Length" not in head
-        assert b"Connection: close" in head
-        received(client, b"second")
+        assert b"content-length" not in head
+        assert b"connection: close" in head
+        received(client, b"second\r\n0\r\n")
         assert client.recv(1) == b""
 
 
@@ -118,8 +120,10 @@ def test_a_request_behind_one_without_an_end_is_not_answered(
     server: DRPCServer, parts: Parts
 ) -> None:
     parts.what = parts.late(0.1)
-    with closing(asked(server, b"GET /drpc/echo/cat HTTP/1.1\r\n\r\n")) as client:
-        received(client, b"second")
+    with closing(
+        asked(server, b"GET /drpc/echo/cat HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    ) as client:
+        received(client, b"second\r\n0\r\n")
         assert client.recv(1) == b""
     assert server.connections.received == 0
 
@@ -148,7 +152,7 @@ def test_a_part_that_fails_ends_the_connection(server: DRPCServer, parts: Parts)
 
 def test_an_asgi_server_is_handed_the_parts_until_its_client_is_gone() -> None:
     app = DRPCApp(echo())
-    parts = Parts(app.router)
+    parts = Parts(app.application)
     parts.what = parts.late(PATIENCE)
     sent: list[Any] = []
 
@@ -173,6 +177,6 @@ def test_an_asgi_server_is_handed_the_parts_until_its_client_is_gone() -> None:
     asyncio.run(answered())
     app.close()
     start, part = sent
-    assert dict(start["headers"]) == {b"content-type": b"text/plain"}
+    assert dict(start["headers"])[b"content-type"] == b"text/plain"
     assert (part["body"], part["more_body"]) == (b"first", True)
     assert parts.ended

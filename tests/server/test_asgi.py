@@ -37,7 +37,7 @@ def asked(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    headers = [(b"Authorization", b"Bearer s3cret")] if authorized else []
+    headers = [(b"authorization", b"Bearer s3cret")] if authorized else []
     method = "POST" if parts else "GET"
     given = {"type": "http", "method": method, "path": path, "headers": headers, **scope}
     asyncio.run(app(given, receive, send))
@@ -71,7 +71,7 @@ def hung_up(app: DRPCApp, path: str, *messages: dict[str, Any]) -> list[Any]:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    headers = [(b"Authorization", b"Bearer s3cret")]
+    headers = [(b"authorization", b"Bearer s3cret")]
     given = {"type": "http", "method": "POST", "path": path, "headers": headers}
     asyncio.run(app(given, receive, send))
     return sent

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from tests.drpc.asking import PATIENCE
+from tests.server.asking_app import Answer, answer_of
 from trident import (
     Count,
     FixedBatchSpout,
@@ -22,7 +23,6 @@ from trident import (
 )
 from trident.server.access import Access
 from trident.server.limits import DRPCLimits
-from trident.server.router import Request, Response
 from trident.server.serving import Serving
 from trident.states import MemoryMap
 from trident.states.state import State, StateFactory
@@ -113,22 +113,22 @@ def serving(
 
 async def response_to(
     serving: Serving, method: str, target: str, body: bytes = b"", **headers: str
-) -> Response:
+) -> Answer:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return await serving.router.answer(Request(method, target, named, body))
+    return await answer_of(serving.routes, method, target, body, named)
 
 
 def asked(
     serving: Serving, method: str, target: str, body: Any = b"", **headers: str
-) -> Response:
+) -> Answer:
     """The response to a request, whose body is bytes or what JSON is made of."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     return asyncio.run(response_to(serving, method, target, data, **headers))
 
 
-def told(response: Response) -> tuple[int, Any]:
+def told(response: Answer) -> tuple[int, Any]:
     return response.status, json.loads(response.body)
 
 
-def header(response: Response, name: str) -> str | None:
-    return dict(response.headers).get(name)
+def header(response: Answer, name: str) -> str | None:
+    return response.header(name)

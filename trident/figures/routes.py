@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from trident.figures.health import Health
 from trident.figures.prometheus import CONTENT_TYPE, text
 from trident.figures.server_figures import ServerFigures
 from trident.server.access import Access
-from trident.server.router import JSON, Request, Response, Router
+from trident.server.application import route, token_of
+from trident.server.responses import response
 
 METRICS = "metrics"
 """What ``allow=`` calls the figures, and the details of health."""
 _NEVER_STORED = ("Cache-Control", "no-store")
 
 
-def add_figures_routes(
-    router: Router, figures: ServerFigures, health: Health, access: Access
-) -> None:
-    """Answer ``GET /metrics`` and ``GET /healthz``.
+def figures_routes(figures: ServerFigures, health: Health, access: Access) -> list[Route]:
+    """The routes ``GET /metrics`` and ``GET /healthz``.
 
     Parameters
     ----------
-    router : Router
-        Which is to answer.
     figures : ServerFigures
         What is told as metrics.
     health : Health
@@ -33,19 +33,18 @@ def add_figures_routes(
     """
 
     async def metrics(request: Request) -> Response:
-        access.check(METRICS, request.token)
+        access.check(METRICS, token_of(request))
         try:
             page = text(await figures.asked())
         except TimeoutError as error:
-            return Response(503, str(error).encode(), (("Content-Type", "text/plain"),))
-        return Response(200, page.encode(), (("Content-Type", CONTENT_TYPE), _NEVER_STORED))
+            return response(503, str(error).encode(), ("Content-Type", "text/plain"))
+        return response(200, page.encode(), ("Content-Type", CONTENT_TYPE), _NEVER_STORED)
 
     async def healthz(request: Request) -> Response:
         found = await health.asked()
-        if not access.allowed([METRICS], request.token):
+        if not access.allowed([METRICS], token_of(request)):
             found = {"status": found["status"]}
         status = 200 if found["status"] == "ok" else 503
-        return Response(status, orjson.dumps(found), (JSON, _NEVER_STORED))
+        return response(status, orjson.dumps(found), _NEVER_STORED)
 
-    router.add("GET", "/metrics", metrics)
-    router.add("GET", "/healthz", healthz)
+    return [route("/metrics", metrics), route("/healthz", healthz)]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from trident.drpc.errors import DRPCAccessError
 from trident.page.document import document, policy
@@ -15,34 +19,30 @@ from trident.plan.explain import explain
 from trident.plan.plan import Plan
 from trident.plan.plan_dict import to_dict
 from trident.server.access import Access
-from trident.server.router import JSON, Request, Response, Router, Streamed, failure
+from trident.server.application import Handler, route, token_of
+from trident.server.responses import Stream, error_response, failure, response
 
 PAGE = "page"
 """What ``allow=`` calls the page."""
 _FRESH = ("Cache-Control", "no-store")
-_PLAIN = ("X-Content-Type-Options", "nosniff")
 _HTML = (
     ("Content-Type", "text/html; charset=utf-8"),
     ("Content-Security-Policy", policy()),
     ("Referrer-Policy", "no-referrer"),
     _FRESH,
-    _PLAIN,
 )
-_EVENTS = (("Content-Type", "text/event-stream"), ("X-Accel-Buffering", "no"), _FRESH, _PLAIN)
+_EVENTS = (("Content-Type", "text/event-stream"), ("X-Accel-Buffering", "no"), _FRESH)
 
 
-def add_page_routes(
-    router: Router,
+def page_routes(
     access: Access,
     plans: Sequence[Plan],
     figures: Callable[[], Mapping[str, Any]],
-) -> Feed:
-    """Have a router answer ``GET /``, ``/events``, ``/figures.json`` and ``/plan.json``.
+) -> tuple[list[Route], Feed]:
+    """The routes ``GET /``, ``/events``, ``/figures.json`` and ``/plan.json``.
 
     Parameters
     ----------
-    router : Router
-        The router.
     access : Access
         Who may see them; they are called ``"page"``. As browsers ask people for a password, not
         for a token, the password is the token then, and the name is anything.
@@ -54,8 +54,8 @@ def add_page_routes(
 
     Returns
     -------
-    Feed
-        Which has to be closed with the router, for what is sent to watchers to end.
+    list of Route, Feed
+        The feed has to be closed at the end, for what is sent to watchers to end.
     """
     drawn = [to_dict(plan) for plan in plans]
     explained = [explain(plan) for plan in plans]
@@ -68,44 +68,40 @@ def add_page_routes(
     # Made once a look, as the event loop waits for it: milliseconds for a large topology.
     made: tuple[Shown | None, bytes] = (None, b"")
 
-    async def page(request: Request) -> Response | Streamed:
+    async def page(request: Request) -> Response:
         nonlocal made
         now = await feed.latest()
         if made[0] is not now:
             made = now, document(drawn, explained, now).encode()
-        return Response(200, made[1], _HTML)
+        return response(200, made[1], *_HTML)
 
-    async def events(request: Request) -> Response | Streamed:
+    async def events(request: Request) -> Response:
         if feed.full:
             return _unavailable("TOO_MANY_WATCHERS", "as many watch as may; try again later", 10)
-        return Streamed(200, feed.events(), _EVENTS)
+        return Stream(feed.events(), *_EVENTS)
 
-    async def latest(request: Request) -> Response | Streamed:
+    async def latest(request: Request) -> Response:
         now = await feed.latest()
-        return Response(200, json.dumps(now.figures).encode(), (JSON, _FRESH))
+        return response(200, json.dumps(now.figures).encode(), _FRESH)
 
-    async def plan(request: Request) -> Response | Streamed:
-        return Response(200, json.dumps(drawn).encode(), (JSON, _FRESH))
+    async def plan(request: Request) -> Response:
+        return response(200, json.dumps(drawn).encode(), _FRESH)
 
     found = {"/": page, "/events": events, "/figures.json": latest, "/plan.json": plan}
-    for path, answer in found.items():
-        router.add("GET", path, _for_those_allowed(access, answer))
-    return feed
+    routes = [route(path, _for_those_allowed(access, answer)) for path, answer in found.items()]
+    return routes, feed
 
 
-_Answer = Callable[[Request], Awaitable[Response | Streamed]]
-
-
-def _for_those_allowed(access: Access, answer: _Answer) -> _Answer:
-    async def checked(request: Request) -> Response | Streamed:
+def _for_those_allowed(access: Access, answer: Handler) -> Handler:
+    async def checked(request: Request) -> Response:
         try:
-            access.check(PAGE, request.token or _password(request))
+            access.check(PAGE, token_of(request) or _password(request))
         except DRPCAccessError as error:
-            response = failure(error)
-            if response.status != 401:
-                return response
-            asks = ("WWW-Authenticate", 'Basic realm="trident", charset="UTF-8"')
-            return response._replace(headers=(*response.headers, asks))
+            refused = failure(error)
+            if refused.status_code == 401:
+                asks = 'Basic realm="trident", charset="UTF-8"'
+                refused.headers.append("WWW-Authenticate", asks)
+            return refused
         try:
             return await answer(request)
         except TimeoutError:
@@ -115,8 +111,7 @@ def _for_those_allowed(access: Access, answer: _Answer) -> _Answer:
 
 
 def _unavailable(name: str, message: str, seconds: int) -> Response:
-    told = {"error": name, "errorMessage": message}
-    return Response(503, json.dumps(told).encode(), (JSON, ("Retry-After", str(seconds))))
+    return error_response(503, name, message, ("Retry-After", str(seconds)))
 
 
 def _password(request: Request) -> str | None:

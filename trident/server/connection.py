@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Any, Protocol
 
 from trident.server.limits import DRPCLimits
@@ -33,6 +31,25 @@ class Counted(Protocol):
     def abort(self) -> None:
         """End at once."""
 
+    def untaken(self) -> int:
+        """How many bytes of answers its client has not taken."""
+
+    def look(self) -> None:
+        """Find out whether that has changed."""
+
+
+class Wired(asyncio.Protocol):
+    """A connection, which may be within TLS."""
+
+    transport: asyncio.Transport
+    wire: asyncio.Transport | None = None
+    """What carries TLS."""
+
+    def untaken(self) -> int:
+        """How many bytes of answers the client has not taken; with TLS they wait in the wire."""
+        size: int = self.transport.get_write_buffer_size()
+        return size + self.wire.get_write_buffer_size() if self.wire else size
+
 
 class Connections:
     """All connections of a server.
@@ -48,6 +65,8 @@ class Connections:
         self.received = 0
         self.closing = False
         self._open: set[Counted] = set()
+        self._untaken: dict[Counted, int] = {}
+        self._untaken_bytes = 0
 
     def __len__(self) -> int:
         return len(self._open)
@@ -62,6 +81,22 @@ class Connections:
     def remove(self, connection: Counted) -> None:
         """A connection has ended."""
         self._open.discard(connection)
+        self.not_taken(connection, 0)
+
+    def not_taken(self, connection: Counted, size: int) -> None:
+        """How many bytes of its answers a client has not taken.
+
+        Where all together are over the limit, those end that have waited longest.
+        """
+        self._untaken_bytes += size - self._untaken.get(connection, 0)
+        if size:
+            self._untaken[connection] = size
+        else:
+            self._untaken.pop(connection, None)
+        while self._untaken_bytes > self.limits.untaken and len(self._untaken) > 1:
+            oldest = next(iter(self._untaken))
+            self._untaken_bytes -= self._untaken.pop(oldest)
+            oldest.abort()
 
     async def sweep(self) -> None:
         """End the connections whose time is over, for as long as this runs."""
@@ -69,6 +104,8 @@ class Connections:
         while True:
             await asyncio.sleep(min(self.limits.slow, self.limits.idle, 1.0) / _SWEEPS)
             now = loop.time()
+            for connection in list(self._untaken):
+                connection.look()
             for connection in [each for each in self._open if each.until < now]:
                 connection.out_of_time()
 
@@ -84,7 +121,7 @@ class Connections:
             connection.abort()
 
 
-class Connection(asyncio.Protocol, ABC):
+class Connection(Wired, ABC):
     """One connection; answers its requests one after the other.
 
     While requests wait, and while the client doesn't take answers, nothing more is read of it.
@@ -109,8 +146,6 @@ class Connection(asyncio.Protocol, ABC):
         self._reads = True
         self._ends = False
         self._last = b""
-        self._streams = False
-        self._drained: asyncio.Future[None] | None = None
 
     @property
     def busy(self) -> bool:
@@ -122,8 +157,8 @@ class Connection(asyncio.Protocol, ABC):
         """Take what has come, and call :meth:`request` for each request that is complete."""
 
     @abstractmethod
-    async def answer(self, request: Any) -> bytes | AsyncGenerator[bytes, None]:
-        """The answer to a request, or its parts, the last of a connection; never raises."""
+    async def answer(self, request: Any) -> bytes:
+        """The answer to a request; never raises."""
 
     @abstractmethod
     def refuse(self) -> bytes:
@@ -169,12 +204,12 @@ class Connection(asyncio.Protocol, ABC):
     def pause_writing(self) -> None:
         self._can_write = False
         self.until = self.loop.time() + self.limits.slow
+        self.look()
 
     def resume_writing(self) -> None:
         self._can_write = True
+        self.look()
         self.until = NEVER if self.busy else self.loop.time() + self.idle
-        if self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
         self._go_on()
 
     def request(self, request: Any, size: int) -> None:
@@ -221,12 +256,16 @@ class Connection(asyncio.Protocol, ABC):
     def close_when_idle(self) -> None:
         """The server ends: answer what is here."""
         self._ends = True
-        if self._streams or (self._task is None and not self._requests):
+        if self._task is None and not self._requests:
             self.transport.close()
 
     def abort(self) -> None:
         """End at once."""
         self.transport.abort()
+
+    def look(self) -> None:
+        """Count them."""
+        self.connections.not_taken(self, self.untaken())
 
     def _partly(self) -> bool:
         """Whether a part of a request has come."""
@@ -256,39 +295,15 @@ class Connection(asyncio.Protocol, ABC):
 
     async def _answer(self, request: Any) -> None:
         made = await self.answer(request)
-        if not isinstance(made, bytes):
-            await self._stream(made)
-            return
         self._task = None
         if self.transport.is_closing():
             return
         self.transport.write(made)
+        self.look()
         if self._can_write:
             partly = self._received or self._partly()
             self.until = self.loop.time() + (self.limits.slow if partly else self.idle)
         self._go_on()
-
-    async def _stream(self, parts: AsyncGenerator[bytes, None]) -> None:
-        """Send an answer of parts, each when the client has taken those before it.
-
-        Nothing else is answered on this connection: the end of the answer is its own. A client
-        that doesn't take a part has the time for it that it has for any answer.
-        """
-        self._streams = True
-        self.end()
-        while self._requests:
-            self._next()
-        self._read(True)  # so as to see that the client hangs up
-        try:
-            async with aclosing(parts):
-                async for part in parts:
-                    self.transport.write(part)
-                    if not self._can_write:
-                        self._drained = self.loop.create_future()
-                        await self._drained
-        finally:
-            self.until = self.loop.time() + self.limits.slow  # then it is gone, whatever it takes
-            self.transport.close()
 
     def _read(self, reads: bool) -> None:
         if reads != self._reads and not self.transport.is_closing():

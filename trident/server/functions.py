@@ -11,6 +11,7 @@ from trident.drpc.errors import (
     DRPCUsageError,
     UnknownFunctionError,
 )
+from trident.plan.plan import Plan
 from trident.server.access import Access
 from trident.server.limits import DRPCLimits
 
@@ -50,6 +51,10 @@ class Functions:
         self.services = tuple(services)
         self.access = access
         self.limits = limits
+        plans = [getattr(each, "plan", None) for each in self.services]
+        self._updating = frozenset(
+            name for plan in plans if isinstance(plan, Plan) for name in plan.updating
+        )
         self._under_way = 0
         self._closed = False
 
@@ -62,6 +67,11 @@ class Functions:
     def names(self) -> tuple[str, ...]:
         """All functions, each once."""
         return tuple(dict.fromkeys(name for each in self.services for name in each.functions))
+
+    @property
+    def updating(self) -> frozenset[str]:
+        """Those that update states."""
+        return self._updating
 
     async def execute(
         self,

@@ -6,7 +6,7 @@ import asyncio
 import ssl
 from collections.abc import Callable
 
-from trident.server.connection import Connection, Connections
+from trident.server.connection import Connections, Wired
 
 
 class Handshake(asyncio.Protocol):
@@ -26,7 +26,7 @@ class Handshake(asyncio.Protocol):
         self,
         connections: Connections,
         context: ssl.SSLContext,
-        protocol: Callable[[], Connection],
+        protocol: Callable[[], Wired],
     ) -> None:
         self.until = float("inf")  # the handshake ends in time by itself
         self._connections = connections
@@ -52,6 +52,11 @@ class Handshake(asyncio.Protocol):
 
     def close_when_idle(self) -> None:
         self.abort()
+
+    def untaken(self) -> int:
+        return 0
+
+    def look(self) -> None: ...
 
     def abort(self) -> None:
         """End at once."""
@@ -79,6 +84,7 @@ class Handshake(asyncio.Protocol):
         if secured is None:  # it was lost meanwhile
             return
         connection = self._protocol()
+        connection.wire = transport
         secured.set_protocol(connection)
         connection.connection_made(secured)
         if early.data:

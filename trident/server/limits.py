@@ -22,6 +22,9 @@ class DRPCLimits:
     received : int
         Bytes of requests that have come in part, or wait for the one before them on their
         connection, of all connections together.
+    untaken : int
+        Bytes of answers that clients have not taken, of all connections together; over it those
+        are ended that have waited longest, so that one answer at most is beyond it.
     connections : int
         Connections at one time; more are closed at once.
     slow : float
@@ -44,6 +47,7 @@ class DRPCLimits:
     keys: int = 10_000
     head: int = 2**16
     received: int = 64 * 2**20
+    untaken: int = 64 * 2**20
     connections: int = 10_000
     slow: float = 10.0
     idle: float = 60.0

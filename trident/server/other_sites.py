@@ -1,57 +1,81 @@
 """Keeps pages of other sites from a server that asks nobody for a token.
 
-Such a server listens on this machine only. But a browser on it shows pages of anyone's, and these
-send requests too: to the server's address, without seeing the answer, or to a name of their own
-that they let resolve to this machine, as if it were their own server.
+A browser shows pages of anyone's, and these send requests too: to the server's address, without
+seeing the answer, or to a name of their own that they let resolve to it, as if it were their own
+server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from ipaddress import ip_address
-from typing import Protocol
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from trident.server.router import Request, Response, Streamed, error_response
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
-
-class Answers(Protocol):
-    """What answers requests, as a `Router` does."""
-
-    async def answer(self, request: Request) -> Response | Streamed:
-        """Answer a request; never raises."""
+_KEPT = ("/drpc/", "/api/")
+"""What a page of another site may neither have done nor read."""
 
 
-class OwnSiteOnly:
-    """Answers what doesn't come from a page of another site; refuses the rest by 403.
+class OtherSites:
+    """Says of a request why it is refused to a page of another site.
 
     Parameters
     ----------
-    router : Answers
-        What answers.
+    names : collection of str, optional
+        The names by which the server may be asked, besides its addresses and ``localhost``.
+    any_name : bool
+        Whether it may be asked by any other one.
+    any_site : bool
+        Whether pages of other sites may ask, as those that know a token may.
 
     Examples
     --------
-    >>> import asyncio
-    >>> class Router:
-    ...     async def answer(self, request):
-    ...         return Response(200, b"[]")
-    >>> only = OwnSiteOnly(Router())
-    >>> for host in ("localhost:3774", "127.0.0.1", "news.example"):
-    ...     print(asyncio.run(only.answer(Request("GET", "/drpc/words", {"host": host}))).status)
-    200
-    200
-    403
+    >>> from starlette.requests import Request
+    >>> others = OtherSites(["box.example"])
+    >>> for host in ("localhost:3774", "127.0.0.1", "box.example", "news.example"):
+    ...     scope = {"type": "http", "path": "/", "headers": [(b"host", host.encode())]}
+    ...     print(bool(others.problem(Request(scope))))
+    False
+    False
+    False
+    True
     """
 
-    def __init__(self, router: Answers) -> None:
-        self._router = router
+    def __init__(
+        self, names: Collection[str] = (), *, any_name: bool = False, any_site: bool = False
+    ) -> None:
+        self._names = {name.lower().rstrip(".") for name in names}
+        self._any_name = any_name
+        self._any_site = any_site
 
-    async def answer(self, request: Request) -> Response | Streamed:
-        """Answer a request; never raises."""
-        problem = _problem(request)
-        if problem:
-            return error_response(403, "OTHER_SITE", problem)
-        return await self._router.answer(request)
+    def problem(self, request: Request) -> str:
+        """Why a request is refused; empty where it isn't."""
+        headers = request.headers
+        host = headers.get("host", "")
+        if not self._any_name and not self._is_nobodys(host):
+            advice = "Ask for localhost or an address, or give the server names= or tokens="
+            return f"{host!r:.200} may be a name of another site's. {advice}"
+        if self._any_site or not request.scope["path"].startswith(_KEPT) or _is_own(host, headers):
+            return ""
+        return "a page of another site asks. Give the server tokens=, and the page one of them"
+
+    def _is_nobodys(self, host: str) -> bool:
+        """Whether no page can have come from a host but this server's: addresses aren't resolved.
+
+        Who sends no name is no browser.
+        """
+        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+        name = name.lower().rstrip(".")
+        if not name or name == "localhost" or name.endswith(".localhost") or name in self._names:
+            return True
+        try:
+            ip_address(name)
+        except ValueError:
+            return False
+        return True
 
 
 def is_this_machine(host: str) -> bool:
@@ -70,37 +94,15 @@ def is_this_machine(host: str) -> bool:
         return False
 
 
-def _problem(request: Request) -> str:
-    """Why a request is refused; empty where it isn't."""
-    host = request.headers.get("host", "")
-    if not _is_nobodys(host):
-        advice = "Ask for localhost or an address, or give the server tokens= or host="
-        return f"{host!r:.200} may be a name of another site's. {advice}"
-    # Only calls do anything, and what else is answered a page of another site can't read.
-    if request.path.startswith("/drpc/") and not _is_own(host, request.headers):
-        return "a page of another site calls. Give the server tokens=, and the page one of them"
-    return ""
-
-
-def _is_nobodys(host: str) -> bool:
-    """Whether no page can have come from a host but this server's: addresses aren't resolved.
-
-    Who sends no name is no browser.
-    """
-    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-    name = name.lower().rstrip(".")
-    if not name or name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
 def _is_own(host: str, headers: Mapping[str, str]) -> bool:
     """Whether a request comes from a page of this server's, from a person, or from no browser."""
-    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    site = headers.get("sec-fetch-site")
     if site is not None:
         return site in ("same-origin", "none")
-    return origin is None or origin.partition("://")[2] == host
+    page = headers.get("origin", headers.get("referer"))
+    if page is None:
+        return True
+    try:
+        return urlsplit(page).netloc == host
+    except ValueError:
+        return False

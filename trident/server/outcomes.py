@@ -6,6 +6,8 @@ import logging
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+import orjson
+
 from trident.drpc.errors import (
     ArgumentsTooLargeError,
     DRPCAccessError,
@@ -113,3 +115,9 @@ def outcome(error: Exception) -> Outcome:
 
 def _reason(error: Exception) -> str:
     return type(error.__cause__ or error).__name__
+
+
+def error_json(name: str, message: str, **details: object) -> bytes:
+    """Storm's JSON: the name of an error, its message, and more for programs."""
+    shown = message.encode(errors="replace").decode()  # a user's text may hold lone surrogates
+    return orjson.dumps({"error": name, "errorMessage": shown, **details})

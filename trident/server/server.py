@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import os
+import socket
 import ssl
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -16,20 +18,24 @@ from typing import TYPE_CHECKING, Any, Self
 
 from trident.drpc.errors import DRPCUsageError
 from trident.server.access import Access
-from trident.server.connection import Connection, Connections
+from trident.server.connection import Connections, Wired
 from trident.server.handshake import Handshake
 from trident.server.invocations import Invocations
 from trident.server.limits import DRPCLimits
-from trident.server.other_sites import Answers, OwnSiteOnly, is_this_machine
-from trident.server.serving import Serving
+from trident.server.other_sites import OtherSites, is_this_machine
 
 if TYPE_CHECKING:
-    from trident.server.http_connection import HTTPConnection
+    from trident.server.application import Application
+    from trident.server.serving import Serving
 
 HTTP_PORT = 3774
 THRIFT_PORT = 3772
 INVOCATIONS_PORT = 3773
 DRAIN = 5.0
+_BACKLOG = 1_024
+_ACCEPTED = 16
+"""Connections that are taken before those that are there are answered again."""
+_logger = logging.getLogger("trident")
 
 
 class DRPCServer:
@@ -64,6 +70,9 @@ class DRPCServer:
         PEM files of the certificate and its key: everything is TLS then.
     client_ca : path, optional
         PEM file of who signs the certificates that clients must have.
+    names : collection of str
+        The host names by which HTTP may be asked, besides ``localhost`` and addresses. Without any
+        that is every name, but for a server on this machine only that has no tokens.
     limits : DRPCLimits
         What is taken of clients.
 
@@ -97,6 +106,7 @@ class DRPCServer:
         certfile: str | os.PathLike[str] | None = None,
         keyfile: str | os.PathLike[str] | None = None,
         client_ca: str | os.PathLike[str] | None = None,
+        names: Collection[str] = (),
         limits: DRPCLimits | None = None,
     ) -> None:
         self.host = host
@@ -106,14 +116,16 @@ class DRPCServer:
         if {self.port, self.thrift_port, self.invocations_port} == {None}:
             advice = "Give port= or thrift_port=."
             raise DRPCUsageError("DRPCServer: it would listen nowhere", "", (), advice)
+        Application, self._http_protocol, Serving = _of_http()
         self._tls = _tls(certfile, keyfile, client_ca)
         limits = _within_files(limits or DRPCLimits())
         access = Access(tokens, allow)
         self._invocations = Invocations()
         self._serving = Serving(served, access, limits, self._invocations)
-        self.functions, self.router = self._serving.functions, self._serving.router
-        open_here = not tokens and is_this_machine(host)
-        self._answers: Answers = OwnSiteOnly(self.router) if open_here else self.router
+        self.functions = self._serving.functions
+        any_name = not names and bool(tokens or not is_this_machine(host))
+        others = OtherSites(names, any_name=any_name, any_site=bool(tokens))
+        self.application = Application(self._serving.routes, limits.args, others.problem)
         self.connections = Connections(limits)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
@@ -201,11 +213,10 @@ class DRPCServer:
         await self.connections.close(self._drain)
         sweeping.cancel()
 
-    def _protocols(self) -> Iterable[tuple[str, Callable[[], Connection]]]:
+    def _protocols(self) -> Iterable[tuple[str, Callable[[], Wired]]]:
         """The ports that are asked for, each with what makes its connections."""
         if self.port is not None:
-            HTTPConnection = _http_connection()
-            yield "port", lambda: HTTPConnection(self.connections, self._answers)
+            yield "port", self._http_protocol(self.connections, self.application)
         if self.thrift_port is not None:
             thrift = _thrift()
             methods = thrift.calls(self.functions)
@@ -215,7 +226,7 @@ class DRPCServer:
             others = thrift.invocations(self.functions, self._invocations)
             yield "invocations_port", lambda: thrift.ThriftConnection(self.connections, others)
 
-    async def _listen(self, name: str, protocol: Callable[[], Connection]) -> asyncio.Server:
+    async def _listen(self, name: str, protocol: Callable[[], Wired]) -> asyncio.Server:
         assert self._loop is not None
         port = getattr(self, name)
         context = self._tls
@@ -223,26 +234,31 @@ class DRPCServer:
         if context is not None:
             made = partial(Handshake, self.connections, context, protocol)
         try:
-            server = await self._loop.create_server(made, self.host, port, backlog=1024)
+            server = await self._loop.create_server(made, self.host, port, backlog=_ACCEPTED)
         except (OSError, UnicodeError) as error:  # the latter of a name that no host can have
             taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
             problem = "is taken" if taken else f"can't be had ({error})"
             advice = f"Give another {name}=, or 0 for a free one."
             what = f"DRPCServer: {self.host}:{port} {problem}"
             raise DRPCUsageError(what, "", (), advice) from error
+        for each in server.sockets:
+            with socket.socket(fileno=os.dup(each.fileno())) as listening:
+                listening.listen(_BACKLOG)
         setattr(self, name, server.sockets[0].getsockname()[1])
         return server
 
 
-def _http_connection() -> type[HTTPConnection]:
-    """What speaks HTTP, whose parser is optional."""
+def _of_http() -> tuple[type[Application], Callable[..., Callable[[], Wired]], type[Serving]]:
+    """What needs packages that are optional."""
     try:
-        from trident.server.http_connection import HTTPConnection
+        from trident.server.application import Application
+        from trident.server.http_protocol import http_protocol
+        from trident.server.serving import Serving
     except ImportError as error:
-        what = f"DRPCServer: HTTP needs a package that is not installed ({error})"
-        advice = 'Install it: pip install "trident-spark[drpc]"; or leave HTTP out: port=None.'
+        what = f"DRPCServer: it needs a package that is not installed ({error})"
+        advice = 'Install it: pip install "trident-spark[drpc]".'
         raise DRPCUsageError(what, "", (), advice) from error
-    return HTTPConnection
+    return Application, http_protocol, Serving
 
 
 def _thrift() -> ModuleType:

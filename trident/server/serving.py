@@ -5,25 +5,27 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any
 
+from starlette.routing import BaseRoute
+
 from trident.drpc.errors import DRPCUsageError
 from trident.drpc.queued_service import TIMEOUT, QueuedService
 from trident.drpc.service import LocalDRPC
 from trident.figures.health import Health
-from trident.figures.routes import add_figures_routes
+from trident.figures.routes import figures_routes
 from trident.figures.server_figures import ServerFigures
-from trident.page.routes import add_page_routes
+from trident.page.routes import page_routes
 from trident.plan.plan import Plan
 from trident.server.access import Access
+from trident.server.drpc_routes import drpc_routes
 from trident.server.functions import Functions, Service, service_of
 from trident.server.limits import DRPCLimits
-from trident.server.router import Router
-from trident.state_service.routes import add_state_routes
+from trident.state_service.routes import state_routes
 from trident.state_service.served_states import served_states
 from trident.state_service.service import StateService
 
 
 class Serving:
-    """What is served: functions, states, figures and a page, and the URLs to ask for them.
+    """What is served: functions, states, figures and a page, and the routes to them.
 
     Parameters
     ----------
@@ -43,9 +45,7 @@ class Serving:
         its run can see, and for what is no service; nothing is left open.
     """
 
-    def __init__(
-        self, served: Any, access: Access, limits: DRPCLimits, *others: Service
-    ) -> None:
+    def __init__(self, served: Any, access: Access, limits: DRPCLimits, *others: Service) -> None:
         services: list[Service] = []
         states: list[StateService] = []
         runs: list[Any] = []
@@ -68,15 +68,16 @@ class Serving:
             undo.pop_all()
         self._owned += states
         self.functions = Functions([*services, *others], access, limits)
-        self.router = Router(self.functions)
-        add_state_routes(self.router, self.functions, states)
+        self.routes: list[BaseRoute] = [*drpc_routes(self.functions)]
+        self.routes += state_routes(self.functions, states, self.routes)
         of_runs = [run.drpc for run in runs]
         local = [each for each in services if isinstance(each, LocalDRPC)]
         self.figures = ServerFigures(runs, [each for each in local if each not in of_runs])
         plans = [each.plan for each in local]
         self._health = Health(runs, plans)
-        add_figures_routes(self.router, self.figures, self._health, access)
-        self._page = add_page_routes(self.router, access, plans, self.figures.figures)
+        self.routes += figures_routes(self.figures, self._health, access)
+        of_page, self._page = page_routes(access, plans, self.figures.figures)
+        self.routes += of_page
 
     def close(self, drain: float = TIMEOUT) -> None:
         """Close the states that were opened here, after `drain` seconds for answers at most."""

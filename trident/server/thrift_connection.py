@@ -16,8 +16,7 @@ from trident.drpc.errors import (
 from trident.server.connection import NEVER, Connection, Connections
 from trident.server.functions import Functions
 from trident.server.invocations import Invocations
-from trident.server.outcomes import outcome
-from trident.server.router import error_response
+from trident.server.outcomes import error_json, outcome
 from trident.server.thrift_binary import (
     BODY,
     CALL,
@@ -176,8 +175,8 @@ def _failure(method: str, error: Exception) -> Fields:
         return {2 if method == "execute" else 1: {1: str(error)}}
     told = outcome(error)
     if method == "execute":
-        status, body, _ = error_response(told.status, told.error, told.message, **told.details)
-        more = {STATUS: status, BODY: body.decode()}
+        body = error_json(told.error, told.message, **told.details)
+        more = {STATUS: told.status, BODY: body.decode()}
         return {1: {1: told.message, 2: int(told.type), **more}}
     return {1: {1: told.message}}
 

@@ -103,16 +103,14 @@ _ARGS = {
     },
 }
 _DRPC = {"type": "array", "items": {"type": "array", "items": {}}, "description": _ANSWER}
-_OPERATIONS: Sequence[tuple[tuple[str, str], str, str, str, dict[str, Any]]] = [
+_OPERATIONS: Sequence[tuple[str, str, str, dict[str, Any]]] = [
     (
-        ("GET", "/drpc/"),
         "/drpc/{function}/{args}",
         "get",
         "queryFunction",
         _operation("Call a function.", _DRPC, parameters=[*_in_path("function", "args"), _TIMEOUT]),
     ),
     (
-        ("GET", "/drpc/"),
         "/drpc/{function}",
         "get",
         "queryFunctionWithoutArguments",
@@ -123,7 +121,6 @@ _OPERATIONS: Sequence[tuple[tuple[str, str], str, str, str, dict[str, Any]]] = [
         ),
     ),
     (
-        ("POST", "/drpc/"),
         "/drpc/{function}",
         "post",
         "callFunction",
@@ -135,7 +132,6 @@ _OPERATIONS: Sequence[tuple[tuple[str, str], str, str, str, dict[str, Any]]] = [
         ),
     ),
     (
-        ("GET", "/api/v1/state"),
         "/api/v1/state",
         "get",
         "listStates",
@@ -150,7 +146,6 @@ _OPERATIONS: Sequence[tuple[tuple[str, str], str, str, str, dict[str, Any]]] = [
         ),
     ),
     (
-        ("GET", "/api/v1/state/"),
         "/api/v1/state/{name}",
         "get",
         "getSingleValue",
@@ -162,7 +157,6 @@ _OPERATIONS: Sequence[tuple[tuple[str, str], str, str, str, dict[str, Any]]] = [
         ),
     ),
     (
-        ("GET", "/api/v1/state/"),
         "/api/v1/state/{name}/{key}",
         "get",
         "getValue",
@@ -174,7 +168,6 @@ _OPERATIONS: Sequence[tuple[tuple[str, str], str, str, str, dict[str, Any]]] = [
         ),
     ),
     (
-        ("POST", "/api/v1/state/"),
         "/api/v1/state/{name}:batchGet",
         "post",
         "getValues",
@@ -186,7 +179,6 @@ _OPERATIONS: Sequence[tuple[tuple[str, str], str, str, str, dict[str, Any]]] = [
         ),
     ),
     (
-        ("POST", "/api/v1/state:batchGet"),
         "/api/v1/state:batchGet",
         "post",
         "getValuesOfStates",
@@ -209,49 +201,42 @@ _OPERATIONS: Sequence[tuple[tuple[str, str], str, str, str, dict[str, Any]]] = [
         ),
     ),
     (
-        ("GET", "/openapi.json"),
         "/openapi.json",
         "get",
         "getDescription",
         _operation("This description.", {"type": "object"}, tagged=True),
     ),
     (
-        ("GET", "/healthz"),
         "/healthz",
         "get",
         "getHealth",
         _operation("Whether the run is alive and its stores can be reached.", {"type": "object"}),
     ),
     (
-        ("GET", "/metrics"),
         "/metrics",
         "get",
         "getMetrics",
         _text("Figures, in the text format of Prometheus.", "text/plain"),
     ),
     (
-        ("GET", "/figures.json"),
         "/figures.json",
         "get",
         "getFigures",
         _operation("The figures of runs and queries.", {"type": "object"}),
     ),
     (
-        ("GET", "/plan.json"),
         "/plan.json",
         "get",
         "getPlan",
         _operation("The topologies: steps, states, queries.", {"type": "array", "items": {}}),
     ),
     (
-        ("GET", "/events"),
         "/events",
         "get",
         "followFigures",
         _text("The figures, sent whenever they have changed.", "text/event-stream"),
     ),
     (
-        ("GET", "/"),
         "/",
         "get",
         "getPage",
@@ -261,7 +246,7 @@ _OPERATIONS: Sequence[tuple[tuple[str, str], str, str, str, dict[str, Any]]] = [
 
 
 def openapi(routes: Collection[tuple[str, str]]) -> Mapping[str, Any]:
-    """The description, by OpenAPI 3.1, of those of the URLs that a router answers.
+    """The description, by OpenAPI 3.1, of those of the URLs that are answered.
 
     Parameters
     ----------
@@ -270,12 +255,12 @@ def openapi(routes: Collection[tuple[str, str]]) -> Mapping[str, Any]:
 
     Examples
     --------
-    >>> list(openapi([("GET", "/drpc/"), ("GET", "/healthz")])["paths"])
-    ['/drpc/{function}/{args}', '/drpc/{function}', '/healthz']
+    >>> list(openapi([("GET", "/drpc/{function}"), ("GET", "/healthz")])["paths"])
+    ['/drpc/{function}', '/healthz']
     """
     paths: dict[str, dict[str, Any]] = {}
-    for route, path, method, name, operation in _OPERATIONS:
-        if route in routes:
+    for path, method, name, operation in _OPERATIONS:
+        if (method.upper(), path) in routes:
             paths.setdefault(path, {})[method] = {"operationId": name, **operation}
     return {
         "openapi": "3.1.0",

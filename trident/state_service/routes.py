@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
-from urllib.parse import parse_qsl, unquote_to_bytes
+from urllib.parse import parse_qsl
 
 import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
 
 from trident.drpc.errors import DRPCError, MalformedRequestError
+from trident.server.application import Handler, listed, param, route, seconds_of, token_of
 from trident.server.failure_log import FAILURES
 from trident.server.functions import Functions
 from trident.server.outcomes import outcome
-from trident.server.router import JSON, Request, Response, Router, error_response, failure, utf8
+from trident.server.responses import error_response, failure, response, utf8
 from trident.state_service.errors import (
     StateLeftOutError,
     StateServiceError,
     UnknownStateError,
 )
 from trident.state_service.openapi import openapi
-from trident.state_service.requests import READS, Asked, Read, named_states
+from trident.state_service.requests import READS, Asked, Form, Read, named_states
 from trident.state_service.served_states import ServedState
 from trident.state_service.service import StateService, holder, queue_of
 
@@ -31,31 +35,34 @@ BATCH = ":batchGet"
 _REVALIDATED = ("Cache-Control", "no-cache")
 
 
-def add_state_routes(
-    router: Router, functions: Functions, services: Sequence[StateService]
-) -> None:
-    """Answer for states, and say in ``/openapi.json`` what there is to ask.
+def state_routes(
+    functions: Functions, services: Sequence[StateService], served: Sequence[BaseRoute] = ()
+) -> list[Route]:
+    """The routes to states, and to ``/openapi.json``, which says what there is to ask.
 
     Parameters
     ----------
-    router : Router
-        Which is to answer.
     functions : Functions
         The server's, which say who may ask, and how long it may take.
     services : sequence of StateService
         The states; where two have one of the same name, the first answers.
+    served : sequence of Route
+        All that the server answers.
     """
     routes = _StateRoutes(functions, services)
-    router.add("GET", STATES, _told(routes.listed))
-    router.add("GET", f"{STATES}/", _told(routes.got))
-    router.add("POST", f"{STATES}/", _told(routes.batch))
-    router.add("POST", f"{STATES}{BATCH}", _told(routes.several))
 
     async def described(request: Request) -> Response:
-        routes.admit_to_any(request.token)
-        return _fresh(request, orjson.dumps(openapi(router.routes)))
+        routes.admit_to_any(token_of(request))
+        return _fresh(request, orjson.dumps(openapi(listed(served))))
 
-    router.add("GET", "/openapi.json", described)
+    return [
+        route(STATES, _told(routes.listed)),
+        route(f"{STATES}{BATCH}", _told(routes.several), "POST"),
+        route(f"{STATES}/{{name}}{BATCH}", _told(routes.batch), "POST"),
+        route(f"{STATES}/{{name}}", _told(routes.value)),
+        route(f"{STATES}/{{name}}/{{key:path}}", _told(routes.key)),
+        route("/openapi.json", described),
+    ]
 
 
 class _StateRoutes:
@@ -71,53 +78,55 @@ class _StateRoutes:
 
     async def listed(self, request: Request) -> Response:
         """Which states and functions there are, as far as the caller may ask for them."""
-        self.admit_to_any(request.token)
-        seconds = self._functions.seconds(request.seconds)
+        self.admit_to_any(token_of(request))
+        seconds = self._functions.seconds(seconds_of(request))
         access = self._functions.access
         states = [
             state
             for name, state in self._states().items()
-            if access.allowed([queue_of(name)], request.token)
+            if access.allowed([queue_of(name)], token_of(request))
         ]
         told = {
             "states": await asyncio.gather(*[self._described(state, seconds) for state in states]),
-            "functions": access.allowed(self._functions.names, request.token),
+            "functions": access.allowed(self._functions.names, token_of(request)),
         }
         return _fresh(request, orjson.dumps(told))
 
-    async def got(self, request: Request) -> Response:
-        """One value."""
-        path = request.path.removeprefix(f"{STATES}/")
-        named, has_key, key = path.partition("/")
-        state = _unescaped(named, "the name of the state")
-        service = self._admitted(state, request.token)
-        asked = Asked(
-            _read(request), "key" if has_key else "value", state, _unescaped(key, "the key")
-        )
+    async def value(self, request: Request) -> Response:
+        """The value of a state without keys."""
+        return await self._got(request, "value", "")
+
+    async def key(self, request: Request) -> Response:
+        """The value of a key."""
+        return await self._got(request, "key", param(request, "key", "the key"))
+
+    async def _got(self, request: Request, form: Form, key: str) -> Response:
+        state, service = self._named(request)
+        asked = Asked(_read(request), form, state, key)
         return _fresh(request, await self._answer(service, asked, request))
 
     async def batch(self, request: Request) -> Response:
         """The values of several keys of one state."""
-        named = request.path.removeprefix(f"{STATES}/")
-        if not named.endswith(BATCH):
-            advice = f"there is POST {STATES}/{{name}}{BATCH}"
-            return error_response(404, "NOT_FOUND", f"no such path; {advice}")
-        state = _unescaped(named.removesuffix(BATCH), "the name of the state")
-        service = self._admitted(state, request.token)
-        asked = Asked(_read(request), "keys", state, utf8(request.body, "the body"))
-        return Response(200, await self._answer(service, asked, request))
+        state, service = self._named(request)
+        asked = Asked(_read(request), "keys", state, utf8(await request.body(), "the body"))
+        return response(200, await self._answer(service, asked, request))
 
     async def several(self, request: Request) -> Response:
         """The values of several keys of several states, as of one cut."""
-        self.admit_to_any(request.token)
-        body = utf8(request.body, "the body")
+        self.admit_to_any(token_of(request))
+        body = utf8(await request.body(), "the body")
         named = list(named_states(body))
-        services = [self._admitted(name, request.token) for name in named]
+        services = [self._admitted(name, token_of(request)) for name in named]
         if any(service is not services[0] for service in services):
             problem = f"{', '.join(named)} are states of several topologies. Ask one by one"
             raise MalformedRequestError(problem)
         asked = Asked(_read(request), "states", ", ".join(sorted(named)), body)
-        return Response(200, await self._answer(services[0], asked, request))
+        return response(200, await self._answer(services[0], asked, request))
+
+    def _named(self, request: Request) -> tuple[str, StateService]:
+        """The state that the path names, which the caller may read, and its service."""
+        state = param(request, "name", "the name of the state")
+        return state, self._admitted(state, token_of(request))
 
     def _states(self) -> Mapping[str, ServedState]:
         """All states, by name."""
@@ -140,7 +149,7 @@ class _StateRoutes:
         return service
 
     async def _answer(self, service: StateService, asked: Asked, request: Request) -> bytes:
-        seconds = self._functions.seconds(request.seconds)
+        seconds = self._functions.seconds(seconds_of(request))
         return (await service.ask_async(asked, seconds)).encode()
 
     async def _described(self, state: ServedState, seconds: float) -> Mapping[str, Any]:
@@ -176,9 +185,7 @@ def _fields(types: Mapping[str, str | None]) -> Sequence[Mapping[str, str | None
     return [{"name": name, "type": kind} for name, kind in types.items()]
 
 
-def _told(
-    handler: Callable[[Request], Awaitable[Response]],
-) -> Callable[[Request], Awaitable[Response]]:
+def _told(handler: Handler) -> Handler:
     """The handler, with a response for each error that only states are asked for can end in."""
 
     async def answer(request: Request) -> Response:
@@ -210,13 +217,13 @@ def _fresh(request: Request, body: bytes) -> Response:
     headers = (("ETag", tag), _REVALIDATED)
     known = request.headers.get("if-none-match", "").split(",")
     if {"*", tag} & {each.strip().removeprefix("W/") for each in known}:
-        return Response(304, b"", headers)
-    return Response(200, body, (JSON, *headers))
+        return Response(status_code=304, headers=dict(headers))
+    return response(200, body, *headers)
 
 
 def _read(request: Request) -> Read:
     """What is to be shown, by the query of the URL."""
-    query = request.target.partition("?")[2]
+    query = request.scope["query_string"].decode("latin-1")
     try:
         given = parse_qsl(query, keep_blank_values=True, max_num_fields=10)
     except ValueError as error:
@@ -228,7 +235,3 @@ def _read(request: Request) -> Read:
             raise MalformedRequestError(f"the query {name}={value!r:.100}; there is {allowed}")
         read = "latest" if value == "latest" else "committed"
     return read
-
-
-def _unescaped(text: str, what: str) -> str:
-    return utf8(unquote_to_bytes(text), what)

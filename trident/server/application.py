@@ -1,0 +1,191 @@
+"""The ASGI application of some routes: from a request to the endpoint that answers it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from urllib.parse import quote, unquote_to_bytes
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route, Router
+from starlette.types import Message, Receive, Scope, Send
+
+from trident.drpc.errors import ArgumentsTooLargeError, MalformedRequestError
+from trident.server.responses import ALWAYS, error_response, failure, utf8
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def route(path: str, handler: Handler, *methods: str) -> Route:
+    """A route to what makes a response of a request; HEAD comes with GET.
+
+    Parameters in the path are as they came, with their escapes: see `param`.
+    """
+    return Route(path, _Endpoint(handler), methods=methods or ("GET",))
+
+
+def listed(routes: Iterable[BaseRoute]) -> Sequence[tuple[str, str]]:
+    """The method and path of everything that is answered, HEAD left out."""
+    return [
+        (method, each.path_format)
+        for each in routes
+        if isinstance(each, Route)
+        for method in sorted(each.methods or ())
+        if method != "HEAD"
+    ]
+
+
+def param(request: Request, name: str, what: str) -> str:
+    """A parameter of the path without its escapes; empty where the path has none of the name.
+
+    Raises
+    ------
+    MalformedRequestError
+        Where it is no UTF-8; it names `what` it is.
+    """
+    return utf8(unquote_to_bytes(request.path_params.get(name, "")), what)
+
+
+def token_of(request: Request) -> str | None:
+    """What follows ``Authorization: Bearer``."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() or None if scheme.lower() == "bearer" else None
+
+
+def seconds_of(request: Request) -> float | None:
+    """How long the caller waits, by ``X-DRPC-Timeout``; None where it doesn't say.
+
+    Raises
+    ------
+    MalformedRequestError
+        For what is no number of seconds.
+    """
+    text = request.headers.get("x-drpc-timeout")
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise MalformedRequestError("X-DRPC-Timeout is no number of seconds")
+    return seconds
+
+
+class Application:
+    """Answers requests of HTTP by routes. Never raises, but in a stream.
+
+    Parameters
+    ----------
+    routes : iterable of Route
+        The routes; the first that fits answers.
+    most : int
+        Bytes of a body; a larger one is refused.
+    problem : callable, optional
+        Why a request is refused to a page of another site; empty where it isn't.
+    """
+
+    def __init__(
+        self,
+        routes: Iterable[BaseRoute],
+        most: int,
+        problem: Callable[[Request], str] | None = None,
+    ) -> None:
+        self._router = Router(list(routes), redirect_slashes=False)
+        self._most = most
+        self._problem = problem
+
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """What is answered; a route may be added."""
+        return self._router.routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read a request as a whole, and answer it."""
+
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *ALWAYS]
+            await send(message)
+
+        # Routes are found by the path with its escapes, as one may stand for a slash.
+        scope = {**scope, "path": _path(scope), "root_path": "", "app": self}
+        scope.setdefault("http_version", "1.1")
+        scope.setdefault("query_string", b"")
+        try:
+            body = await _whole(receive, self._most)
+        except ClientDisconnect:
+            return  # what has come of its request is none
+        if body is None:
+            too_large = ArgumentsTooLargeError(scope["path"], self._most)
+            await failure(too_large)(scope, receive, marked)
+            return
+        pending: list[Message] = [{"type": "http.request", "body": body}]
+
+        async def taken() -> Message:
+            return pending.pop() if pending else await asyncio.Future()
+
+        problem = self._problem(Request(scope)) if self._problem else ""
+        if problem:
+            await error_response(403, "OTHER_SITE", problem)(scope, taken, marked)
+            return
+        try:
+            await self._router(scope, taken, marked)
+        except HTTPException as error:
+            await _no_route(error)(scope, taken, marked)
+
+
+class _Endpoint:
+    """Answers by a handler, whose errors are responses too."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            response = await self._handler(Request(scope, receive))
+        except Exception as error:
+            response = failure(error)
+        await response(scope, receive, send)
+
+
+def _no_route(error: HTTPException) -> Response:
+    if error.status_code == 405:
+        allowed = ", ".join(sorted((error.headers or {})["Allow"].split(", ")))
+        message = f"there is {allowed}"
+        return error_response(405, "METHOD_NOT_ALLOWED", message, ("Allow", allowed))
+    advice = "there is GET /drpc/{function}/{args}"
+    return error_response(404, "NOT_FOUND", f"no such path; {advice}")
+
+
+def _path(scope: Scope) -> str:
+    """The path below the one that the application is mounted at, with its escapes."""
+    root = scope.get("root_path", "")
+    raw: bytes | None = scope.get("raw_path")
+    path = quote(scope["path"]) if raw is None else raw.decode("latin-1").partition("?")[0]
+    return path.removeprefix(quote(root)) if root else path
+
+
+async def _whole(receive: Receive, limit: int) -> bytes | None:
+    """The whole body; None where it is over the limit.
+
+    Raises
+    ------
+    ClientDisconnect
+        When the client hangs up before its end.
+    """
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part = message.get("body", b"")
+        size += len(part)
+        if size > limit:
+            return None
+        parts.append(part)
+        if not message.get("more_body"):
+            return b"".join(parts)

@@ -1,0 +1,478 @@
+"""HTTP/1.1 by uvicorn, with this server's limits."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from email.utils import formatdate
+from typing import Any, Literal
+
+import httptools
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+from uvicorn.server import ServerState
+
+from trident.drpc.errors import ArgumentsTooLargeError, DRPCQueueFullError, MalformedRequestError
+from trident.server.connection import NEVER, Connections, Wired
+from trident.server.responses import ALWAYS, error_response, failure
+
+_MOST_HEADERS = 100
+_KEPT_BESIDES = 3_000
+"""Bytes that a request takes besides its own, while it waits for the one before it."""
+_HALF_CLOSED = 1.0
+"""Seconds for an answer to a client that sends no more: most of those have hung up."""
+_HOST = re.compile(rb"[^\s/?#@\\,]*")
+_ABSOLUTE = re.compile(rb"https?://([^/?]*)(.*)", re.IGNORECASE)
+
+_State = Literal["idle", "coming", "answered", "untaken", "half closed", "ended"]
+
+
+def http_protocol(connections: Connections, app: ASGIApp) -> Callable[[], HTTPProtocol]:
+    """What makes a connection of an application of its own.
+
+    Parameters
+    ----------
+    connections : Connections
+        Those of the server.
+    app : ASGI application
+        What answers.
+    """
+
+    async def cancellable(scope: Scope, receive: Receive, send: Send) -> None:
+        # By the connection, when nobody waits for the answer any more.
+        with suppress(asyncio.CancelledError):
+            await app(scope, receive, send)
+
+    config = Config(
+        cancellable,
+        http=HTTPProtocol,
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        proxy_headers=False,
+    )
+    config.load()
+    state = _Dated()
+    return lambda: HTTPProtocol(connections, config, state)
+
+
+class _Dated(ServerState):
+    """The time of day is a header of every response."""
+
+    @property
+    def default_headers(self) -> list[tuple[bytes, bytes]]:
+        return [(b"date", formatdate(usegmt=True).encode())]
+
+    @default_headers.setter
+    def default_headers(self, headers: object) -> None:
+        """Of uvicorn, which begins with none."""
+
+
+class HTTPProtocol(Wired, HttpToolsProtocol):
+    """A connection that speaks HTTP; answers its requests one after the other.
+
+    While requests wait, nothing more is read of it; while the client doesn't take an answer, no
+    other one is made.
+
+    Parameters
+    ----------
+    connections : Connections
+        Those of the server.
+    config : Config
+        Uvicorn's.
+    state : ServerState
+        Uvicorn's, of the server.
+    """
+
+    def __init__(self, connections: Connections, config: Config, state: ServerState) -> None:
+        super().__init__(config, state, {})
+        self.access_log = False
+        self.limits = connections.limits
+        self.until = NEVER
+        self._all = connections
+        self._state: _State = "coming"
+        self._running: RequestResponseCycle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._waiting: dict[RequestResponseCycle, int] = {}
+        self._received = 0
+        self._ends = self._half_closed = False
+        self._last = b""
+        self._came = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._fed = self._head = self._first = self._size = self._fields = 0
+        self._begun = False
+        self._in_head = True
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being answered."""
+        return self._running is not None
+
+    # What follows is called by the transport.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self.transport = transport
+        if not self._all.add(self):
+            self._ends = True
+            transport.write(_written(failure(self._full())))
+            transport.close()
+            return
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(high=1, low=0)  # to be told of all that isn't taken
+        self.until = self.loop.time() + self.limits.slow
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._all.remove(self)
+        self._held(0)
+        self._all.received -= sum(self._waiting.values())
+        self._waiting.clear()
+        self.pipeline.clear()
+        self.until = NEVER
+        self._abandon()  # nobody waits for the answer: its call leaves the queue
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._ends:
+            return
+        self._came = len(data)
+        self._fed += len(data)
+        self._parse(data)
+        if self._waiting and self._all.received > self.limits.received:
+            self.abort()
+        self._go_on()
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """A client that sends no more gets the answers that are due, soon."""
+        if self._state == "ended":
+            return False
+        if self._begun:
+            self._refuse(failure(MalformedRequestError("its end has not come")))
+        self._ends = self._half_closed = True
+        self._go_on()
+        return self.transport.can_write_eof() and not self.transport.is_closing()
+
+    def pause_writing(self) -> None:
+        if self._running is not None and self._running.chunked_encoding:
+            super().pause_writing()  # the next part is made when this one is taken
+        self._all.not_taken(self, self.untaken())
+        self._go_on()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.look()
+
+    # What follows is called by all connections of the server.
+
+    def look(self) -> None:
+        """Whether the client has taken all answers."""
+        self._all.not_taken(self, self.untaken())
+        self._go_on()
+
+    def out_of_time(self) -> None:
+        """The client has let its time go by."""
+        if self._state in ("untaken", "ended") or self.transport.is_closing():
+            self.abort()
+        elif self._begun:
+            message = "the request took too long to come"
+            self._refuse(error_response(408, "REQUEST_TIMEOUT", message))
+            self._go_on()
+        else:
+            self._close()
+
+    def close_when_idle(self) -> None:
+        """The server ends: answer what is here."""
+        self._ends = True
+        self._drop_incomplete()
+        streams = self._running is not None and self._running.response_started
+        if streams or (self._running is None and not self.pipeline):
+            self._close()
+        elif (last := self.pipeline[0][0] if self.pipeline else self._running) is not None:
+            last.keep_alive = False
+
+    def abort(self) -> None:
+        """End at once."""
+        self.transport.abort()
+
+    # What follows is called by the parser.
+
+    def on_message_begin(self) -> None:
+        if self._ends:
+            raise _Stopped
+        self._clear()
+        self._begun = True
+        self._first = self._came  # at most; where in it the request begins isn't known
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._fields += 1
+        self._count(len(name) + len(value))
+        if self._in_head:  # what follows the last chunk is none of the caller's token
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        if self.url == b"*" or self.parser.get_method() == b"CONNECT":
+            self._stop(_no_method())
+        if self.parser.should_upgrade():
+            return  # it is read again, without that
+        version = self.parser.get_http_version()
+        if version not in ("1.0", "1.1"):
+            self._stop(error_response(505, "HTTP_VERSION", "there is HTTP/1.1 and HTTP/1.0"))
+        self._check_host(version)
+        length = dict(self.headers).get(b"content-length", b"0")
+        if length.isdigit() and int(length) > self.limits.args:
+            self._stop(self._too_large())
+        super().on_headers_complete()
+        self.cycle.transport = _Joined(self.transport, self.cycle)
+        if version == "1.0":
+            self.cycle.waiting_for_100_continue = False
+
+    def on_body(self, body: bytes) -> None:
+        self._fed = 0  # what is kept now is counted as the body
+        self._size += len(body)
+        if self._size > self.limits.args:
+            self._stop(self._too_large())
+        if not self._held(self._head + self._size):
+            self._stop(failure(self._full()))
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return
+        super().on_message_complete()
+        self._held(0)
+        if self.cycle is not self._running and not self.cycle.response_complete:
+            self._waiting[self.cycle] = kept = self._head + self._size + _KEPT_BESIDES
+            self._all.received += kept
+        self._ends = self._ends or not self.cycle.keep_alive
+        self._clear()
+
+    # What follows is called by the cycle of a request and its response.
+
+    def on_response_complete(self) -> None:
+        if self._running is not None:
+            self._running.transport.writelines(())
+        self._running = self._task = None
+        if left := self.untaken():
+            self._all.not_taken(self, left)
+        self._go_on()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        if self.untaken():
+            self.pipeline.append((cycle, app))
+            return
+        self._all.received -= self._waiting.pop(cycle, 0)
+        self._running = cycle
+        self._task = self.loop.create_task(cycle.run_asgi(app))
+
+    def _go_on(self) -> None:
+        """Begin with the next request, or wait for one."""
+        if self._state == "ended":
+            return
+        if self._running is None and not self.untaken() and not self.transport.is_closing():
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
+            elif self._ends:
+                self._finish()
+                return
+        self._set_until()
+        if self.pipeline:
+            self.flow.pause_reading()
+        else:
+            self.flow.resume_reading()  # so as to see that the client hangs up
+
+    def _set_until(self) -> None:
+        """Give the client its time for what it has to do now, from when it first had to."""
+        state: _State = "idle"
+        seconds = self.limits.idle
+        if self.untaken():
+            state, seconds = "untaken", self.limits.slow
+        elif self._half_closed:
+            state, seconds = "half closed", min(_HALF_CLOSED, self.limits.slow)
+        elif self._running is not None and not self._running.more_body:
+            state, seconds = "answered", NEVER
+        elif self._begun:
+            state, seconds = "coming", self.limits.slow
+        if state != self._state:
+            self._state = state
+            self.until = self.loop.time() + seconds
+
+    def _finish(self) -> None:
+        """All is answered: tell the client what it is told at last, and end.
+
+        What it still sends is thrown away meanwhile: it reads nothing before it has sent all, and
+        a closed connection would take the answer from it.
+        """
+        if self._last:
+            self.transport.write(self._last)
+        if self._last and self.transport.can_write_eof() and not self._half_closed:
+            self.flow.resume_reading()
+            self.transport.write_eof()
+        else:
+            self.transport.close()
+        self._state = "ended"
+        self.until = self.loop.time() + self.limits.slow
+
+    def _close(self) -> None:
+        self.transport.close()
+        self._state = "ended"
+        self.until = self.loop.time() + self.limits.slow  # then it is gone, whatever it takes
+
+    def _parse(self, data: bytes) -> None:
+        try:
+            while data:
+                try:
+                    self.parser.feed_data(data)
+                    data = b""
+                except httptools.HttpParserUpgrade as upgrade:
+                    data = self._without_upgrade() + data[upgrade.args[0] :]
+        except httptools.HttpParserError as error:
+            if not self._ends:  # the last request has its one answer
+                problem = f"it is no HTTP ({str(error)[:100]})"
+                self._refuse(failure(MalformedRequestError(problem)))
+        else:
+            # The parser keeps a line that has no end yet, of the head or after the last chunk.
+            if self._fed > self.limits.head:
+                self._refuse(_too_large_head())
+                return
+            # Of what came with its beginning the parser may keep a part, as long as any has come.
+            known = self._head + self._size
+            known = self._first if self._in_head else max(self._first, known)
+            if self._begun and not self._held(known + self._fed):
+                self._refuse(failure(self._full()))
+
+    def _without_upgrade(self) -> bytes:
+        """The head again, without what asks for another protocol; for that httptools, and so
+        uvicorn, passes over the body of a request that offers HTTP/2."""
+        method, version = self.parser.get_method(), self.parser.get_http_version().encode()
+        lines = [b"%b: %b" % field for field in self.headers if field[0] != b"upgrade"]
+        self.parser = httptools.HttpRequestParser(self)
+        self._clear()
+        return b"\r\n".join([b"%b %b HTTP/%b" % (method, self.url, version), *lines, b"", b""])
+
+    def _check_host(self, version: str) -> None:
+        """Refuse a request that doesn't say once whom it is for; its target may say it too."""
+        hosts = [value for name, value in self.headers if name == b"host"]
+        if len(hosts) > 1 or (not hosts and version == "1.1"):
+            self._stop(failure(MalformedRequestError("it has none or several Host")))
+        if hosts and not _HOST.fullmatch(hosts[0]):
+            self._stop(failure(MalformedRequestError("its Host is no host")))
+        if absolute := _ABSOLUTE.fullmatch(self.url):
+            host, path = absolute.groups()
+            others = [field for field in self.headers if field[0] != b"host"]
+            self.headers[:] = [*others, (b"host", host)]
+            self.url = path if path.startswith(b"/") else b"/" + path
+
+    def _held(self, size: int) -> bool:
+        """How many bytes of a request have come in part; whether there is room for them."""
+        self._all.received += size - self._received
+        self._received = size
+        return self._all.received <= self.limits.received
+
+    def _count(self, size: int) -> None:
+        """So many bytes of the head have come."""
+        self._head += size
+        if self._head > self.limits.head or self._fields > _MOST_HEADERS:
+            self._stop(_too_large_head())
+
+    def _stop(self, response: Response) -> None:
+        """Answer, and read no more; raised through the parser, which stops there."""
+        self._refuse(response)
+        raise _Stopped
+
+    def _refuse(self, response: Response) -> None:
+        """Take no more of this client, and end when its requests are answered, by this last."""
+        self._ends = True
+        self._last = _written(response)
+        self._drop_incomplete()
+
+    def _drop_incomplete(self) -> None:
+        """Forget a request that has come in part, and end what waits for its body."""
+        if self._running is not None and self._running.more_body:
+            self._abandon()
+        elif self.pipeline and self.pipeline[0][0].more_body:
+            self.pipeline.popleft()
+        self._begun = False
+        self._held(0)
+
+    def _abandon(self) -> None:
+        if self._running is not None and self._task is not None:
+            self._running.disconnected = True
+            self._task.cancel()
+            self._running = self._task = None
+
+    def _too_large(self) -> Response:
+        function = self.url.decode("latin-1").removeprefix("/drpc/").partition("?")[0]
+        return failure(ArgumentsTooLargeError(function, self.limits.args))
+
+    def _full(self) -> DRPCQueueFullError:
+        return DRPCQueueFullError("the server", len(self._all))
+
+
+class _Joined(asyncio.Transport):
+    """Writes the head of a response together with its body, in one packet."""
+
+    def __init__(self, transport: asyncio.Transport, cycle: RequestResponseCycle) -> None:
+        super().__init__()
+        self._transport = transport
+        self._cycle = cycle
+        self._kept = b""
+        self._begun = False
+
+    def write(self, data: Any) -> None:
+        cycle = self._cycle
+        if cycle.response_started and not self._begun and not cycle.chunked_encoding:
+            self._kept = data
+        else:
+            self._transport.write(self._kept + data)
+            self._kept = b""
+        self._begun = cycle.response_started
+
+    def writelines(self, list_of_data: Iterable[Any]) -> None:
+        """Write what is kept, too: a response may have no body."""
+        if data := b"".join((self._kept, *list_of_data)):
+            self._transport.write(data)
+        self._kept = b""
+
+    def close(self) -> None:
+        self.writelines(())
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+
+class _Stopped(Exception):
+    """A request was refused before its end."""
+
+
+def _written(response: Response) -> bytes:
+    """The last response of a connection as bytes."""
+    headers = [*_Dated().default_headers, *response.raw_headers, *ALWAYS, (b"connection", b"close")]
+    lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+    return STATUS_LINE[response.status_code] + lines + b"\r\n" + bytes(response.body)
+
+
+def _no_method() -> Response:
+    """Of what is asked of the server itself, or of another one by it."""
+    allowed = "GET, HEAD, POST"
+    return error_response(405, "METHOD_NOT_ALLOWED", f"there is {allowed}", ("Allow", allowed))
+
+
+def _too_large_head() -> Response:
+    return error_response(431, "REQUEST_TOO_LARGE", "send large arguments by POST")

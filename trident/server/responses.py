@@ -1,0 +1,87 @@
+"""What HTTP responses are made of: JSON as Storm's, for answers and for errors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from trident.drpc.errors import MalformedRequestError
+from trident.server.outcomes import error_json, outcome
+
+JSON = ("Content-Type", "application/json")
+ALWAYS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+"""Headers of every response: a browser neither guesses what it is nor hands it to other sites."""
+
+
+def response(status: int, body: bytes, *headers: tuple[str, str]) -> Response:
+    """A response of JSON, or of what its headers say."""
+    made = Response(body, status)
+    given = headers if any(name == "Content-Type" for name, _ in headers) else (JSON, *headers)
+    made.raw_headers += [
+        (name.lower().encode(), value.encode("latin-1", errors="replace")) for name, value in given
+    ]
+    return made
+
+
+class Stream(StreamingResponse):
+    """A response that goes on until the client or the server ends it.
+
+    Parameters
+    ----------
+    parts : async generator of bytes
+        Its body; asked for the next part when the client has taken what was sent, and closed at
+        the end.
+    *headers : (str, str)
+        All of them.
+    """
+
+    def __init__(self, parts: AsyncGenerator[bytes, None], *headers: tuple[str, str]) -> None:
+        # A client has nothing to ask for behind what has no end.
+        super().__init__(parts, headers={**dict(headers), "Connection": "close"})
+        self._parts = parts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["http_version"] == "1.0":  # which has no chunks
+            refused = error_response(505, "HTTP_VERSION", "this is sent over HTTP/1.1 only")
+            await refused(scope, receive, send)
+        elif scope["method"] == "HEAD":
+            await Response(headers=dict(self.headers))(scope, receive, send)
+        else:
+            async with aclosing(self._parts):
+                await self.stream_response(send)
+
+
+def failure(error: Exception) -> Response:
+    """The response to a request that has failed, with Storm's JSON."""
+    told = outcome(error)
+    headers = {401: ("WWW-Authenticate", "Bearer"), 503: ("Retry-After", "1")}
+    more = (headers[told.status],) if told.status in headers else ()
+    return error_response(told.status, told.error, told.message, *more, **told.details)
+
+
+def error_response(
+    status: int, name: str, message: str, *headers: tuple[str, str], **details: object
+) -> Response:
+    """A response with Storm's JSON: the name of an error, its message, and more for programs."""
+    return response(status, error_json(name, message, **details), *headers)
+
+
+def utf8(text: bytes, what: str) -> str:
+    """The text of bytes.
+
+    Raises
+    ------
+    MalformedRequestError
+        Where they are no UTF-8; it names `what` they are.
+    """
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        problem = f"{what} must be UTF-8, which ends at byte {error.start}"
+        raise MalformedRequestError(problem) from error
