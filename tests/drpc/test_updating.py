@@ -473,7 +473,7 @@ def test_another_process_refuses_and_a_client_asks_the_server_of_the_run(tmp_pat
         run.drpc.execute("deposit", "ann 5")
         with DRPCServer(lasting(tmp_path), port=0, thrift_port=0) as other:
             with pytest.raises(HTTPError) as refused:
-                urlopen(f"{other.url}/drpc/deposit/ann%205")
+                urlopen(f"{other.url}/drpc/deposit", b"ann 5")
             assert refused.value.code == 421
             assert json.loads(refused.value.read())["error"] == "ELSEWHERE"
             assert urlopen(f"{other.url}/drpc/balance/ann").read() == b"[[5]]"

@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.drpc.asking import PATIENCE, held, until
+from tests.server.wire import Wire, everything
 from trident import (
     Count,
     FeederBatchSpout,
@@ -44,38 +45,6 @@ from trident.states.errors import UsageError
 from trident.testing.servers.certificates import make_certificates
 
 GET = b"GET /drpc/echo/cat HTTP/1.1\r\nHost: localhost\r\n\r\n"
-
-
-class Wire(asyncio.Transport):
-    """Keeps what is written."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = b""
-        self.closed = False
-
-    def write(self, data: Any) -> None:
-        self.written += data
-
-    def close(self) -> None:
-        self.closed = True
-
-    abort = write_eof = close
-
-    def can_write_eof(self) -> bool:
-        return True
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
-
-    def pause_reading(self) -> None: ...
-
-    def resume_reading(self) -> None: ...
 
 
 class Echo:
@@ -138,19 +107,6 @@ def connected(server: DRPCServer) -> socket.socket:
     client = socket.create_connection(("127.0.0.1", server.port), PATIENCE)
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return client
-
-
-def everything(client: socket.socket) -> bytes:
-    """All that the server sends until it ends the connection."""
-    received = b""
-    while True:
-        try:
-            more = client.recv(2**16)
-        except ConnectionResetError:
-            return received
-        if not more:
-            return received
-        received += more
 
 
 def sent(server: DRPCServer, *parts: bytes) -> bytes:

@@ -42,6 +42,11 @@ class Wire(asyncio.Transport):
     def is_closing(self) -> bool:
         return self.closed
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
     def pause_reading(self) -> None: ...
 
     def resume_reading(self) -> None: ...
