@@ -293,7 +293,14 @@ class MapStateFactory(StateFactory):
 
     def named(self, name: str) -> Self:
         """Return the factory of the state called `name`: its default prefix is filled in."""
-        store = self.store.named(name)
+        return self._over(self.store.named(name))
+
+    def keyed(self, types: Sequence[str | None]) -> Self:
+        """Return the factory over a store that knows the types of its keys' fields."""
+        store = self.store
+        return self._over(store.keyed(types) if isinstance(store, Store) else store)
+
+    def _over(self, store: Store) -> Self:
         return self if store is self.store else replace(self, store=store)
 
     def makeState(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, Self
 
@@ -186,6 +186,13 @@ class StateFactory(ABC):
         """Return the factory of the state called `name` in the topology: by default itself.
 
         A map's factory takes the name for its prefix, where it was given none.
+        """
+        return self
+
+    def keyed(self, types: Sequence[str | None]) -> Self:
+        """Return the factory of a state whose keys have fields of these types; see `Store.keyed`.
+
+        Called where the topology declares the keys of an aggregate's state. By default itself.
         """
         return self
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -105,6 +105,11 @@ class Store(ABC):
     @abstractmethod
     def named(self, prefix: str) -> Self:
         """Return the store with `prefix`, where it was given none; else the store itself."""
+
+    def keyed(self, types: Sequence[str | None]) -> Self:
+        """Return the store, told which types the fields of its keys are declared with, in Spark's
+        words; None for one that is not known. By default that is nothing to it."""
+        return self
 
     @abstractmethod
     def open(self) -> IBackingMap:

@@ -9,7 +9,14 @@ from typing import Any, Self
 from trident.backends.postgres.backing_map import PostgresMap, PostgresNumbers
 from trident.backends.postgres.connections import Server
 from trident.backends.postgres.examination import examined
-from trident.backends.postgres.tables import CATALOG, DEFAULT_COLUMNS, Table, view_of
+from trident.backends.postgres.tables import (
+    CATALOG,
+    DEFAULT_COLUMNS,
+    KEY_TYPES,
+    Table,
+    column_of,
+    view_of,
+)
 from trident.backends.postgres.waiting import wait_committed
 from trident.states.errors import StateURLError
 from trident.states.finding import Finding
@@ -64,7 +71,10 @@ class PostgresStore(Store):
         another serializer than JSON, bytes); ``"bigint"`` for int, to which the database adds by
         itself, ``"double"`` for float likewise.
     columns : sequence of str
-        The view's names for the fields of a key and for the value: ``("word", "count")``.
+        The view's names for the fields of a key and for the value: ``("word", "count")``. A field
+        may have a type, ``"day:date"``, else the one that the topology declares, where it is known:
+        string, long, double, boolean, decimal, date, timestamp or timestamp_ntz. All others are
+        text. A view keeps the types that it was made with, at the state's first start.
     kind, serializer : StateType, Serializer
         What the table keeps.
     timeout : float
@@ -117,7 +127,9 @@ class PostgresStore(Store):
             raise ValueError(f"PostgresStore: {problem}")
 
     def _problems(self) -> list[str]:
-        names = [self.table or "t", *self.columns]
+        columns = [name for name, _ in map(column_of, self.columns)]
+        kinds = [kind for _, kind in map(column_of, self.columns)]
+        names = [self.table or "t", *columns]
         name = view_of(_DEFAULT_PREFIX if self.prefix is None else self.prefix)
         surrogates = "half of a surrogate pair, which has no UTF-8; give another"
         checks = {
@@ -132,7 +144,11 @@ class PostgresStore(Store):
                 not all(map(_is_name, names)) or self.table in ("", CATALOG)
             ),
             f"columns {self.columns!r} are not at least two different names, for the fields of a "
-            "key and for the value": len({*self.columns}) != max(len(self.columns), 2),
+            "key and for the value": len({*columns}) != max(len(columns), 2),
+            f"columns {self.columns!r} have a type that is unknown; a field of a key may be "
+            f"{', '.join(KEY_TYPES)}, and a value has the type of values=": (
+                any(kinds[-1:]) or not {*kinds} <= {"", *KEY_TYPES}
+            ),
             f"values {self.values!r} is unknown; there are: {', '.join(_TYPES)}": (
                 self.values not in _TYPES
             ),
@@ -153,6 +169,17 @@ class PostgresStore(Store):
     def named(self, prefix: str) -> Self:
         """Return this store with `prefix`, where it has none yet."""
         return self if self.prefix is not None else replace(self, prefix=prefix)
+
+    def keyed(self, types: Sequence[str | None]) -> Self:
+        """Return this store with these types for columns of keys that have a name and no type."""
+        if self.columns == DEFAULT_COLUMNS or len(types) != len(self.columns) - 1:
+            return self
+        *fields, value = self.columns
+        typed = [
+            f"{field}:{kind}" if kind and not column_of(field)[1] and _has_column(kind) else field
+            for field, kind in zip(fields, types, strict=True)
+        ]
+        return replace(self, columns=(*typed, value))
 
     def open(self) -> PostgresMap:
         """Return the map; it connects when it is first used."""
@@ -250,6 +277,10 @@ def from_url(url: StateURL) -> MapStateFactory:
     if "columns" in given:
         given["columns"] = given["columns"].split(",")
     return MapStateFactory.over(PostgresStore, found.kind, {**given, **found.state})
+
+
+def _has_column(kind: str) -> bool:
+    return column_of(f":{kind}")[1] in KEY_TYPES
 
 
 def _is_name(text: str) -> bool:

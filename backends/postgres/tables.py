@@ -29,6 +29,22 @@ DEFAULT_COLUMNS = ("key", "value")
 _ELEMENTS = {"json": JSON, "bytea": BYTES, "bigint": LONG, "double precision": DOUBLE}
 _LONGS = range(-(2**63), 2**63)
 
+_TAGGED = {
+    "date": ("date", "$date"),
+    "timestamp": ("timestamptz", "$timestamp"),
+    "timestamp_ntz": ("timestamp", "$timestamp_ntz"),
+    "decimal": ("numeric", "$decimal"),
+    "double": ("double precision", "$double"),
+}
+_UNTAGGED = {
+    "boolean": ("boolean", "^(true|false)$"),
+    "long": ("bigint", "^-?[0-9]+$"),
+    "double": ("double precision", "^[-0-9.eE+]+$"),
+}
+_ALIASES = {**dict.fromkeys(("int", "short", "byte"), "long"), "float": "double"}
+KEY_TYPES = ("string", *dict.fromkeys([*_TAGGED, *_UNTAGGED, *_ALIASES]))
+"""The types that a column of a key's field may be given; other fields are text."""
+
 _LONGEST = 2000
 """Bytes of a key that an index takes for certain; a longer one is found by its digest."""
 _DIGEST = b"\0\0"
@@ -42,6 +58,18 @@ _FIELD = r"""
             AND position('\x5c7530303030'::bytea IN {key}) = 0 THEN {field}
         ELSE encode({key}, 'escape')
     END"""
+
+
+def column_of(text: str) -> tuple[str, str]:
+    """Return the name and the type of a column of the view, as in ``day:date``; it may have none.
+
+    Examples
+    --------
+    >>> column_of("day:date"), column_of("price:decimal(9,2)"), column_of("word")
+    (('day', 'date'), ('price', 'decimal'), ('word', ''))
+    """
+    name, _, kind = text.partition(":")
+    return name, kind.partition("(")[0]
 
 
 @dataclass(frozen=True)
@@ -59,7 +87,8 @@ class Table:
     values : str
         PostgreSQL's type of values.
     columns : tuple of str
-        The view's names for the fields of a key, and for the value.
+        The view's names for the fields of a key, with their types as `column_of` reads them, and
+        for the value.
     serializer : Serializer
         For values whose type is json or bytea.
     """
@@ -115,11 +144,17 @@ class Table:
         """The statement that makes the view of committed values, of an opaque state."""
         key = f"substr(coalesce(whole, key), {len(self.lead) + 1})"
         json = f"convert_from(substr({key}, 2), 'UTF8')"
-        fields = [json]
+        names, kinds = zip(*map(column_of, self.columns), strict=True)
+        shown = [_FIELD.format(key=key, field=json)]
         if self.columns != DEFAULT_COLUMNS:
-            fields = [f"{json}::json ->> {number}" for number in range(len(self.columns) - 1)]
-        shown = [_FIELD.format(key=key, field=field) for field in fields] + ["value"]
-        named = {f"name{number}": name for number, name in enumerate(self.columns)}
+            shown = [
+                _typed(kind, key, number)
+                if kind not in ("", "string")
+                else _FIELD.format(key=key, field=f"{json}::json ->> {number}")
+                for number, kind in enumerate(kinds[:-1])
+            ]
+        shown.append("value")
+        named = {f"name{number}": name for number, name in enumerate(names)}
         columns = ", ".join(
             f"{each} AS {{{name}}}" for each, name in zip(shown, named, strict=True)
         )
@@ -188,6 +223,22 @@ class Table:
             if set(map(type, column)) - {kind, type(None)} or not all(map(_fits, column)):
                 raise _refused(self.values, kind, column)
         return array(_ELEMENTS[self.values], column)
+
+
+def _typed(kind: str, key: str, number: int) -> str:
+    """Return the field of a key as a value of a type of SQL's; null where it has another type."""
+    kind = _ALIASES.get(kind, kind)
+    # What is read of it is no text of a user's, so what stands for U+0000 there doesn't matter.
+    json = rf"replace(convert_from(substr({key}, 2), 'UTF8'), '\u0000', '\u0020')::json"
+    forms = []
+    if kind in _TAGGED:
+        sql, tag = _TAGGED[kind]
+        forms.append(f"({json} -> {number} ->> '{tag}')::{sql}")
+    if kind in _UNTAGGED:
+        sql, form = _UNTAGGED[kind]
+        text = f"({json} -> {number})::text"
+        forms.append(f"CASE WHEN {text} ~ '{form}' THEN {text}::{sql} END")
+    return rf"CASE WHEN substr({key}, 1, 1) = '\x00' THEN coalesce({', '.join(forms)}) END"
 
 
 def view_of(name: str) -> str:

@@ -10,6 +10,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from math import inf, nan
 from typing import Any
 from uuid import uuid4
@@ -17,6 +19,7 @@ from uuid import uuid4
 import pytest
 
 from tests.packaging.conftest import ROOT
+from trident import Fields, FixedBatchSpout, TridentTopology
 from trident.backends.postgres import statements, wait_committed
 from trident.backends.urls import state_from_url
 from trident.operations.builtin import Count, Sum
@@ -203,6 +206,8 @@ def test_any_name_is_only_a_name(postgres_server: Served, sql: SQL, prefix: str)
         ("columns=word", "not at least two different names"),
         ("columns=a,a", "not at least two different names"),
         ("columns=a,", "can't be names"),
+        ("columns=a:time,b", "a type that is unknown; a field of a key may be string, date"),
+        ("columns=a,b:long", "a type that is unknown"),
         ("values=int", "values 'int' is unknown; there are: json, bigint, double"),
         ("timeout=0", "timeout 0.0 is not above 0"),
         ("password=secret", "unknown option 'password'"),
@@ -618,3 +623,85 @@ def test_a_forked_child_has_connections_of_its_own(
     command = [sys.executable, "-W", "error", "-c", FORKING, url]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+ZONED = datetime(2026, 1, 2, 3, 4, 5, 6, UTC)
+TYPED: dict[str, tuple[str, list[Any]]] = {
+    "date": ("date", [date(2026, 1, 2), date.min, date.max]),
+    "timestamp": (
+        "timestamp with time zone",
+        [ZONED, datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, 23, 59, 59, 999999, UTC)],
+    ),
+    "timestamp_ntz": ("timestamp without time zone", [datetime.min, datetime.max]),
+    "boolean": ("boolean", [True, False]),
+    "decimal": ("numeric", [Decimal("1.5"), Decimal(0), Decimal("-1E+37"), Decimal("1E-38")]),
+    "long": ("bigint", [0, -(2**63), 2**63 - 1]),
+    "double": ("double precision", [0.5, 1e300, 5e-324, inf, -inf, 3.0]),
+    "string": ("text", ["", "Perú", "[1]", "true", "2026-01-02"]),
+}
+
+
+@pytest.mark.parametrize("kind", TYPED)
+def test_a_field_of_a_key_has_its_type_in_the_view(
+    opened: Open, sql: SQL, name: str, kind: str
+) -> None:
+    told, fields = TYPED[kind]
+    for shape, columns in (("one", f"field:{kind}"), ("two", f"text,field:{kind}")):
+        prefix = f"{name}{shape}"
+        state = opened(prefix=prefix, columns=f"{columns},value", values="bigint")
+        text = "a" if kind == "string" else "a\0b"
+        keys = [(each,) if shape == "one" else (text, each) for each in [*fields, None]]
+        state.beginCommit(1)
+        state.multiPut(keys, range(len(keys)))
+        state.commit(1)
+        found = sql(f"SELECT field, value FROM {prefix}_committed ORDER BY value")
+        assert [field for field, _ in found] == [*fields, None]
+        assert {type(field) for field, _ in found} == {type(fields[0]), type(None)}
+        [(column,)] = sql(f"SELECT DISTINCT pg_typeof(field)::text FROM {prefix}_committed")
+        assert column == told
+
+
+def test_a_key_of_nan_is_one_in_the_view(opened: Open, sql: SQL, name: str) -> None:
+    state = opened(columns="field:double,value")
+    state.beginCommit(1)
+    state.multiPut([(nan,)], [1])
+    state.commit(1)
+    assert sql(f"SELECT value FROM {name}_committed WHERE field = 'NaN'") == [(1,)]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TYPED if kind != "string"])
+def test_no_key_breaks_a_column_of_another_type(
+    opened: Open, sql: SQL, name: str, kind: str
+) -> None:
+    state = opened(columns=f"field:{kind},value")
+    keys = [*ODD_KEYS, ({"$date": "tomorrow"},), (["x"],), ("\0[",), (1, "\\u0000", "\0")]
+    keys = list({encode_key(key): key for key in keys}.values())
+    state.beginCommit(1)
+    state.multiPut(keys, range(len(keys)))
+    state.commit(1)
+    assert len(sql(f"SELECT field, value FROM {name}_committed")) == len(keys)
+
+
+def test_a_view_that_was_made_without_types_stays_as_it_is(
+    opened: Open, sql: SQL, name: str
+) -> None:
+    committed(opened(columns="day,count"), record(1), cat=1)
+    state = opened(columns="day:date,count")
+    committed(state, record(2), cat=1)
+    assert sql(f"SELECT day, count FROM {name}_committed") == [("cat", 2)]
+
+
+def test_a_topology_tells_the_types_of_its_keys(
+    postgres_server: Served, sql: SQL, name: str
+) -> None:
+    schema = "day date, at timestamp, local timestamp_ntz, paid boolean, price decimal(9,2), n long"
+    columns = "day,at,local,paid:string,price,n,count"
+    row = (date(2026, 1, 2), ZONED, datetime(2026, 1, 2), True, Decimal("1.50"), 3)
+    topology = TridentTopology()
+    stream = topology.newStream("rows", FixedBatchSpout(schema, 2, row, (None,) * 6))
+    url = f"{postgres_server.url}?prefix={name}&columns={columns}"
+    stream.groupBy(Fields.of(schema).names).persistentAggregate(url, Count(), "count")
+    with topology.start(trigger="available") as run:
+        run.awaitTermination()
+    found = sql(f"SELECT * FROM {name}_committed ORDER BY day NULLS LAST")
+    assert found == [(*row[:3], "true", *row[4:], 1), (*(None,) * 6, 1)]

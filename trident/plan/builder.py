@@ -26,6 +26,7 @@ from trident.plan.plan import Plan, ancestors
 from trident.states.errors import StateURLError
 from trident.states.state import StateFactory, StateSpec
 from trident.states.urls import StateURL
+from trident.tuples.fields import Fields
 
 N = TypeVar("N", bound=Node)
 
@@ -66,7 +67,12 @@ class Builder:
             raise
 
     def state(
-        self, call: str, given: object, name: str | None, outputs: Iterable[str]
+        self,
+        call: str,
+        given: object,
+        name: str | None,
+        outputs: Iterable[str],
+        key: Fields | None = None,
     ) -> StateDeclaration:
         """Declare a state from its factory, URL or spec, under its own name or the output's.
 
@@ -84,6 +90,8 @@ class Builder:
         _check_partitions(call, spec.requiredNumPartitions)
         self._check_name(call, name)
         factory = _factory(call, spec.stateFactory).named(name)
+        if key is not None:
+            factory = factory.keyed(list(key.types.values()))
         self._check_identity(call, name, factory.identity)
         return StateDeclaration(name, factory, spec.requiredNumPartitions)
 

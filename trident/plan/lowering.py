@@ -408,7 +408,8 @@ def persistent_aggregate(
     call = "persistentAggregate"
     inputs, given, outputs = split_arguments(call, arguments, most=2)
     inputs, outputs = inputs or Fields(), outputs or Fields()
-    declaration = builder.state(call, state, name, outputs)
+    key = group and parent.fields.select(group)
+    declaration = builder.state(call, state, name, outputs, key)
     aggregator = as_instance(call, given, CombinerAggregator, ReducerAggregator)
     if isinstance(aggregator, CombinerAggregator):
         return _combined(builder, parent, group, declaration, inputs, aggregator, outputs)
