@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from trident.batch.failure_policy import FailurePolicy
@@ -19,6 +20,8 @@ from trident.drpc.service import LocalDRPC
 from trident.log.checkpoint import open_checkpoint
 from trident.log.held import HeldCheckpoint
 from trident.open_states import batch_states, close_states, make_states, state_nodes
+from trident.operations.annotations import identified
+from trident.plan.description import described_states
 from trident.plan.nodes import SourceNode, StateNode
 from trident.plan.plan import BatchGroup, Plan
 from trident.run import GroupRun, Run
@@ -62,6 +65,10 @@ class Engine(ABC, Generic[E]):
         The log keeps it, and refuses a start that reads something else.
         """
         return {}
+
+    def source_of(self, stream: SourceNode) -> str:
+        """Return what tells a stream's source from others: the log keeps its class."""
+        return identified(stream.source)
 
     def pending(self, group: BatchGroup, most: int) -> int:
         """Return how many of a group's batches may be emitted and not committed, up to `most`."""
@@ -159,14 +166,15 @@ def _clock(
         )
         runner = _runner(group, checkpoint, states, "the requests", policy)
         streams = {group.id: str(group.requests.fields)}
-        _open(runner, group, options, streams, {})
+        _open(runner, group, options, streams)
         return RequestLoop(requests, runner)
     opened = engine.open(group, states)
     undo.callback(opened.close)
     policy = FailurePolicy(options.retries, options.on_failure, patience=options.patience)
     runner = _runner(group, checkpoint, states, str(folder or "the spouts"), policy)
     streams = {source.stream_id: _schema(source) for source in group.sources}
-    _open(runner, group, options, streams, engine.reads(group))
+    sources = {source.stream_id: engine.source_of(source) for source in group.sources}
+    _open(runner, group, options, streams, sources, engine.reads(group))
     most = engine.pending(group, options.max_pending)
     return engine.clock(group, opened, runner, folder, options.trigger, most)
 
@@ -194,7 +202,8 @@ def _open(
     group: BatchGroup,
     options: StartOptions,
     streams: Mapping[str, str],
-    reads: Mapping[str, str],
+    sources: Mapping[str, str] = MappingProxyType({}),
+    reads: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     runner.open(
         streams=streams,
@@ -202,6 +211,8 @@ def _open(
         clock=group.clock,
         adopt=options.adopt,
         accept_loss=options.accept_loss,
+        topology={"states": described_states(group), "sources": dict(sources)},
+        accept_change=options.accept_change,
     )
 
 

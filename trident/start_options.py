@@ -47,6 +47,7 @@ class StartOptions:
     patience: float = 600.0
     adopt: Adopt | None = field(default=None, repr=False)
     accept_loss: Mapping[str, int] = field(default_factory=dict)
+    accept_change: Mapping[str, str] = field(default_factory=dict)
     engine: EngineChoice = "auto"
     max_pending: int = 1
     spark_checkpoint: str | os.PathLike[str] | None = None
@@ -63,6 +64,7 @@ class StartOptions:
             what = "start: patience is a number of seconds from 0, found"
             raise PlanError(what, repr(self.patience))
         _check_losses(self.accept_loss)
+        _check_changes(self.accept_change)
         if type(self.max_pending) is not int or self.max_pending < 1:
             what = "start: max_pending is a whole number from 1, found"
             raise PlanError(what, repr(self.max_pending))
@@ -99,3 +101,9 @@ def _check_losses(losses: Any) -> None:
         if type(txid) is not int or txid < 1:
             what = f"start: accept_loss takes the number of a batch for {name!r}, found"
             raise PlanError(what, repr(txid))
+
+
+def _check_changes(changes: Any) -> None:
+    if not isinstance(changes, Mapping) or not all(type(each) is str for each in changes.values()):
+        what = "start: accept_change takes {name: what it is now}, as the error says it; found"
+        raise PlanError(what, repr(changes))

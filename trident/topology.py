@@ -476,6 +476,7 @@ class TridentTopology(Published):
         patience: float = 600.0,
         adopt: Adopt | None = None,
         accept_loss: Mapping[str, int] = MappingProxyType({}),
+        accept_change: Mapping[str, str] = MappingProxyType({}),
         engine: EngineChoice = "auto",
         max_pending: int = 1,
         spark_checkpoint: str | os.PathLike[str] | None = None,
@@ -515,6 +516,10 @@ class TridentTopology(Published):
             ``{"count": 5}`` goes on although the state ``count`` has lost writes of batch 5 that
             were committed, as the error that stopped the run said. It is kept in the log, and has
             no effect on any other batch.
+        accept_change : mapping of str to str, optional
+            ``{"count": "Sum by word string"}`` goes on although the state, or the stream, of that
+            name was something else, as the error that refused the start said. What it has become
+            is kept in the log, and has to stay so.
         engine : str
             With a session, ``"auto"`` runs each batch of spouts on the engine that is expected to
             be faster, by its size and by what batches took so far: small ones in this process,
@@ -546,6 +551,8 @@ class TridentTopology(Published):
         PlanError
             For arguments out of range, a plan with nothing to run or one that runs already, or a
             step that the engine can't run.
+        ChangedTopologyError
+            For a checkpoint of a topology that was another one.
 
         Warns
         -----
@@ -569,6 +576,7 @@ class TridentTopology(Published):
             patience=patience,
             adopt=adopt,
             accept_loss=accept_loss,
+            accept_change=accept_change,
             engine=engine,
             max_pending=max_pending,
             spark_checkpoint=spark_checkpoint,

@@ -63,6 +63,9 @@ class Unannotated(StateFactory):
         ({"accept_loss": {"cuont": 5}}, "accept_loss names no state .*Did you mean 'count'"),
         ({"accept_loss": {"count": "5"}}, "number of a batch for 'count', found \"'5'\""),
         ({"accept_loss": "count"}, "accept_loss takes {state: batch}"),
+        ({"accept_change": {"cuont": "Sum"}}, "no state or stream 'cuont'.*Did you mean 'count'"),
+        ({"accept_change": {"count": 5}}, "accept_change takes {name: what it is now}"),
+        ({"accept_change": {"count"}}, "accept_change takes {name: what it is now}"),
     ],
 )
 def test_arguments_are_checked(options: dict[str, Any], text: str) -> None:

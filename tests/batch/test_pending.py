@@ -258,7 +258,7 @@ def test_a_run_that_stops_finishes_the_batch_under_way_and_keeps_those_behind_it
     newest = FileLog(group_folder(engine.folder / "checkpoint", "lines") / "log").newest()
     assert newest is not None
     assert newest.committed == 2
-    engine.run_all(Words())
+    engine.run_all(Watched())
     assert engine.counts == EXPECTED
 
 

@@ -88,6 +88,8 @@ def test_a_failure_is_told_and_is_the_status(capsys: pytest.CaptureFixture[str])
         (["--max-pending", "0"], "max_pending is a whole number from 1"),
         (["--accept-loss", "count"], "--accept-loss is not state=txid: 'count'"),
         (["--accept-loss", "cuont=5"], "accept_loss names no state 'cuont'"),
+        (["--accept-change", "count"], "--accept-change is not name=what it is now: 'count'"),
+        (["--accept-change", "cuont=Sum"], "accept_change names no state or stream 'cuont'"),
         (["--adopt", "{base}", "--checkpoint", "log"], "--adopt begins as JSON, and is none"),
         (["--adopt", "old"], "without a checkpoint nothing can be adopted"),
         (["--engine", "spark"], "without a session"),

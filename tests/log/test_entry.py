@@ -25,6 +25,7 @@ FULL = LogEntry(
     streams={"words": "word string", "Wörter": "n long"},
     states={"count": Token(4, 0)},
     kinds={"count": "opaque"},
+    topology={"states": {"count": {"by": "Count"}}, "sources": {"words": "Words"}},
     metadata={"words": {"offset": [1, 2.5, None, True, "é"]}},
     planned={"words": 3},
     retried={2: 1, 3: -1},
@@ -46,6 +47,13 @@ def test_an_entry_from_before_kinds_were_kept_has_none() -> None:
     line = FULL.encode().splitlines()[0].replace(b'"kinds":{"count":"opaque"},', b"")
     found = LogEntry.decode(b"%s\n%08x\n" % (line, zlib.crc32(line)), "7.json")
     assert found == replace(FULL, kinds={})
+
+
+def test_an_entry_from_before_topologies_were_kept_has_none() -> None:
+    kept = b'"topology":{"states":{"count":{"by":"Count"}},"sources":{"words":"Words"}},'
+    line = FULL.encode().splitlines()[0].replace(kept, b"")
+    found = LogEntry.decode(b"%s\n%08x\n" % (line, zlib.crc32(line)), "7.json")
+    assert found == replace(FULL, topology={})
 
 
 def test_every_truncation_and_every_flipped_byte_is_found() -> None:

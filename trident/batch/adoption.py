@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -101,7 +101,13 @@ class OlderCheckpoint:
 Adopt = str | os.PathLike[str] | Mapping[str, Any] | Adoption | StormState
 
 
-def adopt_state(log: Log, group: str, states: GroupStates, adopt: Adopt) -> LogEntry:
+def adopt_state(
+    log: Log,
+    group: str,
+    states: GroupStates,
+    adopt: Adopt,
+    check: Callable[[LogEntry], None],
+) -> LogEntry:
     """Return the first entry of the empty `log`, which takes over the state of another log.
 
     Parameters
@@ -116,6 +122,8 @@ def adopt_state(log: Log, group: str, states: GroupStates, adopt: Adopt) -> LogE
         The folder or URL of the older checkpoint, which then can't be started any more; or, where
         that is gone, the log id of its states and what to do with the batch that was in flight; or
         the last txid of Storm's, where Storm wrote the states.
+    check : callable
+        Raises where what an older log says doesn't fit, before that log is closed.
 
     Raises
     ------
@@ -135,7 +143,7 @@ def adopt_state(log: Log, group: str, states: GroupStates, adopt: Adopt) -> LogE
             _check_there(place, group)
             held = held_checkpoint(place, spark_checkpoint)
             try:
-                return _from_log(log, group, held)
+                return _from_log(log, group, held, check)
             finally:
                 held.release()
 
@@ -179,11 +187,14 @@ def _check_there(place: str | os.PathLike[str], group: str) -> None:
         )
 
 
-def _from_log(log: Log, group: str, checkpoint: HeldCheckpoint) -> LogEntry:
+def _from_log(
+    log: Log, group: str, checkpoint: HeldCheckpoint, check: Callable[[LogEntry], None]
+) -> LogEntry:
     old = checkpoint.log(group)
     last = old.newest()
     if last is None:
         raise AdoptionError(old.place, "the log is empty", "There is nothing to adopt.")
+    check(last)
     log_id = secrets.token_hex(8)
     if last.successor is not None:
         log_id, successor = last.successor
@@ -206,6 +217,7 @@ def _from_log(log: Log, group: str, checkpoint: HeldCheckpoint) -> LogEntry:
         base=last.committed,
         states=last.states,
         kinds=last.kinds,
+        topology=last.topology,
         accepted=last.accepted,
         metadata=last.metadata,
         planned=last.planned,

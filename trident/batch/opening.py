@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from trident.batch.adoption import Adopt, adopt_state, adopted_already
+from trident.batch.changes import Topology, check_unchanged, described_anew
 from trident.batch.states import GroupStates
 from trident.log.entry import LogEntry
 from trident.log.errors import AdoptionError, LogMismatchError
@@ -24,6 +25,8 @@ def opening_entry(
     reads: Mapping[str, str],
     clock: Clock,
     adopt: Adopt | None,
+    topology: Topology,
+    accept_change: Mapping[str, str],
 ) -> LogEntry:
     """Return the first entry that a run writes to `log`, its writer still empty; appends nothing.
 
@@ -43,12 +46,18 @@ def opening_entry(
         Who decides what a batch is.
     adopt : path, mapping, Adoption, StormState or None
         Whose state a new log takes over; ignored once that is done.
+    topology : mapping
+        What the log keeps of the topology; empty where nothing is to be compared.
+    accept_change : mapping of str to str
+        What a state or stream may have become.
 
     Raises
     ------
     LogMismatchError
         When the log is that of other streams or files, of another clock, or of states that keep
         their values in another way.
+    ChangedTopologyError
+        When a stream or a state of the log is another one by now.
     AdoptionError
         When `adopt` can't be, or another log has taken over this one's state.
     OtherLogError
@@ -59,21 +68,41 @@ def opening_entry(
     newest = log.newest()
     if newest is not None:
         _check_same(log, newest, streams, clock, adopt)
+        check_unchanged(log.place, newest, topology, states.kinds, streams, accept_change)
         _check_reads(log, newest, reads)
         kinds = _same_kinds(log, newest, states)
         # The reserved attempt belongs to the run that wrote the entry; this one takes the next.
         begun = Token(newest.committed + 1, newest.begun.attempt + 1)
         number = newest.number + 1
-        return replace(newest, number=number, begun=begun, reads=dict(reads), kinds=kinds)
+        return replace(
+            newest,
+            number=number,
+            begun=begun,
+            streams=dict(streams),
+            reads=dict(reads),
+            kinds=kinds,
+            topology=described_anew(newest, topology),
+        )
     if adopt is not None:
-        first = adopt_state(log, group, states, adopt)
+
+        def check(last: LogEntry) -> None:
+            check_unchanged(log.place, last, topology, states.kinds, None, accept_change)
+
+        first = adopt_state(log, group, states, adopt, check)
     else:
         log_id = secrets.token_hex(8)
         states.check_unowned(log_id)
         states.check_vacant()
         first = LogEntry(1, "", log_id, begun=Token(1, 0), committed=0)
     kinds = _same_kinds(log, first, states)
-    return replace(first, clock=clock, streams=dict(streams), reads=dict(reads), kinds=kinds)
+    return replace(
+        first,
+        clock=clock,
+        streams=dict(streams),
+        reads=dict(reads),
+        kinds=kinds,
+        topology=described_anew(first, topology),
+    )
 
 
 def _same_kinds(log: Log, entry: LogEntry, states: GroupStates) -> Mapping[str, str]:
@@ -117,14 +146,13 @@ def _check_same(
             "A group of spouts and one with a streaming DataFrame can't share a log: start with a "
             "new checkpoint and adopt=<this one>.",
         )
-    if dict(newest.streams) != dict(streams):
+    if newest.streams.keys() != streams.keys():
         raise LogMismatchError(
             log.place,
-            "set of streams, schemas or output modes",
+            "set of streams",
             newest.streams,
             streams,
-            "Give the streams their old ids, schemas and output modes, or start with a new "
-            "checkpoint and adopt=<this one>.",
+            "Give the streams their old ids, or start with a new checkpoint and adopt=<this one>.",
         )
 
 

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from trident.batch.adoption import Adopt
+from trident.batch.changes import Topology
 from trident.batch.errors import BatchFailedError, BatchInterruptedError
 from trident.batch.failure_policy import DEFAULT_POLICY, DroppedWork, FailurePolicy
 from trident.batch.opening import opening_entry
@@ -131,6 +132,8 @@ class BatchRunner:
         clock: Clock = "spout",
         adopt: Adopt | None = None,
         accept_loss: Mapping[str, int] = MappingProxyType({}),
+        topology: Topology = MappingProxyType({}),
+        accept_change: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Take the log, and tell every state what it has committed; once, before any batch.
 
@@ -148,6 +151,10 @@ class BatchRunner:
             Whose state a new log takes over; see :func:`adopt_state`. Ignored once that is done.
         accept_loss : mapping of str to int
             Of each state the batch whose loss is accepted; see :meth:`GroupStates.accept`.
+        topology : mapping
+            What the log keeps of the topology; by default nothing is compared.
+        accept_change : mapping of str to str
+            What a state or stream may have become; see :func:`check_unchanged`.
 
         Raises
         ------
@@ -167,6 +174,8 @@ class BatchRunner:
             reads=reads,
             clock=clock,
             adopt=adopt,
+            topology=topology,
+            accept_change=accept_change,
         )
         first = self._states.accept(entry, accept_loss)
         self._writer.begin(first)

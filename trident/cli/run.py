@@ -70,6 +70,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="go on without what a store has lost, as the error says it",
     )
     parser.add_argument(
+        "--accept-change",
+        action="append",
+        default=[],
+        metavar="name=what it is now",
+        help="go on with a state or stream that was something else, as the error says it",
+    )
+    parser.add_argument(
         "--json", action="store_true", help="print each batch as a line of JSON, and nothing else"
     )
     add_server_arguments(parser, None)
@@ -115,6 +122,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
         "trigger": _trigger(arguments.trigger),
         "adopt": _adopt(arguments.adopt),
         "accept_loss": dict(map(_loss, arguments.accept_loss)),
+        "accept_change": dict(map(_change, arguments.accept_change)),
     }
 
 
@@ -142,6 +150,14 @@ def _loss(word: str) -> tuple[str, int]:
         advice = "As in --accept-loss count=5: the state, and the batch that the error names."
         raise UsageError("--accept-loss is not state=txid:", word, (), advice)
     return name, int(txid)
+
+
+def _change(word: str) -> tuple[str, str]:
+    name, _, found = word.partition("=")
+    if not (name and found):
+        advice = "As in --accept-change 'count=Sum by word string', which the error says."
+        raise UsageError("--accept-change is not name=what it is now:", word, (), advice)
+    return name, found
 
 
 def _session(master: str) -> Any:

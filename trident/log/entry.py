@@ -54,6 +54,8 @@ class LogEntry:
         For each state the last committed attempt that had begun it.
     kinds : mapping of str to str
         The kind of each state that has one.
+    topology : mapping
+        What else has to stay as it is, as `trident.batch.changes` has it; empty in older entries.
     accepted : mapping of str to Token or None
         For each state whose loss of writes was accepted, the attempt that it held then (None: no
         record). A state is here, and not in `states`, until the next batch that updates it commits.
@@ -90,6 +92,7 @@ class LogEntry:
     reads: Mapping[str, str] = field(default_factory=dict)
     states: Mapping[str, Token] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
+    topology: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     accepted: Mapping[str, Token | None] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     planned: Mapping[str, Any] | None = None

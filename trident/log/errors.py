@@ -139,6 +139,10 @@ class LogMismatchError(LogError):
         )
 
 
+class ChangedTopologyError(LogMismatchError):
+    """The log was written by a topology with other streams or states of the same names."""
+
+
 @dataclass(eq=False, repr=False)
 class PlacementError(LogError):
     """The source's log and ours disagree about which batch comes next."""

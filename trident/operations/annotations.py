@@ -25,6 +25,21 @@ def callable_name(function: Callable[..., Any]) -> str:
     return str(name).rpartition("<locals>.")[2]
 
 
+def identified(given: object) -> str:
+    """What tells an operation or a spout from others in the log: its class, without the module,
+    and its `identity` where it has one, an attribute or a method.
+
+    Examples
+    --------
+    >>> from trident.operations.builtin import Count
+    >>> identified(Count())
+    'Count'
+    """
+    own: Any = getattr(given, "identity", None)
+    name = callable_name(type(given))
+    return name if own is None else f"{name}({own() if callable(own) else own})"
+
+
 def return_annotation(function: Callable[..., Any]) -> object:
     """The annotation of what a callable returns; None where there is no usable one."""
     if isinstance(function, type):

@@ -12,7 +12,7 @@ A batch may be tried again, so every operation may see a tuple more than once. R
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -89,11 +89,15 @@ class Operation:
         Whether the operation reads tuples by position only; engines then hand it plain tuples.
     output_types : sequence or None
         Types of the outputs, as `Fields` takes them.
+    identity : str, callable or None
+        Of an aggregator or updater, what of its parameters decides what a state holds, as text, or
+        a method that returns it. The log keeps it with the class; a start with another is refused.
     """
 
     deterministic: bool = True
     positional: bool = False
     output_types: Sequence[object] | None = None
+    identity: str | Callable[[], str] | None = None
 
     def __repr__(self) -> str:
         return operation_name(self)

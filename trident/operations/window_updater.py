@@ -111,6 +111,13 @@ class WindowUpdater(StateUpdater[StoredMap]):
         return ()
 
     @property
+    def shape(self) -> str:
+        """What may not change while windows are open."""
+        by = f", by {self.time_field}" if self.time_field else ""
+        kept = "tuples" if isinstance(self.contents, Tuples) else "aggregates"
+        return f"{self.window.shape}{by}, kept as {kept}"
+
+    @property
     def pane_name(self) -> str:
         """What the keys of panes with an aggregate begin with."""
         return "pane"

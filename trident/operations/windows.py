@@ -113,10 +113,15 @@ class CountWindow(BaseWindow):
                 raise PlanError(what, described(given))
         _check_slide(self.slide > self.length, self.length, self.slide)
 
-    def __str__(self) -> str:
+    @property
+    def shape(self) -> str:
+        """What of it may not change while windows are open."""
         if self.length == self.slide:
             return f"tumbling, {self.length} tuples"
         return f"sliding, {self.length} tuples every {self.slide}"
+
+    def __str__(self) -> str:
+        return self.shape
 
 
 class SlidingCountWindow(CountWindow):

@@ -37,6 +37,7 @@ def check_start(plan: Plan, options: StartOptions) -> None:
         advice = "Declare a stream with newStream() or newDRPCStream() first."
         raise PlanError("start: the topology is empty", "", (), advice)
     check_losses(plan, options.accept_loss)
+    check_changes(plan, options.accept_change)
     if options.on_failure == "dead-letter":
         check_dead_letter(plan)
     check_requests(plan, options)
@@ -66,6 +67,15 @@ def check_losses(plan: Plan, losses: Mapping[str, int]) -> None:
     for name in losses:
         if name not in known:
             raise PlanError("start: accept_loss names no state", str(name), known)
+
+
+def check_changes(plan: Plan, changes: Mapping[str, str]) -> None:
+    """Every name in ``accept_change`` is that of a state that this plan updates, or of a stream."""
+    states = [node.state.name for node in plan.nodes if isinstance(node, StateUpdateNode)]
+    known = [*states, *(each.stream_id for each in plan.nodes if isinstance(each, SourceNode))]
+    for name in changes:
+        if name not in known:
+            raise PlanError("start: accept_change names no state or stream", str(name), known)
 
 
 def check_states(plan: Plan) -> None:

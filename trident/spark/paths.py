@@ -1,4 +1,4 @@
-"""Which files a group reads, as Spark names them."""
+"""What the DataFrames of a group read, as Spark names it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,20 @@ def read_paths(group: BatchGroup) -> dict[str, str]:
     return {stream: paths for stream, paths in found.items() if paths}
 
 
+def source_kind(frame: DataFrame) -> str:
+    """What a streaming DataFrame reads from, as ``FileSource`` or ``kafka``."""
+    return f"DataFrame({', '.join(text.partition('[')[0] for text in _told(frame))})"
+
+
 def _paths(frame: DataFrame) -> str:
     jvm: Any = frame.sparkSession._jvm
-    leaves: Any = frame._jdf.queryExecution().analyzed().collectLeaves()
-    told = [leaves.apply(index).toString() for index in range(leaves.size())]
-    given = [match[1] for text in told if (match := _FILE_SOURCE.fullmatch(text))]
+    given = [match[1] for text in _told(frame) if (match := _FILE_SOURCE.fullmatch(text))]
     conf = frame.sparkSession._jsparkSession.sessionState().newHadoopConf()
     paths = [jvm.org.apache.hadoop.fs.Path(each) for each in given]
     return ", ".join(path.getFileSystem(conf).makeQualified(path).toString() for path in paths)
+
+
+def _told(frame: DataFrame) -> list[str]:
+    leaves: Any = frame._jdf.queryExecution().analyzed().collectLeaves()
+    every = map(leaves.apply, range(leaves.size()))
+    return [leaf.toString() for leaf in every if leaf.isStreaming()]

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from trident.batch.runner import BatchRunner
 from trident.local.group_engine import LocalGroupEngine
-from trident.plan.nodes import StateNode
+from trident.plan.nodes import SourceNode, StateNode
 from trident.plan.overlap import one_at_a_time_on_spark
 from trident.plan.placement import only_on_spark
 from trident.plan.plan import BatchGroup, Plan
@@ -17,7 +17,7 @@ from trident.run import GroupRun
 from trident.spark.checks import checked
 from trident.spark.group_engine import SparkGroupEngine
 from trident.spark.mixed_engine import MixedGroupEngine
-from trident.spark.paths import read_paths
+from trident.spark.paths import read_paths, source_kind
 from trident.spark.session import check_session
 from trident.spark.settings import own_session
 from trident.spark.stream_union import check_output_mode
@@ -79,6 +79,10 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
 
     def reads(self, group: BatchGroup) -> Mapping[str, str]:
         return read_paths(group)
+
+    def source_of(self, stream: SourceNode) -> str:
+        frame = stream.clock == "dataframe"
+        return source_kind(stream.source) if frame else super().source_of(stream)
 
     def pending(self, group: BatchGroup, most: int) -> int:
         return most if one_at_a_time_on_spark(group) is None else 1

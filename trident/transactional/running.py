@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trident.errors import PlanError
+from trident.operations.annotations import identified
 from trident.operations.interfaces import (
     Aggregator,
     Operation,
@@ -139,6 +140,7 @@ class _InTask(Operation):
     def __init__(self, component: Component) -> None:
         self._component = component
         self.label = component.id
+        self.identity = identified(component.bolt)
         self._task = 0
 
     def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:

@@ -1,0 +1,353 @@
+"""Topologies before and after each change that docs/changing.md lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.transactional.test_bolts import Committer
+from trident import (
+    Count,
+    Duration,
+    FixedBatchSpout,
+    MapGet,
+    Max,
+    ReducerAggregator,
+    SlidingCountWindow,
+    StateUpdater,
+    Sum,
+    TridentTopology,
+    TumblingCountWindow,
+    TumblingDurationWindow,
+)
+from trident.transactional import MemoryTransactionalSpout, TransactionalTopologyBuilder
+
+Declare = Callable[[Any, Path], TridentTopology]
+"""Declares a topology, for a session or None and the folder of its store."""
+
+FIELDS = "word string, n long, at long"
+ROWS = (["a", 1, 10], ["b", 2, 20], ["c", 3, 30])
+
+
+class Told(Max):
+    """One with a parameter that the log is told of."""
+
+    def __init__(self, parameter: int) -> None:
+        self.identity = f"parameter={parameter}"
+
+
+class Silent(Max):
+    """One with a parameter that nobody is told of."""
+
+    def __init__(self, parameter: int) -> None:
+        self.parameter = parameter
+
+
+class Largest(Count):
+    """Another class."""
+
+
+class Total(ReducerAggregator[int]):
+    def init(self) -> int:
+        return 0
+
+    def reduce(self, curr: int, tuple: Any) -> int:
+        return curr + int(tuple[0])
+
+
+class Renamed(FixedBatchSpout):
+    """Another class."""
+
+
+class Noting(StateUpdater[Any]):
+    def updateState(self, state: Any, tuples: Any, collector: Any) -> None:
+        state.multiPut([(t[0],) for t in tuples], [1 for _ in tuples])
+
+
+class NotingTwice(Noting):
+    """Another class."""
+
+
+class Other(Committer):
+    """Another class."""
+
+
+def _elsewhere(kind: type[Any]) -> Any:
+    """A class of the same name in another module."""
+    return type(kind.__name__, (kind,), {"__module__": "elsewhere"})
+
+
+def words(
+    aggregator: Any = None,
+    *,
+    by: str | None = "word",
+    inputs: str | None = None,
+    name: str = "count",
+    value: str = "value",
+    store: str = "sqlite:{folder}/{name}.db",
+    spout: Any = None,
+    stream: str = "words",
+    step: Callable[[Any], Any] = lambda given: given,
+    window: Any = None,
+    partitions: int = 1,
+) -> Declare:
+    """A state of the words of a stream."""
+    aggregator = aggregator or Count()
+    seen = [inputs or "n"] if getattr(aggregator, "arity", 1) else []
+
+    def declare(session: Any, folder: Path) -> TridentTopology:
+        topology = TridentTopology()
+        source = spout or FixedBatchSpout(FIELDS, 3, *ROWS)
+        tuples = step(topology.newStream(stream, source)).parallelismHint(partitions)
+        grouped = tuples.groupBy(by) if by else tuples
+        place = store.format(folder=folder, name=name)
+        if window is not None:
+            grouped.window(window, place, *seen, aggregator, value, name=name)
+        else:
+            grouped.persistentAggregate(place, *seen, aggregator, value, name=name)
+        return topology
+
+    return declare
+
+
+def both(*names: str, more: tuple[str, ...] = (), rows: int = 3) -> Declare:
+    """Several states of one stream, and streams with batches of their own."""
+
+    def declare(session: Any, folder: Path) -> TridentTopology:
+        topology = TridentTopology()
+        for stream in ("words", *more):
+            spout = FixedBatchSpout(FIELDS, 1, *(ROWS * 2)[:rows])
+            grouped = topology.newStream(stream, spout).groupBy("word")
+            for name in names:
+                own = f"{name}{'' if stream == 'words' else stream}"
+                grouped.persistentAggregate(f"sqlite:{folder}/{own}.db", Count(), own)
+        return topology
+
+    return declare
+
+
+def merged(*streams: str) -> Declare:
+    def declare(session: Any, folder: Path) -> TridentTopology:
+        topology = TridentTopology()
+        made = [topology.newStream(each, FixedBatchSpout(FIELDS, 3, *ROWS)) for each in streams]
+        stream = made[0] if len(made) == 1 else topology.merge(*made)
+        stream.groupBy("word").persistentAggregate(f"sqlite:{folder}/c.db", Count(), "count")
+        return topology
+
+    return declare
+
+
+def noted(updater: StateUpdater[Any]) -> Declare:
+    def declare(session: Any, folder: Path) -> TridentTopology:
+        topology = TridentTopology()
+        stream = topology.newStream("words", FixedBatchSpout(FIELDS, 3, *ROWS))
+        stream.partitionPersist(f"sqlite:{folder}/noted.db", "word", updater, name="noted")
+        return topology
+
+    return declare
+
+
+def asked(aggregator: Any = None) -> Declare:
+    """Requests that update a state."""
+
+    def declare(session: Any, folder: Path) -> TridentTopology:
+        topology = TridentTopology()
+        requests = topology.newDRPCStream("add", answers=f"sqlite:{folder}/answers.db")
+        counts = aggregator or Count()
+        requests.groupBy("args").persistentAggregate(f"sqlite:{folder}/c.db", counts, "n")
+        return topology
+
+    return declare
+
+
+def queried(session: Any, folder: Path) -> TridentTopology:
+    topology = words()(session, folder)
+    topology.newStream("unstored", FixedBatchSpout("v long", 3, [1])).peek(str)
+    state = topology.newStaticState(f"sqlite:{folder}/other.db?prefix=other")
+    topology.newDRPCStream("get").stateQuery(state, "args", MapGet(), "n")
+    return topology
+
+
+def committed(bolt: Any) -> Declare:
+    def declare(session: Any, folder: Path) -> TridentTopology:
+        spout = MemoryTransactionalSpout({0: [["a"]]}, "word string", 1)
+        builder = TransactionalTopologyBuilder("words", "spout", spout)
+        builder.setCommitterBolt("bolt", bolt).globalGrouping("spout")
+        return builder.buildTopology()
+
+    return declare
+
+
+def framed(source: str = "texts", mode: str | None = None, name: str = "lines") -> Declare:
+    """A streaming DataFrame of files, or of Spark's rate source."""
+
+    def declare(session: Any, folder: Path) -> TridentTopology:
+        topology = TridentTopology()
+        if source == "rate":
+            frame = session.readStream.format("rate").load().selectExpr("'a' AS value")
+        else:
+            (folder / source).mkdir(exist_ok=True)
+            (folder / source / "1.txt").write_text("a\nb\n")
+            frame = session.readStream.text(str(folder / source))
+        if mode is not None:
+            frame = frame.groupBy("value").count()
+        topology.newStream(name, frame, outputMode=mode).groupBy("value").persistentAggregate(
+            f"sqlite:{folder}/c.db", Count(), "n"
+        )
+        return topology
+
+    return declare
+
+
+def rows_of_frame(rows: int) -> Declare:
+    """A static stream beside a stream."""
+
+    def declare(session: Any, folder: Path) -> TridentTopology:
+        topology = words()(session, folder)
+        static = topology.newStaticStream(session.range(rows))
+        asked = topology.newDRPCStream("get", engine="spark").each("args", _number, "key long")
+        topology.join([asked, static], ["key", "id"], "key, args")
+        return topology
+
+    return declare
+
+
+def _number(text: str) -> list[int]:
+    return [int(text)]
+
+
+def _upper(stream: Any) -> Any:
+    return stream.filter("n", lambda n: n > 0).map(lambda w, n, at: (w.upper(), n, at))
+
+
+def tumbling(length: int) -> Any:
+    return TumblingDurationWindow.of(Duration.of(length)).withTimestampField("at")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A topology before and after it was changed.
+
+    Parameters
+    ----------
+    before, after : callable
+        Declare it.
+    options : mapping
+        What the second start is given.
+    between : callable, optional
+        A topology that runs between them.
+    spark : bool
+        Whether the first start needs a session; all that follow get the same.
+    older : bool
+        Whether the log of the first start says no more than one of an older version.
+    commits : bool
+        Whether the first start commits a batch.
+    """
+
+    before: Declare
+    after: Declare
+    options: dict[str, Any] = field(default_factory=dict)
+    between: Declare | None = None
+    spark: bool = False
+    older: bool = False
+    commits: bool = True
+
+
+EVEN = TumblingCountWindow.of(2)
+MODES = "sqlite:{folder}/{name}.db?mode=%s"
+UNKNOWN = FixedBatchSpout("word, n long, at long", 3, *ROWS)
+
+CHANGES = {
+    "another aggregator, as `Sum` for `Count`": Change(words(), words(Sum())),
+    "another updater of `partitionPersist`": Change(noted(Noting()), noted(NotingTwice())),
+    "another `identity` of an aggregator": Change(words(Told(1)), words(Told(2))),
+    "other parameters of an aggregator that has no `identity`": Change(
+        words(Silent(1)), words(Silent(2))
+    ),
+    "the class has moved to another module": Change(words(), words(_elsewhere(Count)())),
+    "another key field": Change(words(by="n"), words(by="at")),
+    "one key field more, one less, or another order": Change(words(), words(by="word, n")),
+    "another type of a key field": Change(
+        words(by="key", step=lambda s: s.each("n", lambda n: [n], "key long")),
+        words(by="key", step=lambda s: s.each("n", lambda n: [str(n)], "key string")),
+    ),
+    "a key field has got a type that was unknown": Change(
+        words(by="key", step=lambda s: s.each("n", lambda n: [n], "key")),
+        words(by="key", step=lambda s: s.each("n", lambda n: [n], "key long")),
+    ),
+    "a group where there was none": Change(words(by=None), words()),
+    "another length, slide or gap of a window": Change(
+        words(window=TumblingCountWindow.of(5)), words(window=TumblingCountWindow.of(7))
+    ),
+    "another field with a window's time": Change(
+        words(window=tumbling(50)), words(window=tumbling(50).withTimestampField("n"))
+    ),
+    "another lag or lateness of a window": Change(
+        words(window=tumbling(50)), words(window=tumbling(50).withLag(Duration.of(5)))
+    ),
+    "another aggregator of a window, of the same sort": Change(
+        words(Sum(), window=EVEN), words(Max(), window=EVEN)
+    ),
+    "a reducer or aggregator where a window had a combiner": Change(
+        words(Sum(), window=SlidingCountWindow.of(4, 2)),
+        words(Total(), window=SlidingCountWindow.of(4, 2)),
+    ),
+    "opaque, transactional or plain values where they were others": Change(
+        words(store=MODES % "opaque"), words(store=MODES % "transactional")
+    ),
+    "a state is renamed": Change(words(name="count"), words(name="counts")),
+    "a state is left out": Change(both("one", "two"), both("one")),
+    "a state is back after batches without it": Change(
+        both("one", "two"), both("one", "two", rows=4), between=both("one", rows=4)
+    ),
+    "a state is added": Change(both("one"), both("one", "two")),
+    "anything of an opaque map of which no batch is committed": Change(
+        words(step=lambda s: s.each("n", lambda n: 1 // (n - n), "m")),
+        words(Sum(), by="n"),
+        commits=False,
+    ),
+    "the name of the value field, with `name=`": Change(words(), words(value="other")),
+    "which fields an aggregator reads": Change(words(Sum()), words(Sum(), inputs="at")),
+    "the cache of a store": Change(
+        words(), words(store="sqlite:{folder}/{name}.db?cache=7")
+    ),
+    "another store, which is empty": Change(words(), words(store="sqlite:{folder}/new.db")),
+    "another class of spout under a stream's id": Change(
+        words(), words(spout=Renamed(FIELDS, 3, *ROWS))
+    ),
+    "other arguments of a spout: topics, files, rate": Change(
+        words(), words(spout=FixedBatchSpout(FIELDS, 7, ["x", 1, 1]))
+    ),
+    "a field more, less, renamed, or of another type in a stream's schema": Change(
+        words(), words(spout=FixedBatchSpout(f"{FIELDS}, m long", 3))
+    ),
+    "another id of a stream": Change(words(), words(stream="others")),
+    "a stream more, or less, that shares batches with others": Change(
+        merged("one"), merged("one", "two")
+    ),
+    "a stream more with batches of its own": Change(both("n"), both("n", more=("two",))),
+    "a stream with batches of its own is left out": Change(both("n", more=("two",)), both("n")),
+    "another source of a streaming DataFrame": Change(framed(), framed("rate"), spark=True),
+    "another path of a streaming DataFrame of files": Change(
+        framed(), framed("others"), spark=True
+    ),
+    "another output mode of a streaming DataFrame": Change(
+        framed(mode="update"), framed(mode="complete"), spark=True
+    ),
+    "a spout where there was a streaming DataFrame": Change(
+        framed(name="words"), words(), spark=True
+    ),
+    "steps between a stream and a state": Change(words(), words(step=_upper)),
+    "parallelism": Change(words(), words(partitions=3)),
+    "the engine": Change(words(), words(), {"engine": "spark"}, spark=True),
+    "options of `start`: trigger, retries, `max_pending`": Change(
+        words(), words(), {"retries": 1, "max_pending": 3}
+    ),
+    "queries, and streams without a state": Change(words(), queried),
+    "the rows of a static stream": Change(rows_of_frame(2), rows_of_frame(3), spark=True),
+    "the aggregator behind a DRPC stream that updates": Change(asked(), asked(Largest())),
+    "the class of a committer bolt": Change(committed(Committer()), committed(Other())),
+    "a log that an older version wrote": Change(words(), words(Sum()), older=True),
+}

@@ -1,0 +1,355 @@
+"""What comes of a topology that was changed: each row of docs/changing.md, and the rest of it."""
+
+from __future__ import annotations
+
+import logging
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.topologies.changed import (
+    CHANGES,
+    FIELDS,
+    ROWS,
+    Change,
+    Declare,
+    Renamed,
+    Told,
+    committed,
+    words,
+)
+from tests.topologies.conftest import Engine
+from trident import (
+    Count,
+    FixedBatchSpout,
+    GeneratorSpout,
+    GuaranteeWarning,
+    Max,
+    Sum,
+    TumblingCountWindow,
+)
+from trident.backends.urls import state_from_url
+from trident.errors import TridentError
+from trident.log.errors import ChangedTopologyError
+from trident.operation_error import OperationError
+from trident.operations.annotations import identified
+from trident.testing.points import fail_at
+
+PAGE = (Path(__file__).parents[2] / "docs" / "changing.md").read_text()
+ROWS_OF_PAGE = dict(re.findall(r"^\| (?!change )([^|]+?) \| ([^|-]+?) \|$", PAGE, re.MULTILINE))
+PATIENCE = 60.0
+
+
+class Life:
+    """The starts of a topology with one checkpoint."""
+
+    def __init__(self, folder: Path, session: Any = None) -> None:
+        self.folder = folder
+        self.checkpoint = folder / "checkpoint"
+        self.session = session
+
+    def run(self, declare: Declare, **options: Any) -> None:
+        """Start it, and run all batches that there are."""
+        topology = declare(self.session, self.folder)
+        requests = bool(topology.plan().updating)
+        given = {"checkpoint": self.checkpoint, "trigger": None if requests else "available"}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GuaranteeWarning)
+            run = topology.start(self.session, **given | options)
+        with run:
+            if requests:
+                run.drpc.execute("add", "a", PATIENCE)
+            else:
+                run.awaitTermination(PATIENCE)
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Life:
+    return Life(tmp_path)
+
+
+def test_every_row_has_a_case() -> None:
+    assert ROWS_OF_PAGE.keys() == CHANGES.keys()
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, marks=[pytest.mark.spark] if change.spark else [])
+        for row, change in CHANGES.items()
+    ],
+)
+def test_a_row_of_the_page_holds(
+    row: str,
+    life: Life,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    change = CHANGES[row]
+    if change.spark:
+        life.session = request.getfixturevalue("spark")
+    if change.older:
+        with monkeypatch.context() as patch:
+            patch.setattr("trident.batch.opening.described_anew", lambda *given: {})
+            life.run(change.before)
+    elif change.commits:
+        life.run(change.before)
+    else:
+        with pytest.raises(OperationError, match="ZeroDivisionError"):
+            life.run(change.before)
+    if change.between is not None:
+        life.run(change.between)
+    with caplog.at_level(logging.INFO, "trident"):
+        caplog.clear()
+        assert came_of(change, life, caplog) == ROWS_OF_PAGE[row]
+
+
+def came_of(change: Change, life: Life, caplog: pytest.LogCaptureFixture) -> str:
+    """What the page calls what came of a change."""
+    try:
+        life.run(change.after, **change.options)
+    except ChangedTopologyError as error:
+        accept = accepting(error)
+        if not accept:
+            return "refused"
+        if life.session is None:
+            check_accepting(change, life, accept)
+        return "refused unless accepted"
+    except TridentError:
+        return "refused"
+    told = {record.levelname for record in caplog.records if SAID.search(record.getMessage())}
+    return {"WARNING": "warned", "INFO": "told"}.get(max(told, default=""), "free")
+
+
+SAID = re.compile("is no longer in the topology|is in the topology again|is new: it begins")
+
+
+def accepting(error: ChangedTopologyError) -> dict[str, str]:
+    """What the error says to accept."""
+    found = re.search(r"start\(accept_change=({.*})\)\.$", str(error))
+    parts = error.found.items()  # type: ignore[attr-defined]
+    accept = {part.split("'")[1]: text for part, text in parts}
+    assert found is None or found[1] == str(accept)
+    return accept if found else {}
+
+
+def check_accepting(change: Change, life: Life, accept: dict[str, str]) -> None:
+    """What is accepted goes on, then and later; and the way back is a change as well."""
+    with pytest.raises(ChangedTopologyError):
+        life.run(change.after, accept_change={name: f"{text}?" for name, text in accept.items()})
+    life.run(change.after, accept_change=accept)
+    life.run(change.after)
+    with pytest.raises(ChangedTopologyError):
+        life.run(change.before)
+
+
+def test_the_error_says_what_was_what_is_and_what_to_do(life: Life) -> None:
+    life.run(words())
+    with pytest.raises(ChangedTopologyError) as raised:
+        life.run(words(Sum(), by="n"))
+    assert str(raised.value) == (
+        f"the log {life.checkpoint}/words/log was written with another topology: it has state "
+        "'count' (Count by word string), found state 'count' (Sum by n long). Bring back what "
+        "was; or give the state another name (name=…), under which it begins anew. To go on from "
+        "what is there all the same: start(accept_change={'count': 'Sum by n long'})."
+    )
+
+
+def test_all_that_has_changed_is_in_one_error(life: Life) -> None:
+    life.run(words())
+    with pytest.raises(ChangedTopologyError) as raised:
+        life.run(words(Sum(), spout=Renamed(FIELDS, 3, *ROWS)))
+    accept = accepting(raised.value)
+    assert accept == {
+        "words": "Renamed of word string, n long, at long",
+        "count": "Sum by word string",
+    }
+    one = {"count": accept["count"]}
+    with pytest.raises(ChangedTopologyError, match="stream 'words'") as again:
+        life.run(words(Sum(), spout=Renamed(FIELDS, 3, *ROWS)), accept_change=one)
+    assert "state 'count'" not in str(again.value)
+    assert str(accept) in str(again.value)
+
+
+def test_a_refused_start_changes_nothing(life: Life) -> None:
+    life.run(words())
+    before = {path: path.read_bytes() for path in (life.checkpoint / "words").rglob("*.json")}
+    with pytest.raises(ChangedTopologyError):
+        life.run(words(Sum()))
+    found = {path: path.read_bytes() for path in (life.checkpoint / "words").rglob("*.json")}
+    assert found == before
+
+
+def test_what_is_accepted_goes_on_over_what_is_there(life: Life) -> None:
+    life.run(words(Count()))
+    spout = FixedBatchSpout(FIELDS, 3, *ROWS, ["a", 5, 40])
+    life.run(words(Sum(), spout=spout), accept_change={"count": "Sum by word string"})
+    assert value_of(life, "a") == 1 + 5
+
+
+def value_of(life: Life, word: str) -> Any:
+    state: Any = state_from_url(f"sqlite:{life.folder}/count.db?prefix=count").makeState()
+    try:
+        return state.multiGet([(word,)])[0]
+    finally:
+        state.close()
+
+
+def test_accepting_where_nothing_has_changed_does_nothing(life: Life) -> None:
+    life.run(words())
+    life.run(words(), accept_change={"count": "Sum by word string"})
+    with pytest.raises(ChangedTopologyError):
+        life.run(words(Max()), accept_change={"count": "Sum by word string"})
+
+
+def test_a_log_of_an_older_version_has_it_all_from_then_on(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("trident.batch.opening.described_anew", lambda *given: {})
+        life.run(words())
+    life.run(words())
+    with pytest.raises(ChangedTopologyError):
+        life.run(words(Sum()))
+
+
+@pytest.mark.parametrize("point", ["before begin", "after begin", "before commit"])
+def test_a_change_is_noticed_wherever_the_batch_before_has_failed(life: Life, point: str) -> None:
+    spout = FixedBatchSpout(FIELDS, 1, *ROWS)
+    with fail_at(point, 2, times=9), pytest.raises(Exception):  # noqa: B017, PT011
+        life.run(words(spout=spout), retries=0)
+    with pytest.raises(ChangedTopologyError):
+        life.run(words(Sum(), spout=spout))
+    life.run(words(spout=spout))
+    assert value_of(life, "b") == 1
+
+
+def test_a_new_checkpoint_that_adopts_is_refused_before_the_old_one_is_closed(life: Life) -> None:
+    life.run(words())
+    new = life.folder / "new"
+    with pytest.raises(ChangedTopologyError):
+        life.run(words(Sum()), checkpoint=new, adopt=life.checkpoint)
+    life.run(words())
+    accept = {"count": "Sum by word string"}
+    life.run(words(Sum()), checkpoint=new, adopt=life.checkpoint, accept_change=accept)
+    with pytest.raises(ChangedTopologyError):
+        life.run(words(), checkpoint=new)
+
+
+def test_a_new_checkpoint_that_adopts_takes_another_schema(life: Life) -> None:
+    life.run(words())
+    wider = words(spout=FixedBatchSpout(f"{FIELDS}, m long", 3))
+    life.run(wider, checkpoint=life.folder / "new", adopt=life.checkpoint)
+
+
+def test_progress_is_not_adopted_for_another_class_of_spout(life: Life) -> None:
+    def made(kind: type[GeneratorSpout]) -> Declare:
+        return words(spout=kind(FIELDS, lambda n: (str(n), n, n), total=3))
+
+    class Another(GeneratorSpout):
+        pass
+
+    life.run(made(GeneratorSpout))
+    new = life.folder / "new"
+    with pytest.raises(ChangedTopologyError, match=r"stream 'words' \(GeneratorSpout\)"):
+        life.run(made(Another), checkpoint=new, adopt=life.checkpoint)
+    accept = {"words": "Another"}
+    life.run(made(Another), checkpoint=new, adopt=life.checkpoint, accept_change=accept)
+
+
+def test_a_source_is_read_anew_where_the_log_is_left_behind(life: Life) -> None:
+    life.run(words())
+    [log_id] = {re.search(r'"lineage":"(\w+)"', text)[1] for text in entries(life)}  # type: ignore[index]
+    adopt = {"log_id": log_id, "in_flight": "committed"}
+    spout = GeneratorSpout(FIELDS, lambda n: ("a", n, n), total=2)
+    life.run(words(spout=spout), checkpoint=life.folder / "new", adopt=adopt)
+    assert value_of(life, "a") == 1 + 2
+
+
+def entries(life: Life) -> list[str]:
+    return [path.read_text() for path in (life.checkpoint / "words").rglob("*.json")]
+
+
+def test_a_state_that_was_renamed_is_named_with_the_new_one(
+    life: Life, caplog: pytest.LogCaptureFixture
+) -> None:
+    life.run(words(name="count"))
+    life.run(words(name="counts"))
+    [warning] = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert warning == (
+        "the state 'count' is no longer in the topology: it stays as batch 1 has left it. "
+        "New is 'counts': if that is it, give it back its name='count'"
+    )
+    caplog.clear()
+    life.run(words(name="counts"))
+    assert not [r for r in caplog.records if r.levelname == "WARNING"]
+
+
+def test_a_state_that_comes_back_changed_is_refused(life: Life) -> None:
+    life.run(words(name="count"))
+    life.run(words(name="counts"))
+    with pytest.raises(ChangedTopologyError):
+        life.run(words(Sum(), name="count"))
+
+
+def test_a_transactional_state_is_refused_before_its_first_commit_too(life: Life) -> None:
+    store = "sqlite:{folder}/{name}.db?mode=transactional"
+    with fail_at("before commit", 1, times=9), pytest.raises(Exception):  # noqa: B017, PT011
+        life.run(words(store=store), retries=0)
+    with pytest.raises(ChangedTopologyError):
+        life.run(words(Sum(), store=store))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        (words(), words(Sum()), r"Count by word string.*Sum by word string"),
+        (
+            words(window=TumblingCountWindow.of(5)),
+            words(window=TumblingCountWindow.of(7)),
+            r"tumbling, 5 tuples, kept as aggregates.*tumbling, 7 tuples.*Open windows can't go on",
+        ),
+    ],
+)
+def test_a_change_is_refused_on_both_engines(
+    engine: Engine, before: Declare, after: Declare, found: str
+) -> None:
+    with engine.start(before(engine.spark, engine.folder), trigger="available") as run:
+        run.awaitTermination(PATIENCE)
+    with pytest.raises(ChangedTopologyError, match=found):
+        engine.start(after(engine.spark, engine.folder))
+
+
+def test_a_class_is_told_by_its_name_without_what_is_around_it() -> None:
+    class Local(Count):
+        pass
+
+    assert identified(Local()) == "Local"
+
+
+def test_an_identity_may_be_a_method() -> None:
+    class Latest(Count):
+        def identity(self) -> str:  # type: ignore[override]
+            return "n=5"
+
+    assert identified(Latest()) == "Latest(n=5)"
+    assert identified(Told(2)) == "Told(parameter=2)"
+
+
+def test_a_bolt_is_told_by_its_own_class(life: Life) -> None:
+    from tests.transactional.test_bolts import Committer
+
+    life.run(committed(Committer()))
+    assert '"by":"BoltUpdater(Committer)"' in entries(life)[-1]
+
+
+def test_the_description_is_short(life: Life) -> None:
+    life.run(words())
+    assert (
+        '"topology":{"states":{"count":{"by":"Count","key":{"word":"string"}}},'
+        '"sources":{"words":"FixedBatchSpout"}}' in entries(life)[-1]
+    )

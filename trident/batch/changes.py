@@ -1,0 +1,174 @@
+"""Compares a topology with what the log says of it, and refuses what would change its states."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from trident.log.entry import LogEntry
+from trident.log.errors import ChangedTopologyError
+from trident.states.values import StateType
+
+_logger = logging.getLogger("trident")
+
+Topology = Mapping[str, Mapping[str, Any]]
+"""What the log keeps: under ``states`` what `described_states` says of each, under ``sources`` the
+class of each stream's source, by its id. Empty where nothing is known."""
+
+
+class _Change(NamedTuple):
+    part: str
+    name: str
+    was: str
+    found: str
+    advice: str
+    acceptable: bool = True
+
+
+_OF_STATE = (
+    "Bring back what was; or give the state another name (name=…), under which it begins anew."
+)
+_OF_WINDOW = f"Open windows can't go on as others. {_OF_STATE}"
+_OF_STREAM = (
+    "Bring back what was; or start the other source with a checkpoint and states of its own."
+)
+
+
+def check_unchanged(
+    place: str,
+    entry: LogEntry,
+    topology: Topology,
+    kinds: Mapping[str, str],
+    streams: Mapping[str, str] | None,
+    accept: Mapping[str, str],
+) -> None:
+    """Raise where the topology is not the one that a log was written by.
+
+    Parameters
+    ----------
+    place : str
+        The log.
+    entry : LogEntry
+        Its newest entry.
+    topology : mapping
+        What is started.
+    kinds : mapping of str to str
+        The kinds of its states.
+    streams : mapping of str to str or None
+        The schemas of its streams; None where a new log takes over, whose schemas may be others.
+    accept : mapping of str to str
+        What a state or stream may have become.
+
+    Raises
+    ------
+    ChangedTopologyError
+        When anything differs that is not accepted.
+    """
+    changes = [
+        *_changed_streams(entry, topology.get("sources", {}), streams),
+        *_changed_states(entry, topology.get("states", {}), kinds),
+    ]
+    due = [each for each in changes if not each.acceptable or accept.get(each.name) != each.found]
+    if due:
+        advice = " ".join(dict.fromkeys(each.advice for each in due))
+        if all(each.acceptable for each in due):
+            accept = {each.name: each.found for each in changes}
+            advice += f" To go on from what is there all the same: start(accept_change={accept})."
+        raise ChangedTopologyError(
+            place,
+            "topology",
+            {f"{each.part} {each.name!r}": each.was for each in due},
+            {f"{each.part} {each.name!r}": each.found for each in due},
+            advice,
+        )
+    for each in changes:
+        _logger.warning(
+            "accepted: the %s %r was %s, and is %s", each.part, each.name, each.was, each.found
+        )
+
+
+def _changed_streams(
+    entry: LogEntry, sources: Mapping[str, str], streams: Mapping[str, str] | None
+) -> Iterator[_Change]:
+    known = entry.topology.get("sources", {})
+    for name, schema in entry.streams.items():
+        was, found = known.get(name), sources.get(name)
+        other = was is not None and found is not None and was != found
+        if streams is None:
+            if other and name in entry.metadata:
+                yield _Change("stream", name, str(was), str(found), _OF_STREAM)
+        elif other or schema != streams[name]:
+            before, after = schema, streams[name]
+            if was and found:
+                before, after = f"{was} of {before}", f"{found} of {after}"
+            # Spark's own checkpoint is of one source.
+            acceptable = not (other and str(was).startswith("DataFrame("))
+            yield _Change("stream", name, before, after, _OF_STREAM, acceptable)
+
+
+def _changed_states(
+    entry: LogEntry, states: Mapping[str, Any], kinds: Mapping[str, str]
+) -> Iterator[_Change]:
+    for name, was in entry.topology.get("states", {}).items():
+        found = states.get(name)
+        if found is None or "by" not in was or _never_committed(entry, name, kinds):
+            continue
+        if was.get("window") != found.get("window"):
+            yield _Change("state", name, _shown(was), _shown(found), _OF_WINDOW, acceptable=False)
+        elif was["by"] != found["by"] or not _same_key(was.get("key", {}), found.get("key", {})):
+            yield _Change("state", name, _shown(was), _shown(found), _OF_STATE)
+
+
+def _never_committed(entry: LogEntry, name: str, kinds: Mapping[str, str]) -> bool:
+    """Whether nothing that a state holds counts yet, so that it may be anything."""
+    if entry.follows_storm:
+        return True
+    opaque = kinds.get(name) == StateType.OPAQUE.value
+    return opaque and name not in entry.states and name not in entry.accepted
+
+
+def _same_key(was: Mapping[str, str | None], found: Mapping[str, str | None]) -> bool:
+    pairs = zip(was.values(), found.values(), strict=False)
+    return [*was] == [*found] and all(None in pair or pair[0] == pair[1] for pair in pairs)
+
+
+def _shown(state: Mapping[str, Any]) -> str:
+    fields = state.get("key", {}).items()
+    key = ", ".join(f"{name} {kind}" if kind else name for name, kind in fields)
+    text = f"{state['by']} by {key}" if key else str(state["by"])
+    return f"{text}, {state['window']}" if "window" in state else text
+
+
+def described_anew(entry: LogEntry, topology: Topology) -> Topology:
+    """Return what the log keeps of a topology from now on; say which states are new, or gone.
+
+    What is known of a state that is gone is kept, and the batch up to which it was there.
+    """
+    if not topology:
+        return entry.topology
+    states = dict(topology["states"])
+    known = {name: {} for name in entry.states} | dict(entry.topology.get("states", {}))
+    new = [name for name in states if name not in known] if entry.topology else []
+    for name, was in known.items():
+        if name not in states:
+            states[name] = {**was, "until": was.get("until", entry.committed)}
+            _logger.log(
+                logging.INFO if "until" in was else logging.WARNING,
+                "the state %r is no longer in the topology: it stays as batch %d has left it%s",
+                *(name, states[name]["until"], _perhaps_renamed(name, new)),
+            )
+        elif was.get("until", entry.committed) < entry.committed:
+            _logger.warning(
+                "the state %r is in the topology again: it has nothing of batches %d to %d",
+                *(name, was["until"] + 1, entry.committed),
+            )
+    for name in new:
+        _logger.info("the state %r is new: it begins with batch %d", name, entry.committed + 1)
+    return {**topology, "states": states}
+
+
+def _perhaps_renamed(name: str, new: list[str]) -> str:
+    if not new:
+        return ""
+    return f". New is {', '.join(map(repr, new))}: if that is it, give it back its name={name!r}"
