@@ -9,6 +9,7 @@ from trident.backends.schemes import BuiltIn, Schemes
 from trident.states.errors import StateURLError
 from trident.states.maps import MapStateFactory
 from trident.states.state import StateFactory
+from trident.states.tracebacks import Briefly
 from trident.states.urls import StateURL
 
 GROUP = "trident.states"
@@ -79,8 +80,9 @@ def state_from_url(url: str | StateURL) -> MapStateFactory:
     """
     if not isinstance(url, str | StateURL):
         raise StateURLError("the URL of a state is a string, found", type(url).__name__)
-    parsed = StateURL.parse(url) if isinstance(url, str) else url
-    return cast(MapStateFactory, _SCHEMES.make(parsed, StateFactory))  # type: ignore[type-abstract]
+    with Briefly():
+        parsed = StateURL.parse(url) if isinstance(url, str) else url
+        return cast(MapStateFactory, _SCHEMES.make(parsed, StateFactory))  # type: ignore[type-abstract]
 
 
 def schemes() -> list[str]:

@@ -93,6 +93,22 @@ class StateUnavailableError(UnavailableError):
     """
 
 
+@dataclass(eq=False, repr=False)
+class MissingDriverError(TridentError, ImportError):
+    """What a store or a source is reached with is not installed, or can't be imported."""
+
+    what: str
+    """What needs it."""
+    extra: str
+    """The extra of this package that installs it."""
+    problem: str = ""
+    """What the import said."""
+
+    def __str__(self) -> str:
+        found = f" that can't be imported ({self.problem})" if self.problem else ""
+        return f'{self.what} needs a driver{found}: pip install "trident-spark[{self.extra}]"'
+
+
 class StateError(TridentError):
     """State is not what the protocol requires; the run stops and nothing was written."""
 

@@ -21,6 +21,7 @@ from trident.states.state import Batch
 from trident.states.steps import Steps, reads_in_steps
 from trident.states.table.build import build
 from trident.states.table.layered import layers
+from trident.states.tracebacks import Briefly
 from trident.states.updaters import Combiner, PutUpdater, ValueUpdater
 from trident.states.values import StateType, Token
 from trident.states.without_log import STAND_ALONE, begin_without_log
@@ -208,9 +209,10 @@ class StoredMap(CommittedReads, SnapshottableMap):
         if self._attempt is not None:
             return self._attempt.get(encode_keys(keys))
         asked = list(keys)
-        found: list[Any] = read_committed([("", self)], lambda views: views[0].multiGet(asked))
-        if asked and found.count(None) == len(found):
-            self._check_missed(asked)
+        with Briefly():
+            found: list[Any] = read_committed([("", self)], lambda views: views[0].multiGet(asked))
+            if asked and found.count(None) == len(found):
+                self._check_missed(asked)
         return found
 
     def _check_missed(self, asked: Sequence[Key]) -> None:

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import reprlib
 import traceback
 from collections.abc import Sequence
 from typing import Any
 
 from trident.states.errors import TridentError
+from trident.states.tracebacks import LIBRARY
 from trident.states.values import Token
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__))
-# ``states`` and ``backends`` are links in a checkout, so their code may show either path.
-_LIBRARY = tuple(
-    path + os.sep
-    for name in ("", "states", "backends")
-    for folder in [os.path.join(_PACKAGE, name).rstrip(os.sep)]
-    for path in {folder, os.path.realpath(folder)}
-)
 _FRAMES = 3
 _MESSAGE_LINES = 3
 
@@ -144,19 +136,6 @@ def operation_error(
     return shown
 
 
-def without_frames(error: TridentError) -> TridentError:
-    """The same error without the frames of the library, as its text says all that a user needs.
-
-    The errors that caused it lose their frames too: those of a store's driver alone fill fifty
-    lines. Their texts stay.
-    """
-    followed: BaseException | None = error
-    while followed is not None and followed.__traceback__ is not None:
-        followed.__traceback__ = None
-        followed = followed.__cause__ or followed.__context__
-    return error
-
-
 def shown_tuple(fields: Sequence[str], row: Sequence[Any]) -> str:
     """A tuple in one line, every long value shortened.
 
@@ -190,7 +169,7 @@ def _frames(error: BaseException) -> list[str]:
 
 
 def _of_users(frames: Sequence[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
-    return [frame for frame in frames if not frame.filename.startswith(_LIBRARY)]
+    return [frame for frame in frames if not frame.filename.startswith(LIBRARY)]
 
 
 def _shown(frame: traceback.FrameSummary) -> str:

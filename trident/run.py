@@ -19,11 +19,12 @@ from trident.figures.listening import Listening
 from trident.figures.run_figures import group_figures, run_status
 from trident.figures.times import iso
 from trident.keyboard_interrupt import interrupted, interruptible
-from trident.operation_error import OperationError, without_frames
+from trident.operation_error import OperationError
 from trident.page.live_display import LiveDisplay
 from trident.plan.plan_dict import to_dict
 from trident.states.errors import TridentError, UsageError
 from trident.states.printable import Lines
+from trident.states.tracebacks import Briefly, without_frames
 
 if TYPE_CHECKING:
     from trident.drpc.service import LocalDRPC
@@ -99,7 +100,8 @@ class GroupRun(ABC):
         Returns whether it has ended.
         """
         done = self._ended.wait(timeout)
-        self._raise_failure()
+        with Briefly():
+            self._raise_failure()
         return done
 
     @abstractmethod
@@ -356,8 +358,8 @@ class Run:
                 self._abandoned = False
                 self._raise_failure()
                 raise interrupted() from None
-        if (failure := self.exception()) is not None:
-            raise failure
+        with Briefly():
+            self._raise_failure()
         return self._finished.is_set()
 
     def _wait(self, timeout: float | None) -> None:
@@ -382,7 +384,8 @@ class Run:
         """
         for group in self.groups.values():
             try:
-                group.processAllAvailable()
+                with Briefly():
+                    group.processAllAvailable()
             except BaseException as failure:
                 self._delivered = failure
                 raise
@@ -422,7 +425,8 @@ class Run:
 
         if self._stopped:
             raise UsageError("serve: the run has been stopped; nobody would stop the server")
-        server = DRPCServer(self, host, port, **options).start()
+        with Briefly():
+            server = DRPCServer(self, host, port, **options).start()
         self._servers.append(server)
         return server
 
@@ -461,7 +465,8 @@ class Run:
         # such as that of a feed which the failed run gave up.
         replaced = error is None or isinstance(error, TridentError)
         if replaced and failure is not None and delivered is None:
-            raise failure
+            with Briefly():
+                raise failure
 
     def _raise_failure(self) -> None:
         failure = self.exception()

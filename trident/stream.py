@@ -50,6 +50,7 @@ from trident.plan.nodes import (
 from trident.plan.plan_dict import to_dict
 from trident.plan.step_checks import check_keys, check_selection
 from trident.states.state import StateLike
+from trident.states.tracebacks import Briefly
 from trident.tuples.fields import Fields, FieldsLike
 
 Plain = Callable[..., Any]
@@ -107,7 +108,8 @@ class _Aggregates(Published):
         >>> sales.groupBy("shop").aggregate(Count(), "n").getOutputFields()
         Fields('shop string, n long')
         """
-        node = lowering.aggregate(self._builder, self._node, self._group, arguments)
+        with Briefly():
+            node = lowering.aggregate(self._builder, self._node, self._group, arguments)
         return Stream(self._builder, node)
 
     def chainedAgg(self) -> ChainedAggregatorDeclarer:
@@ -191,9 +193,10 @@ class _Aggregates(Published):
         ('turnover', Fields('shop string, turnover long'))
         """
         check_not_updated("persistentAggregate", state)
-        node = lowering.persistent_aggregate(
-            self._builder, self._node, self._group, state, arguments, name
-        )
+        with Briefly():
+            node = lowering.persistent_aggregate(
+                self._builder, self._node, self._group, state, arguments, name
+            )
         return TridentState(self._builder, node)
 
     @overload
@@ -263,9 +266,10 @@ class _Aggregates(Published):
         Fields('shop string, hundred long')
         """
         check_not_updated("window", store)
-        node = window_lowering.window(
-            self._builder, self._node, self._group, config, store, arguments, name
-        )
+        with Briefly():
+            node = window_lowering.window(
+                self._builder, self._node, self._group, config, store, arguments, name
+            )
         return WindowedStream(self._builder, node)
 
     def tumblingWindow(
@@ -363,7 +367,8 @@ class Stream(_Aggregates):
         >>> stream.each("sentence", str.split, "word string").getOutputFields()
         Fields('sentence string, word string')
         """
-        return Stream(self._builder, lowering.each(self._builder, self._node, arguments))
+        with Briefly():
+            return Stream(self._builder, lowering.each(self._builder, self._node, arguments))
 
     def withColumn(
         self, name: FieldsLike, function: Native | Plain, inputs: FieldsLike | None = None
@@ -387,7 +392,8 @@ class Stream(_Aggregates):
         >>> stream.withColumn("doubled long", lambda n: 2 * n, "n").getOutputFields()
         Fields('word string, n long, doubled long')
         """
-        made = lowering.with_column(self._builder, self._node, name, function, inputs)
+        with Briefly():
+            made = lowering.with_column(self._builder, self._node, name, function, inputs)
         return Stream(self._builder, made)
 
     @overload
@@ -399,7 +405,8 @@ class Stream(_Aggregates):
 
         A plain callable returns a bool.
         """
-        return Stream(self._builder, lowering.keep(self._builder, self._node, arguments))
+        with Briefly():
+            return Stream(self._builder, lowering.keep(self._builder, self._node, arguments))
 
     def map(self, function: MapFunction | Plain, outputs: FieldsLike | None = None) -> Stream:
         """Replace each tuple by one other; the function sees all fields.
@@ -419,7 +426,8 @@ class Stream(_Aggregates):
         Fields('length long')
         """
         fields = None if outputs is None else Fields.of(outputs)
-        node = lowering.map_each(self._builder, self._node, function, fields)
+        with Briefly():
+            node = lowering.map_each(self._builder, self._node, function, fields)
         return Stream(self._builder, node)
 
     def flatMap(
@@ -445,7 +453,8 @@ class Stream(_Aggregates):
         Fields('id long, word string')
         """
         fields = None if outputs is None else Fields.of(outputs)
-        node = lowering.flat_map(self._builder, self._node, function, fields)
+        with Briefly():
+            node = lowering.flat_map(self._builder, self._node, function, fields)
         return Stream(self._builder, node)
 
     def peek(self, consumer: Consumer | Plain) -> Stream:
@@ -697,7 +706,8 @@ class Stream(_Aggregates):
             what = "stateQuery: expected a state of this topology, found"
             advice = "Pass what persistentAggregate() or newStaticState(factory) gave."
             raise OperationTypeError(what, type(state).__name__, (), advice)
-        node = lowering.state_query(self._builder, self._node, state._node, arguments)
+        with Briefly():
+            node = lowering.state_query(self._builder, self._node, state._node, arguments)
         return Stream(self._builder, node)
 
     @overload
@@ -743,7 +753,8 @@ class Stream(_Aggregates):
             The state's name, unique in the topology; by default the outputs, else ``"state"``.
         """
         check_not_updated("partitionPersist", state)
-        node = lowering.partition_persist(self._builder, self._node, state, arguments, name)
+        with Briefly():
+            node = lowering.partition_persist(self._builder, self._node, state, arguments, name)
         return TridentState(self._builder, node)
 
 

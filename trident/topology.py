@@ -10,8 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Never, overload
 
 from trident.absent_calls import Published
-from trident.errors import OperationTypeError, PlanError, TridentError, described
-from trident.operation_error import without_frames
+from trident.errors import OperationTypeError, PlanError, described
 from trident.operations.joining import JoinOutFieldsMode, JoinType
 from trident.plan import lowering
 from trident.plan.builder import Builder
@@ -25,6 +24,7 @@ from trident.plan.start_checks import check_start, tell_unused, warn
 from trident.plan.svg import to_svg
 from trident.start_options import EngineChoice, OnFailure, StartOptions, Trigger
 from trident.states.state import StateLike
+from trident.states.tracebacks import Briefly
 from trident.stream import GroupedStream, Stream, TridentState, check_not_updated
 from trident.tuples.fields import Fields, FieldsLike
 
@@ -213,7 +213,8 @@ class TridentTopology(Published):
             ``"state"``.
         """
         check_not_updated("newStaticState", state)
-        declaration = self._builder.state("newStaticState", state, name, ())
+        with Briefly():
+            declaration = self._builder.state("newStaticState", state, name, ())
         return TridentState(self._builder, self._builder.add(StaticStateNode, state=declaration))
 
     def merge(self, *streams: Any) -> Stream:
@@ -582,17 +583,14 @@ class TridentTopology(Published):
             spark_checkpoint=spark_checkpoint,
         )
         plan = self.plan()
-        check_start(plan, options)
-        try:
+        with Briefly():
+            check_start(plan, options)
             from trident.start import start  # what declares a topology needs no engine
 
             runs = _engine(plan, spark, options)
             warn(plan, options)
             tell_unused(plan)
             self._run = start(plan, runs, options)
-        except TridentError as error:
-            _logger.debug("the topology does not start", exc_info=True)
-            raise without_frames(error) from error.__cause__
         return self._run
 
     def serve(self, host: str = "127.0.0.1", port: int | None = 3774, **options: Any) -> DRPCServer:
@@ -614,7 +612,8 @@ class TridentTopology(Published):
         """
         from trident.server.server import DRPCServer  # its packages are optional
 
-        return DRPCServer(self, host, port, **options).start()
+        with Briefly():
+            return DRPCServer(self, host, port, **options).start()
 
 
 def _engine(plan: Plan, spark: Any, options: StartOptions) -> Engine[Any]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from trident.states.errors import MissingDriverError
 from trident.states.steps import Steps
 
 _CALL = 1
@@ -18,17 +19,14 @@ def thrift() -> Any:
 
     Raises
     ------
-    ImportError
+    MissingDriverError
         When the driver is not installed.
     """
     try:
         import_module("happybase")  # which makes the other
         return import_module("Hbase_thrift")
     except ImportError as error:
-        raise ImportError(
-            f"state in HBase needs a driver that can't be imported ({error}): "
-            'pip install "trident-spark[hbase]"'
-        ) from error
+        raise MissingDriverError("state in HBase", "hbase", str(error)) from None
 
 
 def client_over(connection: socket.socket, transport: str, protocol: str) -> Any:

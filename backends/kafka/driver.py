@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from trident.states.errors import StateUnavailableError
+from trident.states.errors import MissingDriverError, StateUnavailableError
 
 _logger = logging.getLogger("trident")
 
@@ -17,16 +17,13 @@ def driver() -> Any:
 
     Raises
     ------
-    ImportError
+    MissingDriverError
         When the driver is not installed.
     """
     try:
         return import_module("confluent_kafka")
     except ImportError as error:
-        raise ImportError(
-            f"streams and sinks of Kafka need a driver that can't be imported ({error}): "
-            'pip install "trident-spark[kafka]"'
-        ) from error
+        raise MissingDriverError("a stream or sink of Kafka", "kafka", str(error)) from None
 
 
 def admin_module() -> Any:

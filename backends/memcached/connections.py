@@ -16,6 +16,7 @@ from weakref import WeakSet
 
 from trident.backends.memcached.errors import no_memcached, unreachable
 from trident.backends.memcached.nodes import Node
+from trident.states.errors import MissingDriverError
 
 CONNECT_TIMEOUT = 2.0
 """Seconds that a node has to accept a connection."""
@@ -55,7 +56,7 @@ class Connection:
     ------
     StateUnavailableError
         When the node can't be reached, or is no Memcached.
-    ImportError
+    MissingDriverError
         When pymemcache is not installed.
     """
 
@@ -150,9 +151,7 @@ def _greeted_at(name: str, address: tuple[Any, ...], deadline: float) -> Greetin
     try:
         pymemcache = import_module("pymemcache")
     except ImportError as error:
-        raise ImportError(
-            'state in Memcached needs pymemcache: pip install "trident-spark[memcached]"'
-        ) from error
+        raise MissingDriverError("state in Memcached", "memcached", str(error)) from None
     left = max(deadline - time.monotonic(), 0.01)
     client = pymemcache.Client(address, connect_timeout=left, timeout=left, no_delay=True)
     try:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from trident.states.errors import MissingDriverError
+
 
 def driver() -> Any:
     """Return the module `psycopg`.
 
     Raises
     ------
-    ImportError
+    MissingDriverError
         When it is not installed.
     """
     try:
         import psycopg
     except ImportError as error:
-        raise ImportError(
-            f"state in PostgreSQL needs a driver that can't be imported ({error}): "
-            'pip install "trident-spark[postgres]"'
-        ) from error
+        raise MissingDriverError("state in PostgreSQL", "postgres", str(error)) from None
     return psycopg
 
 

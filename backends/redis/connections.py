@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from trident.backends.redis.connection_options import ConnectionOptions
 from trident.backends.redis.errors import explained
+from trident.states.errors import MissingDriverError
 from trident.states.steps import Steps, finished
 
 if TYPE_CHECKING:
@@ -190,9 +191,7 @@ def _new_pool(address: Address, options: ConnectionOptions) -> ConnectionPool:
         from redis.backoff import NoBackoff
         from redis.retry import Retry
     except ImportError as error:
-        raise ImportError(
-            'state in Redis needs its driver: pip install "trident-spark[redis]"'
-        ) from error
+        raise MissingDriverError("state in Redis", "redis", str(error)) from None
     host, port = address
     return ConnectionPool(
         connection_class=SSLConnection if options.tls else Connection,

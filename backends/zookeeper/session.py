@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from trident.backends.zookeeper.errors import explained, unreachable
+from trident.states.errors import MissingDriverError
 
 # What it warns of at each try to connect again, our errors say once; and its debugging shows the
 # password. So it is no part of the tree of loggers, which a later configuration would turn on.
@@ -153,9 +154,7 @@ def _driver() -> Any:
         import kazoo.exceptions
         import kazoo.security
     except ImportError as error:
-        raise ImportError(
-            'a checkpoint in ZooKeeper needs its driver: pip install "trident-spark[zookeeper]"'
-        ) from error
+        raise MissingDriverError("a checkpoint in ZooKeeper", "zookeeper", str(error)) from None
     return kazoo
 
 

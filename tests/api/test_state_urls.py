@@ -131,5 +131,5 @@ def test_a_wrong_url_is_an_error_of_the_call_and_adds_nothing(
     with pytest.raises(PlanError, match=text) as caught:
         place(topology, stream, url)
     assert str(caught.value).startswith(("persistentAggregate: ", "partitionP", "newStaticState: "))
-    assert isinstance(caught.value.__cause__, StateURLError)
+    assert isinstance(caught.value.__context__, StateURLError)
     assert topology._builder.plan().nodes == before

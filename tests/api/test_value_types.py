@@ -134,8 +134,8 @@ def test_only_a_map_can_be_no_key() -> None:
 @pytest.mark.parametrize(
     ("kind", "wrong", "advice"),
     [
-        ("timestamp", NOON.replace(tzinfo=None), "give it its time zone, as in datetime.now.UTC"),
-        ("timestamp_ntz", NOON, "leave the time zone out"),
+        ("timestamp", NOON.replace(tzinfo=None), "give it its time zone, as datetime.now.UTC"),
+        ("timestamp_ntz", NOON, "leave out its time zone"),
     ],
 )
 def test_the_error_for_a_moment_speaks_of_the_time_zone(

@@ -6,13 +6,9 @@ import argparse
 import json
 import os
 import platform
-import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from pathlib import Path
 
 from trident.backends import checkpoints, urls
 from trident.cli.installed import Extra, extras
@@ -24,9 +20,6 @@ from trident.states.maps import MapStateFactory
 from trident.states.printable import one_line
 from trident.states.store import completed
 from trident.states.urls import StateURL
-
-_OLDEST_JAVA = 17
-_PATIENCE = 30.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +50,9 @@ def _found(words: Iterable[str]) -> Iterator[Finding]:
     yield Finding("ok", f"Python {platform.python_version()}, {sys.executable}")
     yield from map(_driver, found)
     if any(extra.name == "spark" and extra.installed for extra in found):
-        yield _java()
+        from trident.spark.java import java  # pyspark is optional
+
+        yield java()
         yield _workers()
     for word in words:
         yield from _place(word)
@@ -71,26 +66,6 @@ def _driver(extra: Extra) -> Finding:
         what = f"{extra.name}: {missing} is missing"
         return Finding("warning", what, f"Install it: {extra.pip}.")
     return Finding("ok", f"{extra.name}: not installed", f"Where it is needed: {extra.pip}.")
-
-
-def _java() -> Finding:
-    """Which Java Spark starts: that of JAVA_HOME, else the one on the path."""
-    home = os.environ.get("JAVA_HOME")
-    program = str(Path(home, "bin", "java")) if home else "java"
-    advice = f"Spark needs Java {_OLDEST_JAVA} or newer: install it, and set JAVA_HOME."
-    if shutil.which(program) is None:
-        return Finding("problem", f"Java: there is no {program}", advice)
-    try:
-        said = subprocess.run(
-            [program, "-version"], capture_output=True, text=True, timeout=_PATIENCE, check=True
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        return Finding("problem", f"Java: {program} does not run ({error})", advice)
-    first = (said.stderr or said.stdout).strip().partition("\n")[0]
-    number = re.search(r'"(?:1\.)?(\d+)', first)
-    if number is None or int(number[1]) < _OLDEST_JAVA:
-        return Finding("problem", f"Java: {program} is {first or 'unknown'}", advice)
-    return Finding("ok", f"Java: {program} is {first}")
 
 
 def _workers() -> Finding:

@@ -77,13 +77,18 @@ def _called(name: str, function: Callable[[], Any]) -> Any:
         raise _raised(f"{name} returns no topology", error) from error
 
 
-def _raised(what: str, error: Exception) -> UsageError:
+def _raised(what: str, raised: Exception) -> UsageError:
     """What a module, or a function in it, has raised, on one line: the exception, and where."""
-    text = masked(" ".join(f"{type(error).__name__}: {error}".split()))
+    error = raised
+    if type(raised).__module__.startswith("pyspark."):
+        from trident.spark.java import not_started
+
+        error = not_started(raised) or raised
+    text = masked(" ".join(f"{type(error).__name__}: {error}".split())).rstrip(".")
     passed = {__file__, importlib.__file__}
     own = [
         f"{frame.filename}, line {frame.lineno}"
-        for frame in traceback.extract_tb(error.__traceback__)
+        for frame in traceback.extract_tb(raised.__traceback__)
         if frame.filename not in passed and not frame.filename.startswith("<")
     ]
     return UsageError(f"{what}: {text}", advice=f"It was raised in {own[-1]}." if own else "")

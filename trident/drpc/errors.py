@@ -77,7 +77,9 @@ class DRPCExecutionError(DRPCError):
 
     def __str__(self) -> str:
         function, args, cause, _ = self.args
-        return f"{function}({args!r:.200}) failed: {cause}"
+        # Where the cause is at hand Python shows it too, with the lines that failed.
+        shown = cause if self.__cause__ is None else self.summary
+        return f"{function}({args!r:.200}) failed: {shown}"
 
 
 class DRPCUnavailableError(DRPCExecutionError):

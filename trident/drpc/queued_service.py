@@ -24,6 +24,7 @@ from trident.drpc.workers import Workers
 from trident.figures.events import QueryEnded
 from trident.figures.listening import Listeners, Listening
 from trident.figures.query_figures import QueryFigures
+from trident.states.tracebacks import Briefly
 
 TIMEOUT = 5.0
 """Seconds that a call waits where nobody says how many."""
@@ -175,6 +176,12 @@ class QueuedService:
         MalformedRequestError
             When the id is none, or was given to other arguments before.
         """
+        with Briefly():
+            return self._execute(function, args, timeout, request_id)
+
+    def _execute(
+        self, function: str, args: str, timeout: float | None, request_id: str | None
+    ) -> str:
         gathering = self._gathering(function)
         args = _text(function, args)
         check_request_id(request_id)

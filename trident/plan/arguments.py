@@ -162,12 +162,12 @@ def check_arity(call: str, function: Callable[..., Any], inputs: Fields) -> None
         return
     try:
         signature.bind(*inputs)
-    except TypeError as problem:
+    except TypeError:
         name = getattr(function, "__qualname__", type(function).__name__)
         name = name.rpartition("<locals>.")[2]
         what = f"{call}: {name}{signature} can't take the {len(inputs)} input fields"
         advice = "It is called with one argument for each input field."
-        raise OperationTypeError(what, str(inputs) or "none", (), advice) from problem
+        raise OperationTypeError(what, str(inputs) or "none", (), advice) from None
 
 
 def _shown(given: object) -> str:

@@ -168,7 +168,7 @@ def _from_url(call: str, url: str | StateURL) -> StateFactory:
         return state_from_url(url)
     except StateURLError as error:
         what, *rest = error.args
-        raise PlanError(f"{call}: {what}", *rest) from error
+        raise PlanError(f"{call}: {what}", *rest) from None
 
 
 def _check_partitions(call: str, required: object) -> None:

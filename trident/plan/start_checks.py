@@ -86,7 +86,7 @@ def check_states(plan: Plan) -> None:
             state.state.factory.check_place()
         except UsageError as error:
             what, *rest = error.args
-            raise PlanError(f"start: state {state.state.name!r}: {what}", *rest) from error
+            raise PlanError(f"start: state {state.state.name!r}: {what}", *rest) from None
     for node in plan.nodes:
         if isinstance(node, StateQueryNode):
             check_made(node)

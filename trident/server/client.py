@@ -77,6 +77,11 @@ class Client:
         name = type(self).__name__
         if not servers:
             raise DRPCUsageError(f"{name}: give a server", "", (), "As in 'localhost:3774'.")
+        given: Sequence[Any] = servers
+        for each in given:
+            if not isinstance(each, str):
+                advice = "A server is one text, as in 'localhost:3774'."
+                raise DRPCUsageError(f"{name}: no server is", repr(each), (), advice)
         _check_seconds(name, timeout)
         if token is not None and not token.isprintable():
             raise DRPCUsageError(f"{name}: a token is one line of text that can be shown")

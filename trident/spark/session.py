@@ -8,11 +8,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from trident.spark.errors import SparkSessionError
+from trident.spark.java import not_started
 from trident.spark.scratch import clear_scratch, scratch
+from trident.states.tracebacks import Briefly
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -49,7 +52,7 @@ def local_session(**conf: Any) -> SparkSession:
     ------
     SparkSessionError
         A session runs that was not made here, or one with other settings: pass that one to
-        ``start``, or stop it first.
+        ``start``, or stop it first. Or Java is missing, or too old.
 
     Notes
     -----
@@ -70,7 +73,8 @@ def local_session(**conf: Any) -> SparkSession:
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
     settings = SparkConf().setAll(list((_defaults() | wanted).items()))
-    context = _Context(conf=settings, gateway=_gateway(settings))
+    with Briefly():
+        context = _Context(conf=settings, gateway=_gateway(settings))
     _without_checksum_files(context)
     return SparkSession(context)
 
@@ -96,7 +100,10 @@ def session_at(master: str) -> SparkSession:
     if not submitted and (not master or master.startswith("local")):
         return local_session(**({"spark.master": master} if master else {}))
     builder = SparkSession.builder.appName("trident")
-    return (builder.master(master) if master else builder).getOrCreate()
+    try:
+        return (builder.master(master) if master else builder).getOrCreate()
+    except PySparkRuntimeError as error:
+        raise not_started(error) or error from None
 
 
 class _Context(SparkContext):
@@ -146,6 +153,8 @@ def _gateway(settings: SparkConf) -> JavaGateway | None:
     try:
         streams = {"stdout": handle, "stderr": handle}
         gateway: JavaGateway = launch_gateway(settings, streams)  # type: ignore[no-untyped-call]
+    except PySparkRuntimeError as error:
+        raise not_started(error, log) or error from None
     finally:
         os.close(handle)
     return gateway

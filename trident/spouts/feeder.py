@@ -13,6 +13,7 @@ from trident.errors import TridentError
 from trident.operations.emitted import Row, checked_row
 from trident.operations.interfaces import TridentCollector
 from trident.spouts.interfaces import IBatchSpout, SpoutKind
+from trident.states.tracebacks import Briefly
 from trident.tuples.fields import Fields, FieldsLike
 
 _logger = logging.getLogger("trident")
@@ -105,7 +106,8 @@ class FeederBatchSpout(IBatchSpout):
             When the run ends before the commit.
         """
         width = len(self._fields)
-        feed = _Feed([checked_row("FeederBatchSpout", values, width) for values in tuples])
+        with Briefly():
+            feed = _Feed([checked_row("FeederBatchSpout", values, width) for values in tuples])
         with self._changed:
             self._waiting.append(feed)
             listener = self._listener

@@ -34,10 +34,8 @@ LIMITS = {"long": 2**63, "int": 2**31, "short": 2**15, "byte": 2**7}
 _LOOKED_AT = ("decimal", "float", "timestamp", "timestamp_ntz", "array", "map", "struct")
 """Types that not every value of their Python type has, or has in its one form."""
 _ZONES = {
-    "timestamp": "give it its time zone, as in datetime.now(UTC) or value.replace(tzinfo=UTC), or "
-    "declare timestamp_ntz, a time without a zone",
-    "timestamp_ntz": "leave the time zone out, as in value.replace(tzinfo=None), or declare "
-    "timestamp, a moment in UTC",
+    "timestamp": "give it its time zone, as datetime.now(UTC) has, or declare timestamp_ntz",
+    "timestamp_ntz": "leave out its time zone, by value.replace(tzinfo=None), or declare timestamp",
 }
 """What to do about a datetime with no time zone, or one too many."""
 _MOST_DIGITS = 38

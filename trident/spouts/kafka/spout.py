@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Never
 
 from trident.errors import described
 from trident.spouts.kafka.coordinator import KafkaCoordinator
@@ -130,6 +130,10 @@ class KafkaTridentSpoutTransactional(_OfKafka, IPartitionedTridentSpout):
 
 class KafkaSpout:
     """Makes spouts that read topics of Kafka."""
+
+    def __init__(self, *arguments: Never, **options: Never) -> None:
+        advice = "Write KafkaSpout.opaque(servers, topics) or KafkaSpout.transactional(…)."
+        raise UsageError("KafkaSpout: it is no spout itself, but makes two kinds", "", (), advice)
 
     @staticmethod
     def opaque(

@@ -1,0 +1,82 @@
+"""What is printed of an error: the caller's lines and its text, not its way through the library."""
+
+from __future__ import annotations
+
+import logging
+import os
+from types import TracebackType
+
+from trident.states.errors import TridentError
+
+_logger = logging.getLogger("trident")
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# ``states`` and ``backends`` are links in a checkout, so their code may show either path.
+LIBRARY = tuple(
+    path + os.sep
+    for name in ("", "states", "backends")
+    for folder in [os.path.join(_PACKAGE, name).rstrip(os.sep)]
+    for path in {folder, os.path.realpath(folder)}
+)
+"""What the files of this library begin with."""
+
+
+class Briefly:
+    """A context in which an error is raised on without the frames of this library.
+
+    It stands around the body of a public call. The log `trident` has the frames at ``DEBUG``.
+
+    Examples
+    --------
+    >>> def call():
+    ...     with Briefly():
+    ...         raise TridentError("the store is away")
+    >>> call()
+    Traceback (most recent call last):
+    ...
+    trident.states.errors.TridentError: the store is away
+    """
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if isinstance(error, TridentError):
+            _logger.debug("raised by a call", exc_info=error)
+            without_frames(error)
+        elif isinstance(error, Exception):
+            error.__traceback__ = _outside(traceback)
+
+
+def without_frames(error: TridentError) -> TridentError:
+    """The same error without the frames of the library, as its text says all that a user needs.
+
+    The errors that caused it lose their frames too: those of a store's driver alone fill fifty
+    lines. Their texts stay, but for those that an error of ours puts into words already.
+    """
+    error.__traceback__ = None
+    followed = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    while followed is not None and followed.__traceback__ is not None:
+        followed.__traceback__ = None
+        if isinstance(followed, TridentError):
+            followed.__cause__ = None
+            followed.__suppress_context__ = True
+        followed = followed.__cause__ or followed.__context__
+    return error
+
+
+def _outside(traceback: TracebackType | None) -> TracebackType | None:
+    """The frames of a traceback that are none of the library's."""
+    frames = []
+    while traceback is not None:
+        if not traceback.tb_frame.f_code.co_filename.startswith(LIBRARY):
+            frames.append(traceback)
+        traceback = traceback.tb_next
+    for frame in reversed(frames):
+        traceback = TracebackType(traceback, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return traceback
