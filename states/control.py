@@ -134,6 +134,16 @@ class ControlRecord:
         """Whether it is another log's and has begun no batch, so that `log_id` may replace it."""
         return self.is_unused and self.log_id != log_id
 
+    @property
+    def never_ready(self) -> bool:
+        """Whether the log's first batch has begun, and nothing of any batch was ever made ready."""
+        return self.token.txid == 1 and self.committed == 0 and self.ready is False
+
+    def is_behind(self, other: ControlRecord) -> bool:
+        """Whether it is of the first batch, of a later attempt than the one that `other` begins."""
+        attempt = self.attempt_of(1) if self.committed else self.token.attempt
+        return other.token < (1, attempt)
+
     def encode(self) -> bytes:
         """Return the canonical bytes: equal for equal records, and only for them."""
         # A batch sends each of its records several times, as what is written and as the fence.
@@ -493,6 +503,8 @@ class Control:
         if found is None or found.is_free_for(committed.log_id):
             self.check_vacant()
             return Change(self, stored, committed.waiting())
+        if found.log_id != committed.log_id and found.never_ready:
+            return None  # until this log begins its first batch behind it
         if found.log_id != committed.log_id or found.committed < committed.committed:
             caught_up = replace(committed, token=found.token, ready=found.ready, plan=found.plan)
             return Change(self, stored, caught_up)

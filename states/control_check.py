@@ -19,7 +19,7 @@ from trident.states.errors import (
     RewoundStateError,
     StaleBatchError,
 )
-from trident.states.values import Token
+from trident.states.values import StateType, Token
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,14 @@ class Claim:
         Further log ids whose state this log has taken over.
     accepted : bool
         Whether `listed` is what the store held when the loss of all that came after was accepted.
-    transactional : bool
-        Whether a batch that comes back has to hold the same tuples.
+    kind : StateType or None
+        How the state keeps its values; None where it doesn't say.
     """
 
     listed: Token | None = None
     adopted: frozenset[str] = frozenset()
     accepted: bool = False
-    transactional: bool = False
+    kind: StateType | None = None
 
 
 def check_record(
@@ -73,7 +73,8 @@ def check_record(
     LostStateError
         When the log knows the state, and the store doesn't.
     OtherLogError
-        When the record is another log's, in which a batch has begun.
+        When the record is another log's, in which a batch has begun; unless nothing of it was
+        ever made ready, the state is opaque, and `own` is behind all that was written.
     RewoundStateError
         When the record is older than the last batch that committed there.
     LostWritesError
@@ -103,6 +104,8 @@ def check_record(
     if listed is None and found.is_free_for(own.log_id):
         return
     if found.log_id != own.log_id and found.log_id not in claim.adopted:
+        if claim.kind is StateType.OPAQUE and found.never_ready and own.is_behind(found):
+            return
         raise OtherLogError(f"{name} in {where}" if where else name, found.log_id, own.log_id)
     if listed is not None and found.token < listed:
         raise RewoundStateError(name, found.token, listed, where)
@@ -117,7 +120,7 @@ def check_record(
     if found.token >= own.token or _unknown_to(own, found):
         raise CopiedLogError(name, found.token, own.committed, where)
     if (
-        claim.transactional
+        claim.kind is StateType.TRANSACTIONAL
         and found.token.txid == own.token.txid
         and found.plan not in (None, own.plan)
     ):

@@ -153,7 +153,8 @@ class OtherLogError(StateError):
         "that state, start with that checkpoint, or here with adopt=<its path>, or where it is "
         "gone, or there was none, with "
         "adopt={{'log_id': '{found}', 'in_flight': 'committed' or 'burn'}}; to begin anew, "
-        "give the state another name or empty its store (in memory: make a new Factory)."
+        "give the state another name, or remove what is there: python -m trident state drop URL "
+        "(in memory: make a new Factory)."
     )
 
 

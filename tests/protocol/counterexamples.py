@@ -107,6 +107,21 @@ COUNTEREXAMPLES: dict[str, Trace] = {
         0,
         "start D1*19 T2*4 forget",
     ),
+    "abandoned_unready": Trace(
+        Setup("fenced", harm="anew"),
+        92,
+        "start D1*19 T3*5 T4*5 T2*7 anew D1*4",
+    ),
+    "abandoned_behind": Trace(
+        Setup("fenced", harm="anew"),
+        26,
+        "start D1*6 start D2*19 start anew D4*19 fail:T5 D4*13 T7*4 start D10*11",
+    ),
+    "abandoned_opaque": Trace(
+        Setup("fenced", kind="transactional", harm="anew"),
+        11,
+        "start D1*21 T2*3 anew",
+    ),
     "lost": Trace(
         Setup("fenced", harm="lose"),
         0,

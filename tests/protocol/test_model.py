@@ -55,6 +55,7 @@ def _setups() -> Iterator[Setup]:
         for kind in ("opaque", "transactional"):
             yield Setup(ability, kind, harm="copy")
             yield Setup(ability, kind, harm="cut")
+            yield Setup(ability, kind, harm="anew")
 
 
 def _report(found: Found | None) -> str:

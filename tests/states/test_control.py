@@ -19,6 +19,7 @@ from trident.states import (
     LostWritesError,
     RewoundStateError,
     StateError,
+    StateType,
     StateUnavailableError,
     Token,
 )
@@ -245,7 +246,9 @@ def test_a_record_before_the_committed_batch_is_rewound() -> None:
 
 
 PLANNED = replace(found(6, 0, 5, _5=1), plan="d1")
-transactional = partial(check_record, claim=Claim(LISTED, transactional=True), name="counts")
+transactional = partial(
+    check_record, claim=Claim(LISTED, kind=StateType.TRANSACTIONAL), name="counts"
+)
 
 
 def test_a_batch_that_has_begun_by_another_plan_has_lost_its_own() -> None:

@@ -61,7 +61,8 @@ def opening_entry(
     AdoptionError
         When `adopt` can't be, or another log has taken over this one's state.
     OtherLogError
-        When the log is new and a state is another log's.
+        When the log is new and a state is another log's; an opaque one that this never made ready
+        is begun behind its attempts.
     UnownedStateError
         When the log is new and entries are where a state is to begin.
     """
@@ -72,7 +73,10 @@ def opening_entry(
         _check_reads(log, newest, reads)
         kinds = _same_kinds(log, newest, states)
         # The reserved attempt belongs to the run that wrote the entry; this one takes the next.
-        begun = Token(newest.committed + 1, newest.begun.attempt + 1)
+        attempt = newest.begun.attempt + 1
+        if not newest.committed:
+            attempt = states.attempt_behind(newest.log_id, attempt)
+        begun = Token(newest.committed + 1, attempt)
         number = newest.number + 1
         return replace(
             newest,
@@ -91,9 +95,9 @@ def opening_entry(
         first = adopt_state(log, group, states, adopt, check)
     else:
         log_id = secrets.token_hex(8)
-        states.check_unowned(log_id)
-        states.check_vacant()
-        first = LogEntry(1, "", log_id, begun=Token(1, 0), committed=0)
+        states.check_free(log_id)
+        begun = Token(1, states.attempt_behind(log_id, 0))
+        first = LogEntry(1, "", log_id, begun=begun, committed=0)
     kinds = _same_kinds(log, first, states)
     return replace(
         first,

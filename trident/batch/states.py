@@ -64,9 +64,7 @@ class GroupStates:
             name: state.kind.value for name, state in states.items() if state.kind is not None
         }
         """How each state keeps its values; states that aren't maps are left out."""
-        self._transactional = {
-            name for name, kind in self.kinds.items() if kind == StateType.TRANSACTIONAL.value
-        }
+        self._kinds = {name: state.kind for name, state in states.items()}
         self._singles = {
             name: single for name, state in states.items() if (single := state.single) is not None
         }
@@ -82,15 +80,39 @@ class GroupStates:
             if found is not None and not found.is_unused:
                 raise OtherLogError(control.place, found.log_id, log_id)
 
+    def check_free(self, log_id: str) -> None:
+        """Raise where a new log with `log_id` can't begin a state.
+
+        Raises
+        ------
+        OtherLogError
+            When a batch of another log was ever made ready there, or can't be undone.
+        UnownedStateError
+            When a state that belongs to no log has entries.
+        """
+        for name, control in self.controls.items():
+            found = control.read()
+            if found is None or found.is_unused:
+                control.check_vacant()
+            elif not self._is_abandoned(name, found):
+                raise OtherLogError(control.place, found.log_id, log_id)
+
+    def attempt_behind(self, log_id: str, attempt: int) -> int:
+        """Return `attempt` of the first batch of a log, or one behind what other logs have begun
+        and never made ready."""
+        for name, control in self.controls.items():
+            found = control.read()
+            if found is not None and found.log_id != log_id and self._is_abandoned(name, found):
+                attempt = max(attempt, found.token.attempt + 1)
+        return attempt
+
+    def _is_abandoned(self, name: str, found: ControlRecord) -> bool:
+        return found.never_ready and self._kinds[name] is StateType.OPAQUE
+
     def look(self) -> None:
         """Raise StateUnavailableError where a store is away."""
         for control in self.controls.values():
             control.read()
-
-    def check_vacant(self) -> None:
-        """Raise UnownedStateError where a state that belongs to no log has entries."""
-        for control in self.controls.values():
-            control.check_vacant()
 
     def check_occupied(self, place: str) -> None:
         """Raise where Storm has left nothing to go on from, in stores that can look for entries.
@@ -190,7 +212,8 @@ class GroupStates:
 
     def _reserved(self, entry: LogEntry) -> ControlRecord:
         """What `entry` reserves, with a digest of the plan where a state needs the same tuples."""
-        return replace(entry.reserved, plan=entry.plan if self._transactional else None)
+        transactional = StateType.TRANSACTIONAL in self._kinds.values()
+        return replace(entry.reserved, plan=entry.plan if transactional else None)
 
     def _judge(self, entry: LogEntry, name: str, found: ControlRecord | None) -> None:
         control = self.controls[name]
@@ -200,7 +223,7 @@ class GroupStates:
     def _claim(self, entry: LogEntry, name: str) -> Claim:
         accepted = name in entry.accepted
         listed = (entry.accepted if accepted else entry.states).get(name)
-        return Claim(listed, frozenset(entry.adopted), accepted, name in self._transactional)
+        return Claim(listed, frozenset(entry.adopted), accepted, self._kinds[name])
 
     def ready(self, record: ControlRecord) -> ControlRecord:
         """Confirm that every state holds what `record` wrote; return what is to be announced."""

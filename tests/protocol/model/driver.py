@@ -58,11 +58,14 @@ class Driver:
         yield None
         newest = self.read = self.log.newest()
         if newest is None:
-            first = Entry(1, self.name, (1, 0), 0, (), (None, None), None, ())
+            begun = (1, self._behind(0))
+            first = Entry(1, self.name, begun, 0, (), (None, None), None, ())
             yield from self._append(first)
         elif self.rules.begin_first:
             txid, attempt = newest.begun
             again = attempt + 1 if self.rules.new_attempt else attempt
+            if not newest.committed:
+                again = self._behind(again)
             yield from self._append(newest._replace(number=newest.number + 1, begun=(txid, again)))
         else:
             self.entry = newest
@@ -72,6 +75,12 @@ class Driver:
                 yield None
                 self._announce_committed(state)
         self.world.promise(self.log, self.entry.committed)
+
+    def _behind(self, attempt: int) -> int:
+        """An attempt of the first batch behind those that other logs have begun."""
+        records = [store.control for store in self.world.stores]
+        left = [r.token[1] + 1 for r in records if r and r.log_id != self.log.log_id]
+        return max([attempt, *left]) if self.rules.abandoned_behind else attempt
 
     def _announce_committed(self, state: int) -> None:
         store = self.world.stores[state]
@@ -165,7 +174,8 @@ class Driver:
     def _took(self, txid: int) -> None:
         """The source notes, in its own log, that it needn't ask for this batch again."""
         self.position = txid
-        self.world.source_done = max(self.world.source_done, txid)
+        if self.log is self.world.log:
+            self.world.source_done = max(self.world.source_done, txid)
 
     def _again(self, txid: int) -> Steps:
         yield None
@@ -271,7 +281,7 @@ class Driver:
             if listed and rules.lost:
                 raise Halted("lost")
         elif stored.log_id != self.log.log_id:
-            if rules.log_id:
+            if rules.log_id and not self._is_abandoned(stored, own):
                 raise Halted("log_id")
         elif listed and stored.token < listed:
             if rules.rewound:
@@ -286,6 +296,16 @@ class Driver:
             raise Halted("another copy of the log")
         elif rules.same_plan and _has_another_plan(stored, entry, own):
             raise Halted("another plan")
+
+    def _is_abandoned(self, stored: Record, own: Token) -> bool:
+        """Whether another log's record says that nothing of it was ever made ready."""
+        rules, entry = self.rules, self.entry
+        if self.world.setup.kind != "opaque" and rules.abandoned_opaque:
+            return False
+        if (stored.ready or stored.committed) and rules.abandoned_unready:
+            return False
+        attempt = dict(entry.retried).get(1, 0) if entry.committed else own[1]
+        return stored.token < (1, attempt) or not rules.abandoned_behind
 
     def _overtaken(self) -> None:
         """A later attempt has begun: that of another driver, or of another copy of the log."""

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 Ability = Literal["fenced", "entry", "versioned", "none"]
-Harm = Literal["", "failover", "rewind", "restore", "lose", "wipe", "forget", "copy", "cut"]
+Harm = Literal[
+    "", "failover", "rewind", "restore", "lose", "wipe", "forget", "copy", "cut", "anew"
+]
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,12 @@ class Rules:
     """Every batch begins and announces at every state of its group, written there or not."""
     log_id: bool = True
     """Begin refuses the record of another log."""
+    abandoned_unready: bool = True
+    """Of another log's states, only one is begun in which no batch was ever made ready."""
+    abandoned_behind: bool = True
+    """Such a state is begun behind the attempt that the other log has begun there."""
+    abandoned_opaque: bool = True
+    """Such a state is begun only where what an attempt has written can be undone."""
     lost: bool = True
     """Begin refuses a listed state that has no record."""
     rewound: bool = True
@@ -148,11 +156,12 @@ class Setup:
         Whether two workers write the states, or the driver alone.
     cached : bool
         Whether the processes that write keep caches across batches.
-    harm : {"", "failover", "rewind", "restore", "lose", "wipe", "forget", "copy", "cut"}
+    harm : {"", "failover", "rewind", "restore", "lose", "wipe", "forget", "copy", "cut", "anew"}
         What befalls the stores: the newest writes are lost with a change of server, down to those
         that were confirmed or any at all; an old backup comes back, one store is emptied, stores
         and log are deleted while old tasks live, the log alone is, two copies of it take turns, the
-        log loses its newest entries with its driver.
+        log loses its newest entries with its driver, another log begins on the same stores while
+        the drivers of the first live on.
     staged : bool
         Whether batches are computed and staged by one process of a driver, and committed behind it
         by another; a source then replays other content whatever the kind.

@@ -125,6 +125,8 @@ def _harm(harm: str, random: Random) -> str:
         return f"rewind:{random.randrange(2)}:{random.choice((0, 1, 2, 3, 4, 6, 9, 14, 22))}"
     if harm == "cut":
         return f"cut:{random.choice((1, 1, 2, 3, 5))}"
+    if harm == "anew":
+        return random.choice(("anew", "turn"))
     if harm == "copy":
         return random.choice(("copy", "turn"))
     if harm == "restore":

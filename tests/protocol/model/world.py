@@ -72,6 +72,7 @@ class World:
     ``lose:0``          store 0 is emptied
     ``wipe``            stores and log are deleted; tasks live on
     ``forget``          the log is deleted
+    ``anew`` ``turn``   another log begins, while those of the first live on; the other log's turn
     ``cut:2``           the log loses its newest 2 entries, and its driver dies
     ``copy`` ``turn``   a copy of the log is made; its drivers' turn, or the original's again
     ==================  ==========================================================
@@ -98,6 +99,7 @@ class World:
         self._backup: tuple[tuple[Record | None, dict[str, StoredCell]], ...] = ()
         self._log_ids = 0
         self._other: _Checkpoint | None = None
+        self._owners: set[int] = set()
         self.stores = (Store(setup, rules), Store(setup, rules))
         self._new_log()
 
@@ -150,6 +152,10 @@ class World:
 
     def committed(self, log: Log, entry: Entry) -> None:
         """An entry counts for its writer, who goes on from it."""
+        if entry.listed != (None, None):
+            self._owners.add(log.log_id)
+            if len(self._owners) > 1 and self.setup.harm == "anew":
+                raise Wrong(f"{entry.writer} committed a batch to states of another log")
         if log is not self.log:
             return
         known, history = self.acknowledged, entry.history
@@ -347,6 +353,10 @@ class World:
             self._end_drivers()
             self.log.cut(int(detail))
             self._remember_less()
+        elif harm == "anew" and self._other is None:
+            self.harmed = True
+            self._other = self._checkpoint()
+            self._new_log()
         elif harm == "forget":
             self.harmed = True
             self._end_drivers()
@@ -372,15 +382,18 @@ class World:
         self.promised = min(self.promised, newest.committed)
 
     def _checkpoint(self) -> _Checkpoint:
+        # Its drivers go on with the log itself where they live on.
+        log = self.log if self.setup.harm == "anew" else self.log.copy()
         return _Checkpoint(
-            *(self.log.copy(), self.source_done, dict(self.staged)),
+            *(log, self.source_done, dict(self.staged)),
             *(self.promised, self.acknowledged),
         )
 
     def _take_turns(self) -> None:
         if self._other is not None:
             self.harmed = True
-            self._end_drivers()
+            if self.setup.harm == "copy":
+                self._end_drivers()
             other, self._other = self._other, self._checkpoint()
             self.log, self.source_done, self.staged, self.promised, self.acknowledged = other
 
