@@ -81,6 +81,22 @@ def test_what_is_left_out_at_last_is_told_after_the_second(
     assert caplog.messages[-1].endswith("more of this reason were left out)")
 
 
+def test_what_was_said_meanwhile_is_not_said_again(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = FailureLog()
+    for _ in range(2):
+        fail(log)
+    clock.now += 1
+    for _ in range(2):
+        fail(log)
+    log._tell_rest(logging.WARNING, ("words", "OSError"))  # of the first second
+    assert len(caplog.messages) == 2
+    clock.now += 1
+    log._tell_rest(logging.WARNING, ("words", "OSError"))
+    assert caplog.messages[2:] == ["words: OSError (1 more of this reason were left out)"]
+
+
 def test_what_is_known_of_reasons_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failure_log, "_MOST_KNOWN", 10)
     log = FailureLog()

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from trident import Count, FixedBatchSpout, MemoryMapState, TridentTopology
+from trident import Count, DRPCClient, FixedBatchSpout, MemoryMapState, TridentTopology
+from trident.cli.main import main
 from trident.cli.shown import json_text
 from trident.drpc.errors import DRPCExecutionError, UnknownFunctionError
 from trident.states.errors import FailedException, StateUnavailableError
@@ -111,3 +112,32 @@ def test_an_explanation_has_a_line_a_step_whatever_names_hold() -> None:
 def test_values_that_commands_print_are_the_same_json_without_control_characters() -> None:
     shown = json_text({"a": "b\x9b\u202e\x1b\n"})
     assert shown == r'{"a":"b\u009b\u202e\u001b\n"}'
+
+
+def test_what_a_command_fails_with_is_printed_without_control_characters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    nasty = NASTY.replace("\ud800", "").replace("\0", "")
+    for words in (["explain", f"{nasty}:topology"], ["state", "info", f"redis://{nasty}"]):
+        assert main(words) == 2
+        shown = capsys.readouterr().err
+        assert odd(shown) <= {"\n"}
+    with pytest.raises(SystemExit):
+        main(["explain", "one:topology", nasty])
+    assert odd(capsys.readouterr().err) <= {"\n"}
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_an_answer_is_made_printable_for_a_terminal_only(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Output(io.StringIO):
+        def isatty(self) -> bool:
+            return is_terminal
+
+    answer = '[["\x9b2J"]]'
+    monkeypatch.setattr(DRPCClient, "execute", lambda *_: answer)
+    monkeypatch.setattr(sys, "stdout", Output())
+    assert main(["drpc", "localhost", "words"]) == 0
+    assert isinstance(sys.stdout, Output)
+    assert sys.stdout.getvalue() == ('[["\\u009b2J"]]\n' if is_terminal else f"{answer}\n")

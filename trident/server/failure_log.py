@@ -71,10 +71,11 @@ class FailureLog:
 
     def _tell_rest(self, level: int, key: tuple[str, str]) -> None:
         with self._lock:
-            logged, left_out = self._known.get(key, (0.0, 0))
-            if not left_out or monotonic() - logged >= 2 * _SECONDS:
-                return
-            self._known[key] = monotonic(), 0
+            now = monotonic()
+            logged, left_out = self._known.get(key, (now, 0))
+            if not left_out or now - logged < _SECONDS / 2:
+                return  # another one was logged meanwhile, and said it
+            self._known[key] = now, 0
         function, reason = key
         _logger.log(level, "%s: %s%s", function, reason, _more(left_out))
 
