@@ -222,7 +222,7 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
         self._fields += 1
         self._count(len(name) + len(value))
         if self._in_head:  # what follows the last chunk is none of the caller's token
-            super().on_header(name, value)
+            super().on_header(name, value.strip(b" \t"))
 
     def on_headers_complete(self) -> None:
         self._in_head = False
