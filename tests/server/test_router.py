@@ -12,7 +12,7 @@ import pytest
 
 from tests.drpc.asking import asking, counts, held, until
 from tests.server.asking_app import Answer, answer_of
-from trident import FailedException, MapGet, TridentTopology
+from trident import FailedException, MapGet, Sum, TridentTopology
 from trident.backends import sqlite
 from trident.drpc.errors import DRPCUsageError
 from trident.drpc.service import LocalDRPC
@@ -210,6 +210,25 @@ def test_the_megabyte_is_of_utf8(drpc: LocalDRPC) -> None:
 def test_malformed_utf8_is_400(drpc: LocalDRPC, method: str, target: str, body: bytes) -> None:
     status, said = told(asked(drpc, method, target, body))
     assert (status, said["error"]) == (400, "MALFORMED_REQUEST")
+
+
+def test_a_function_that_updates_is_called_by_post_only() -> None:
+    topology = TridentTopology()
+    (
+        topology.newDRPCStream("deposit", answers="memory:answers")
+        .each("args", lambda args: [(args, 5)], "name, amount")
+        .groupBy("name")
+        .persistentAggregate("memory:accounts", "amount", Sum(), "balance")
+    )
+    with topology.start() as run:
+        for target in ("/drpc/deposit", "/drpc/deposit/ann"):
+            refused = asked(run.drpc, "GET", target)
+            assert told(refused)[:1] == (405,)
+            assert refused.header("Allow") == "POST"
+            assert "'deposit' updates a state: call it by POST" in refused.body.decode()
+        assert asked(run.drpc, "HEAD", "/drpc/deposit/ann").status == 405
+        assert asked(run.drpc, "GET", "/drpc/deposit", access=Access({"a": "b"})).status == 401
+        assert told(asked(run.drpc, "POST", "/drpc/deposit", b"ann")) == (200, [["ann", 5]])
 
 
 def test_other_paths_are_404_and_other_methods_405(drpc: LocalDRPC) -> None:

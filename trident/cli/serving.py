@@ -42,6 +42,9 @@ def add_server_arguments(parser: argparse.ArgumentParser, http_port: int | None)
     group.add_argument(
         "--access", type=Path, help='a JSON file of {"tokens": {user: token}, "allow": {…}}'
     )
+    group.add_argument(
+        "--name", action="append", default=[], help="a host name by which HTTP may be asked"
+    )
     group.add_argument("--certfile", type=Path, help="TLS with this certificate, as PEM")
     group.add_argument("--keyfile", type=Path, help="the certificate's key, as PEM")
     group.add_argument("--client-ca", type=Path, help="who signs clients' certificates, as PEM")
@@ -60,6 +63,7 @@ def server_options(arguments: argparse.Namespace) -> Mapping[str, Any]:
         "port": arguments.port,
         "thrift_port": arguments.thrift_port,
         "invocations_port": arguments.invocations_port,
+        "names": arguments.name,
         "certfile": arguments.certfile,
         "keyfile": arguments.keyfile,
         "client_ca": arguments.client_ca,

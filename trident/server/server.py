@@ -52,7 +52,7 @@ class DRPCServer:
         process reaches.
     host : str
         Where to listen; by default only this machine can connect. Without tokens pages of other
-        sites, shown by a browser on this machine, are refused then.
+        sites are refused, and elsewhere than on this machine that is a warning in the log.
     port : int or None
         Of HTTP; 0 takes a free one, None leaves HTTP out.
     thrift_port : int or None
@@ -123,7 +123,10 @@ class DRPCServer:
         self._invocations = Invocations()
         self._serving = Serving(served, access, limits, self._invocations)
         self.functions = self._serving.functions
-        any_name = not names and bool(tokens or not is_this_machine(host))
+        if isinstance(names, str):
+            raise DRPCUsageError("DRPCServer: names= is a list of host names, found", names)
+        self._open_to_all = not tokens and not is_this_machine(host)
+        any_name = not names and (bool(tokens) or self._open_to_all)
         others = OtherSites(names, any_name=any_name, any_site=bool(tokens))
         self.application = Application(self._serving.routes, limits.args, others.problem)
         self.connections = Connections(limits)
@@ -155,6 +158,10 @@ class DRPCServer:
         if started[0] is not None:
             self.stop()
             raise started[0]
+        if self._open_to_all:
+            text = "everybody who reaches %s may call this server's functions and read its states. "
+            advice = "Give it tokens=, or a network of its own."
+            _logger.warning(text + advice, self.host)
         return self
 
     def stop(self, drain: float = DRAIN) -> None:

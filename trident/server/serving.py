@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any
 
@@ -23,6 +24,10 @@ from trident.state_service.routes import state_routes
 from trident.state_service.served_states import served_states
 from trident.state_service.service import StateService
 
+_OWN = frozenset(
+    "api drpc events figures.json healthz metrics openapi.json page plan.json state states".split()
+)
+
 
 class Serving:
     """What is served: functions, states, figures and a page, and the routes to them.
@@ -42,7 +47,8 @@ class Serving:
     ------
     DRPCUsageError
         For a topology with nothing to ask for, or with queries of states that only the process of
-        its run can see, and for what is no service; nothing is left open.
+        its run can see, for a function with the name of a page of the server's, and for what is no
+        service; nothing is left open.
     """
 
     def __init__(self, served: Any, access: Access, limits: DRPCLimits, *others: Service) -> None:
@@ -63,6 +69,7 @@ class Serving:
                 if services[-1] is not each:
                     runs.append(each)
                 plan = getattr(services[-1], "plan", None)
+                _check_names(services[-1].functions)
                 if isinstance(plan, Plan) and plan.states:
                     states.append(StateService(plan, runs_here=runs_here, most_keys=limits.keys))
             undo.pop_all()
@@ -85,6 +92,14 @@ class Serving:
         for service in self._owned:
             service.close(drain)
         self._health.close()
+
+
+def _check_names(functions: Iterable[str]) -> None:
+    """Refuse a function that has the name of something else in ``allow=``, or of a page."""
+    for name in functions:
+        if name in _OWN or name.startswith("state/"):
+            what = "DRPCServer: this is the name of a page of the server's own, and of no function:"
+            raise DRPCUsageError(what, name, (), "Give the function another name.")
 
 
 def _check(plan: Plan, *, runs_here: bool) -> None:
