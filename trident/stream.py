@@ -790,6 +790,43 @@ class WindowedStream(Stream):
         """
         return Stream(self._builder, window_lowering.late_stream(self._builder, self._node))
 
+    def persistWindows(self, store: StateLike, /, *, name: str | None = None) -> TridentState:
+        """Keep a table of the windows that have ended: a value for each key, start and end.
+
+        A window that is emitted again takes the place of its entry, and what is taken back is
+        removed, so that the table has each tuple once, however late it came.
+
+        Parameters
+        ----------
+        store : StateFactory, its URL, or StateSpec
+            Makes a map state. Its keys are the group fields, ``windowStart`` and ``windowEnd``.
+        name : str, optional
+            The state's name, unique in the topology; by default ``"windows"``.
+
+        Raises
+        ------
+        PlanError
+            For windows without a field with times, and for sessions with a lateness that aren't
+            made ``withRetractions()``.
+        OperationTypeError
+            For windows of an `Aggregator`, which emits any number of tuples, and for a store that
+            makes no map state.
+
+        Examples
+        --------
+        >>> from trident import Count, Duration, FixedBatchSpout, MemoryMapState, SessionWindow
+        >>> from trident import TridentTopology
+        >>> clicks = TridentTopology().newStream("c", FixedBatchSpout("user string, at long", 3))
+        >>> gap, late = Duration.minutes(30), Duration.hours(1)
+        >>> visits = SessionWindow.of(gap).withTimestampField("at").withLateness(late)
+        >>> counts = clicks.groupBy("user").window(
+        ...     visits.withRetractions(), MemoryMapState.Factory(), Count(), "clicks")
+        >>> counts.persistWindows(MemoryMapState.Factory(), name="visits").name
+        'visits'
+        """
+        node = window_lowering.window_table(self._builder, self._node, store, name)
+        return TridentState(self._builder, node)
+
 
 class GroupedStream(_Aggregates):
     """What ``groupBy`` gives; nothing is moved before an aggregate, a state or a query needs it.

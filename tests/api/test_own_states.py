@@ -8,9 +8,16 @@ from typing import Any
 import pytest
 
 from tests.api.topologies import Log, LogFactory, Write, sentences
-from trident.errors import DuplicateNameError, GuaranteeWarning, PlanError, UsageError
+from trident import Count, ReducerAggregator
+from trident.errors import (
+    DuplicateNameError,
+    GuaranteeWarning,
+    OperationTypeError,
+    PlanError,
+    UsageError,
+)
 from trident.plan.nodes import StateUpdateNode
-from trident.states.state import StateFactory
+from trident.states.state import State, StateFactory
 from trident.states.values import StateType
 from trident.topology import TridentTopology
 
@@ -85,4 +92,37 @@ def test_a_place_that_a_factory_refuses_is_an_error_at_start(tmp_path: Path) -> 
     topology = TridentTopology()
     persisted(topology, Files(tmp_path / "missing"))
     with pytest.raises(PlanError, match="state 'mine': there is no folder"):
+        topology.start()
+
+
+class Unsaid(StateFactory):
+    """Doesn't say what state it makes."""
+
+    def makeState(self, *partition: Any) -> State:
+        return Log()
+
+
+class Sentences(ReducerAggregator[int]):
+    def init(self) -> int:
+        return 0
+
+    def reduce(self, curr: int, tuple: Any) -> int:
+        return curr + 1
+
+
+@pytest.mark.parametrize("aggregator", [Count(), Sentences()])
+def test_an_aggregate_of_groups_takes_a_map_state(aggregator: Any) -> None:
+    topology = TridentTopology()
+    grouped = sentences(topology, "opaque").groupBy("id")
+    inputs = [] if isinstance(aggregator, Count) else ["id"]
+    text = r"takes a map state with multiGet\(\); state 'n' is a 'Log'"
+    with pytest.raises(OperationTypeError, match=f"persistentAggregate: .*{text}"):
+        grouped.persistentAggregate(Bare(), *inputs, aggregator, "n")
+
+
+def test_an_aggregate_of_groups_takes_a_map_state_at_the_latest_when_it_starts() -> None:
+    topology = TridentTopology()
+    grouped = sentences(topology, "opaque").groupBy("id")
+    grouped.persistentAggregate(Unsaid(), Count(), "n")
+    with pytest.raises(OperationTypeError, match=r"start: at .*takes a map state.*'Log'"):
         topology.start()

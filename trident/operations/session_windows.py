@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,8 +28,8 @@ class _Session:
         The times of its first tuple and of its last.
     panes : list of int
         The numbers of its panes: several where sessions became one.
-    ends : list of int
-        When it was to end, by what the state has of it; of each session that it was.
+    was : list of (int, int)
+        Its start and end by what the state has of it; of each session that it was.
     rows : list of int
         Which tuples of the batch are in it.
     """
@@ -37,7 +37,7 @@ class _Session:
     start: int
     last: int
     panes: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
+    was: list[tuple[int, int]] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
 
 
@@ -61,7 +61,9 @@ class _Sessions:
         if stored is None:
             return _Sessions(0, [])
         following, found = stored
-        kept = [_Session(start, last, [*panes], [last + gap]) for start, last, panes in found]
+        kept = [
+            _Session(start, last, [*panes], [(start, last + gap)]) for start, last, panes in found
+        ]
         return _Sessions(following, kept)
 
     def kept(self) -> Any:
@@ -78,7 +80,7 @@ class _Sessions:
                 into = merged[-1]
                 into.last = max(into.last, one.last)
                 into.panes += one.panes
-                into.ends += one.ends
+                into.was += one.was
                 into.rows += one.rows
             else:
                 merged.append(one)
@@ -145,6 +147,7 @@ class SessionWindowUpdater(TimeWindowUpdater):
         brought = {pane: made for pane, made in given.fold(pane_of).items() if pane is not None}
 
         ended: list[tuple[int, Window]] = []
+        taken_back: list[Window] = []
         passing: dict[Row, Any] = {}
         gone: list[Row] = []
         pages: dict[int, list[Row]] = {}
@@ -152,11 +155,12 @@ class SessionWindowUpdater(TimeWindowUpdater):
             for one in sessions.open:
                 end = one.last + self._gap
                 panes = [(*key, number) for number in one.panes]
+                taken_back += [Window(key, (), self._tail(*old)) for old in self._moved(one, span)]
                 if span.has(end) or (one.rows and end <= span.now):
                     ended.append((end, Window(key, one.panes, self._tail(one.start, end))))
                 if end + self.lateness > span.now:
                     continue
-                if one.ends:
+                if one.was:
                     gone += panes
                 else:
                     passing[panes[0]] = brought.pop(panes[0])
@@ -169,7 +173,11 @@ class SessionWindowUpdater(TimeWindowUpdater):
         contents = self.contents
         contents.add(state, brought)
         ended.sort(key=lambda pair: pair[0])
-        contents.emit(state, [one for _, one in ended], passing, self._collector(collector))
+        to = self._collector(collector)
+        for window in taken_back:
+            to.window = window
+            to.emit((None,) * self.width)
+        contents.emit(state, [one for _, one in ended], passing, to)
         contents.remove(state, gone)
         changed = [
             (entry, kept)
@@ -180,12 +188,19 @@ class SessionWindowUpdater(TimeWindowUpdater):
         agenda.add(pages)
         agenda.remove([page for page in agenda.counts if page < self._page(span.now)])
 
+    def _moved(self, one: _Session, span: Span) -> Iterator[tuple[int, int]]:
+        """What was emitted of a session that is another one now, where that is to be told."""
+        if self.window.retracts and span.before is not None:
+            for start, end in one.was:
+                if end <= span.before and (start, end) != (one.start, one.last + self._gap):
+                    yield start, end
+
     def _new_pages(self, sessions: _Sessions, now: int) -> set[int]:
         """The pages on which a key has to be, and is not yet."""
         wanted, known = set(), set()
         for one in sessions.open:
             wanted |= self._pages(one.last + self._gap)
-            for end in one.ends:
+            for _, end in one.was:
                 known |= self._pages(end)
         return {page for page in wanted - known if page >= self._page(now)}
 

@@ -1,7 +1,7 @@
-"""The updaters of ``persistentAggregate``: each adds the aggregates of a batch to a state.
+"""The updaters of ``persistentAggregate`` and of tables of windows.
 
-They define the result. An engine may call the state's bulk methods instead (``multiCombine``,
-``multiFold``), which give the same.
+The former add the aggregates of a batch to a state, and define the result. An engine may call the
+state's bulk methods instead (``multiCombine``, ``multiFold``), which give the same.
 """
 
 from __future__ import annotations
@@ -144,3 +144,19 @@ class ReducerAggStateUpdater(_Reducing[Snapshottable]):
         self, state: Snapshottable, tuples: Sequence[TridentTuple], collector: TridentCollector
     ) -> None:
         collector.emit((state.update(ReducerValueUpdater(self.reducer, list(tuples))),))
+
+
+@dataclass(frozen=True)
+class WindowTableUpdater(StateUpdater[MapState]):
+    """Keeps what windows come to under their keys, starts and ends; null removes an entry.
+
+    Each tuple has the key, the aggregate, the start and the end.
+    """
+
+    positional = True
+
+    def updateState(
+        self, state: MapState, tuples: Sequence[TridentTuple], collector: TridentCollector
+    ) -> None:
+        keys = [(*t[:-3], t[-2], t[-1]) for t in tuples]
+        state.multiPut(keys, [t[-3] for t in tuples])

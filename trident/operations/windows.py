@@ -309,6 +309,13 @@ class SessionWindow(TimeWindow):
 
     It begins with its first tuple, and ends a gap after its last.
 
+    Parameters
+    ----------
+    gap : Duration
+        How long after its last tuple it ends.
+    retracts : bool
+        Whether it takes back what late tuples have changed.
+
     Examples
     --------
     >>> print(SessionWindow.of(Duration.minutes(30)).withTimestampField("at"))
@@ -316,6 +323,7 @@ class SessionWindow(TimeWindow):
     """
 
     gap: Duration = _NONE
+    retracts: bool = False
 
     @classmethod
     def of(cls, gap: DurationLike) -> Self:
@@ -326,9 +334,22 @@ class SessionWindow(TimeWindow):
         if self.gap <= _NONE:
             raise PlanError("window: the gap of a session is above 0, found", str(self.gap))
 
+    def withRetractions(self) -> Self:
+        """The window that takes back what it has emitted of a session which late tuples move.
+
+        A tuple whose outputs are all null takes back the one before with its key, ``windowStart``
+        and ``windowEnd``. It comes in the batch in which a session that was emitted begins earlier,
+        ends later, or becomes one with another.
+        """
+        self._check_field("withRetractions")
+        return replace(self, retracts=True)
+
     @property
     def shape(self) -> str:
         return f"session, gap {self.gap}"
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}{', with retractions' * self.retracts}"
 
 
 def _duration(call: str, given: object) -> Duration:

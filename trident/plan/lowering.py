@@ -69,7 +69,7 @@ from trident.plan.nodes import (
     StateUpdateNode,
     StaticStreamNode,
 )
-from trident.plan.query_checks import check_queryable
+from trident.plan.query_checks import check_queryable, check_updatable
 from trident.plan.step_checks import check_aggregate_shape, check_new_fields, check_selection
 from trident.spouts.interfaces import ITridentDataSource
 from trident.states.values import StateType
@@ -412,11 +412,14 @@ def persistent_aggregate(
     declaration = builder.state(call, state, name, outputs, key)
     aggregator = as_instance(call, given, CombinerAggregator, ReducerAggregator)
     if isinstance(aggregator, CombinerAggregator):
-        return _combined(builder, parent, group, declaration, inputs, aggregator, outputs)
-    check_selection(call, inputs, parent.fields)
-    check_aggregate_shape(call, aggregator, inputs, outputs)
-    check_new_fields(call, outputs, group or Fields())
-    return _reduced(builder, parent, group, declaration, inputs, aggregator, outputs)
+        update = _combined(builder, parent, group, declaration, inputs, aggregator, outputs)
+    else:
+        check_selection(call, inputs, parent.fields)
+        check_aggregate_shape(call, aggregator, inputs, outputs)
+        check_new_fields(call, outputs, group or Fields())
+        update = _reduced(builder, parent, group, declaration, inputs, aggregator, outputs)
+    check_updatable(call, update.updater, declaration)
+    return update
 
 
 def _combined(

@@ -1,4 +1,4 @@
-"""Checks that a state can answer a query, as far as that is known before it runs."""
+"""Checks that a state can answer a query or take an update, as far as is known before it runs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,23 @@ from typing import Any
 
 from trident.errors import FieldError, OperationTypeError
 from trident.operations.builtin import MapGet
-from trident.operations.interfaces import QueryFunction, operation_name
+from trident.operations.interfaces import QueryFunction, StateUpdater, operation_name
 from trident.operations.state_updaters import (
     CombinerAggStateUpdater,
     MapCombinerAggStateUpdater,
     MapReducerAggStateUpdater,
     ReducerAggStateUpdater,
+    WindowTableUpdater,
 )
 from trident.plan.conversions import conversion, new_name
-from trident.plan.nodes import DRPCNode, Node, StateNode, StateQueryNode, StateUpdateNode
+from trident.plan.nodes import (
+    DRPCNode,
+    Node,
+    StateDeclaration,
+    StateNode,
+    StateQueryNode,
+    StateUpdateNode,
+)
 from trident.plan.plan import ancestors
 from trident.states.backing_map import Ability, abilities_of
 from trident.states.map_state import ITupleCollection
@@ -120,6 +128,54 @@ def check_made(query: StateQueryNode) -> None:
             found = f"found {type(made).__name__}"
             advice = _LISTS if asked == "getTuples" else "Use the query that fits the state."
             raise OperationTypeError(f"{what}{found} in state", declared.name, (), advice)
+    finally:
+        made.close()
+
+
+def check_updatable(
+    call: str, updater: StateUpdater[Any], declared: StateDeclaration, made: object = None
+) -> None:
+    """Refuse what updates the entries of a map where the state is none.
+
+    Parameters
+    ----------
+    call : str
+        For the error.
+    updater : StateUpdater
+        Updates the state.
+    declared : StateDeclaration
+        The state.
+    made : object, optional
+        The state itself, or its class; by default the class, where its factory tells it.
+
+    Raises
+    ------
+    OperationTypeError
+        Where the state is known, and is no map state.
+    """
+    found = made_state(declared.factory) if made is None else made
+    if found is None or not isinstance(updater, (*_MAPS, WindowTableUpdater)):
+        return
+    for method in ("multiGet", "multiUpdate", "multiPut"):
+        if not hasattr(found, method):
+            name = (found if isinstance(found, type) else type(found)).__name__
+            what = (
+                f"{call}: one value is kept for each key, which takes a map state with {method}(); "
+                f"state {declared.name!r} is a"
+            )
+            advice = "Keep it in a map state, or write to it by partitionPersist()."
+            raise OperationTypeError(what, name, (), advice)
+
+
+def check_made_updatable(update: StateUpdateNode) -> None:
+    """At start: the same for a state that is known once it is made, and then closed again."""
+    declared = update.state
+    needs = isinstance(update.updater, (*_MAPS, WindowTableUpdater))
+    if not needs or made_state(declared.factory) is not None:
+        return
+    made = declared.factory.makeState({}, None, 0, 1)
+    try:
+        check_updatable(f"start: at {update.origin}", update.updater, declared, made)
     finally:
         made.close()
 

@@ -13,7 +13,7 @@ from trident.operations.kept_answers import KeptAnswers
 from trident.plan.guarantee import guarantee
 from trident.plan.nodes import Node, PeekNode, SourceNode, StateQueryNode, StateUpdateNode
 from trident.plan.plan import Plan
-from trident.plan.query_checks import check_made
+from trident.plan.query_checks import check_made, check_made_updatable
 from trident.plan.stages import stages
 from trident.spouts.classic import ICommitterTransactionalSpout
 from trident.spouts.interfaces import ICommitterTridentSpout
@@ -80,7 +80,7 @@ def check_changes(plan: Plan, changes: Mapping[str, str]) -> None:
 
 def check_states(plan: Plan) -> None:
     """Every state can be where its factory puts it, as far as is known without connecting, and has
-    the methods that its queries call."""
+    the methods that its queries and updates call."""
     for state in plan.states:
         try:
             state.state.factory.check_place()
@@ -90,6 +90,8 @@ def check_states(plan: Plan) -> None:
     for node in plan.nodes:
         if isinstance(node, StateQueryNode):
             check_made(node)
+        elif isinstance(node, StateUpdateNode):
+            check_made_updatable(node)
 
 
 def check_dead_letter(plan: Plan) -> None:

@@ -11,8 +11,10 @@ from trident.operations.interfaces import (
     Aggregator,
     CombinerAggregator,
     ReducerAggregator,
+    operation_name,
 )
 from trident.operations.session_windows import SessionWindowUpdater
+from trident.operations.state_updaters import WindowTableUpdater
 from trident.operations.time_windows import DurationWindowUpdater, IsLate, TimeWindowUpdater
 from trident.operations.window_times import check_time
 from trident.operations.window_updater import WindowUpdater
@@ -42,6 +44,7 @@ from trident.plan.nodes import (
     StateUpdateNode,
 )
 from trident.plan.origins import watched_streams
+from trident.plan.query_checks import check_updatable
 from trident.plan.step_checks import check_aggregate_shape, check_new_fields, check_selection
 from trident.states.maps import MapStateFactory
 from trident.states.values import StateType
@@ -136,6 +139,37 @@ def late_stream(builder: Builder, windowed: NewValuesNode) -> ProjectNode:
         )
         late = builder.add(FilterNode, parent=asked, inputs=flag, filter=CallableFilter(bool))
         return builder.add(ProjectNode, parent=late, keep=Fields(*stream.fields.names))
+
+
+def window_table(
+    builder: Builder, windowed: NewValuesNode, store: object, name: str | None
+) -> StateUpdateNode:
+    """``persistWindows(store)``."""
+    call, updater = "persistWindows", windowed.parent.updater
+    if not isinstance(updater, TimeWindowUpdater) or updater.time_field is None:
+        what = f"{call}: a table needs windows by a field with times; these are"
+        advice = "Call withTimestampField(…), or keep them with partitionPersist()."
+        raise PlanError(what, str(getattr(updater, "window", "")), (), advice)
+    if isinstance(updater.aggregator, Aggregator):
+        what = f"{call}: a table has one value a window; any number is emitted by"
+        advice = "Aggregate by a combiner or a reducer, or keep them with partitionPersist()."
+        raise OperationTypeError(what, operation_name(updater.aggregator), (), advice)
+    window = updater.window
+    if isinstance(window, SessionWindow) and updater.lateness and not window.retracts:
+        what = f"{call}: late tuples move sessions, and nothing takes back what was emitted of a"
+        advice = "Call withRetractions() on the window."
+        raise PlanError(what, str(window), (), advice)
+    declaration = builder.state(call, store, name, Fields("windows"))
+    table = WindowTableUpdater()
+    check_updatable(call, table, declaration)
+    return builder.add(
+        StateUpdateNode,
+        parent=windowed,
+        state=declaration,
+        inputs=Fields(*windowed.fields.names),
+        updater=table,
+        outputs=Fields(),
+    )
 
 
 def _times(config: BaseWindow, before: Fields) -> Fields:
