@@ -214,9 +214,9 @@ def test_a_page_that_is_left_costs_nothing_more(page: Page, tab: Tab) -> None:
     tab.open(f"{page.server.url}/")
     tab.wait_for("document.getElementById('live').textContent === 'up to date'")
     watched = page.server.connections._open
-    assert [each for each in watched if each._streams]
+    assert [each for each in watched if each.busy]
     tab.open("about:blank")
-    until(lambda: not [each for each in list(watched) if each._streams])
+    until(lambda: not [each for each in list(watched) if each.busy])
 
 
 # The texts whose contrast is below 4.5, by the colours that the browser has worked out
