@@ -219,7 +219,8 @@ def test_the_lag_of_a_group_is_that_of_its_streams() -> None:
         feeding = threading.Thread(target=spout.feed, args=([["x"], ["y"]],))
         feeding.start()
         held.wait()
-        assert run.figures()["groups"][0]["lag"] == {"tuples": 2, "detail": "a: 2, b: not known"}
+        told = {"tuples": 2, "detail": "a: 2, b: not known", "held_back": None}
+        assert run.figures()["groups"][0]["lag"] == told
         release.set()
         feeding.join()
         assert run.groups["a"].lag() == Lag(0, "a: 0, b: not known")

@@ -260,7 +260,10 @@ def test_an_open_transaction_is_read_when_it_is_committed(
     producer.produce(topic, "within")
     producer.flush()
     broker.produce(topic, ["behind"])
-    assert framed.run(spout) == {"before": 1}
+    with framed.counting.start(spout.dataframe(framed.spark), framed.spark) as run:
+        run.processAllAvailable()
+        assert framed.counting.asked(run) == {"before": 1}
+        assert run.figures()["groups"][0]["lag"]["tuples"] == 0, "the others can't be read yet"
     producer.commit_transaction()
     assert framed.run(spout) == {"before": 1, "within": 1, "behind": 1}
 

@@ -17,10 +17,12 @@ from tests.kafka.counting import Counting
 from trident import DeadLetterTopic, FirstPollOffsetStrategy, KafkaRecord, KafkaSpout
 from trident.batch.errors import BatchFailedError, OutageError
 from trident.errors import OperationError
+from trident.figures import prometheus
 from trident.log.file_log import FileLog
 from trident.spouts.kafka import coordinator
 from trident.states.errors import UsageError
 from trident.testing import fail_at
+from trident.testing.servers.process import wait_until
 
 BOTH = pytest.mark.parametrize("made", [KafkaSpout.opaque, KafkaSpout.transactional])
 
@@ -565,6 +567,48 @@ def test_the_lag_is_told_without_asking_and_is_refreshed_by_another_thread(
     while (lag := made.lag(2)) != 3:
         assert lag == 1
     made.close()
+
+
+def test_what_an_open_transaction_holds_back_is_no_lag_but_a_figure_of_its_own(
+    broker: Broker, counting: Counting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator, "_FRESH", 0.0)
+    topic = broker.topic()
+    broker.produce(topic, ["before"])
+    producer = broker.transaction()
+    producer.produce(topic, "within")
+    producer.flush()
+    broker.produce(topic, ["behind"])
+    with counting.start(KafkaSpout.opaque(broker.servers, topic)) as run:
+
+        def lag() -> dict[str, Any]:
+            found: dict[str, Any] = run.figures()["groups"][0]["lag"]
+            return found
+
+        run.processAllAvailable()
+        wait_until(lambda: lag()["held_back"] == 2)
+        assert lag()["tuples"] == 0
+        assert "trident_lag_held_back_tuples{" in prometheus.text(run.figures())
+        producer.commit_transaction()
+        wait_until(lambda: lag()["held_back"] == 0)
+        run.processAllAvailable()
+        wait_until(lambda: lag()["tuples"] == 0)
+        assert counting.asked(run) == {"before": 1, "within": 1, "behind": 1}
+
+
+def test_who_reads_open_transactions_is_held_back_by_none(broker: Broker) -> None:
+    topic = broker.topic()
+    producer = broker.transaction()
+    producer.produce(topic, "within")
+    producer.flush()
+    settings = {"isolation.level": "read_uncommitted"}
+    made = KafkaSpout.opaque(broker.servers, topic, settings=settings).getCoordinator({}, None)
+    assert made.held_back() is None, "no batch has asked for the partitions"
+    made.follow({})
+    made.getPartitionsForBatch()
+    assert (made.lag(1), made.held_back()) == (1, 0)
+    made.close()
+    producer.abort_transaction()
 
 
 def test_without_the_driver_the_line_that_installs_it_is_shown(

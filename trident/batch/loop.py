@@ -118,7 +118,10 @@ class SpoutLoop(GroupRun):
 
     def lag(self) -> Lag | None:
         txid = self._runner.next_txid
-        return Lag.of({source.stream: source.lag(txid) for source in self._sources})
+        return Lag.of(
+            {source.stream: source.lag(txid) for source in self._sources},
+            {source.stream: source.held_back() for source in self._sources},
+        )
 
     def processAllAvailable(self) -> None:
         """Wait until every spout has been found to have nothing more.

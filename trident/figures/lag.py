@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,21 +18,31 @@ class Lag:
         known; None where it is of none.
     detail : str
         The same for each stream.
+    held_back : int or None
+        How many more records are there and can't be read yet, because transactions are open; None
+        where that is known of no stream.
 
     Examples
     --------
-    >>> Lag.of({"lines": 12, "words": None})
-    Lag(tuples=12, detail='lines: 12, words: not known')
+    >>> Lag.of({"lines": 12, "words": None}, {"lines": 3})
+    Lag(tuples=12, detail='lines: 12, words: not known', held_back=3)
     """
 
     tuples: int | None
     detail: str
+    held_back: int | None = None
 
     @classmethod
-    def of(cls, streams: Mapping[str, int | None]) -> Lag | None:
+    def of(
+        cls,
+        streams: Mapping[str, int | None],
+        held_back: Mapping[str, int | None] = MappingProxyType({}),
+    ) -> Lag | None:
         """Return the lag of some streams; None where it is known of none."""
         known = [waiting for waiting in streams.values() if waiting is not None]
         if not known:
             return None
         told = {name: "not known" if each is None else each for name, each in streams.items()}
-        return cls(sum(known), ", ".join(f"{name}: {each}" for name, each in told.items()))
+        held = [records for records in held_back.values() if records is not None]
+        detail = ", ".join(f"{name}: {each}" for name, each in told.items())
+        return cls(sum(known), detail, sum(held) if held else None)

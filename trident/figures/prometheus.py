@@ -28,6 +28,9 @@ STATUS = Metric("trident_group_status", "gauge", "1 for the status that a group 
 TXID = Metric("trident_txid", "gauge", "The last committed batch.")
 RATE = Metric("trident_tuples_per_second", "gauge", "Tuples per second, over ten seconds.")
 LAG = Metric("trident_lag_tuples", "gauge", "Tuples that wait in the sources, where known.")
+HELD_BACK = Metric(
+    "trident_lag_held_back_tuples", "gauge", "Records behind open transactions, where known."
+)
 SUMS = {
     "batches": Metric("trident_batches_total", "counter", "Batches that are finished."),
     "tuples": Metric("trident_tuples_total", "counter", "Tuples that came from the sources."),
@@ -70,6 +73,8 @@ def text(figures: Mapping[str, Any]) -> str:
     lines += _metric(TXID, [(at, group["txid"]) for at, group in groups])
     lines += _metric(RATE, [(at, group["tuples_per_second"]) for at, group in groups])
     lines += _metric(LAG, [(at, (group["lag"] or {}).get("tuples")) for at, group in groups])
+    held = [(at, (group["lag"] or {}).get("held_back")) for at, group in groups]
+    lines += _metric(HELD_BACK, held)
     for figure, metric in SUMS.items():
         lines += _metric(metric, [(at, group[figure]) for at, group in groups])
     lines += _metric(FAILURES, _by(groups, "failures", "reason"))

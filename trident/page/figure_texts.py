@@ -117,13 +117,17 @@ def lag(told: Mapping[str, Any] | None) -> str:
     --------
     >>> lag({"tuples": 1200, "detail": "2 partitions"}), lag({"tuples": None, "detail": "asking"})
     ('1,200 tuples (2 partitions)', 'asking')
+    >>> lag({"tuples": 0, "detail": "", "held_back": 7})
+    '0 tuples, and 7 behind open transactions'
     """
     if told is None:
         return NONE
     tuples, detail = told.get("tuples"), told.get("detail") or ""
     if tuples is None:
         return detail or NONE
-    return f"{whole(tuples)} tuple{'s' * (tuples != 1)}{f' ({detail})' if detail else ''}"
+    held = told.get("held_back")
+    behind = f", and {whole(held)} behind open transactions" if held else ""
+    return f"{whole(tuples)} tuple{'s' * (tuples != 1)}{behind}{f' ({detail})' if detail else ''}"
 
 
 def shortened(text: object, longest: int = _LONGEST) -> str:

@@ -12,7 +12,8 @@ from trident.figures.lag import Lag
 def lag_of(progress: Any) -> Lag | None:
     """Return how far the sources are behind; None where none of them says so.
 
-    Kafka's says up to which offsets there are records, per partition. A folder's says how many
+    Kafka's says up to which offsets there are records that it may read, per partition: what open
+    transactions hold back is not known here. A folder's says how many
     files wait, and nobody knows how many tuples are in them.
 
     Parameters
@@ -26,11 +27,11 @@ def lag_of(progress: Any) -> Lag | None:
     ...          "endOffset": '{"lines": {"0": 10, "1": 5}}',
     ...          "latestOffset": '{"lines": {"0": 12, "1": 5}}'}
     >>> lag_of({"sources": [kafka]})
-    Lag(tuples=2, detail='KafkaV2[Subscribe[lines]]: 2')
+    Lag(tuples=2, detail='KafkaV2[Subscribe[lines]]: 2', held_back=None)
     >>> files = {"description": "FileStreamSource[file:/lines]",
     ...          "metrics": {"numFilesOutstanding": "3"}}
     >>> lag_of({"sources": [files]})
-    Lag(tuples=None, detail='FileStreamSource[file:/lines]: 3 files')
+    Lag(tuples=None, detail='FileStreamSource[file:/lines]: 3 files', held_back=None)
     """
     told: dict[str, str] = {}
     tuples: int | None = None

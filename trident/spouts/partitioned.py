@@ -95,6 +95,13 @@ class PartitionCoordinator(ABC):
         """
         return None
 
+    def held_back(self) -> int | None:
+        """Return how many records are there that can't be read before transactions have ended.
+
+        They are no part of :meth:`lag`. Called as that is.
+        """
+        return None
+
     def close(self) -> None:
         """Release what the coordinator holds; called once, after the last batch."""
         return None

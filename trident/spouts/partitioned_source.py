@@ -67,6 +67,9 @@ class PartitionedSource(Source):
     def _lag(self, txid: int) -> int | None:
         return self._coordinator.lag(txid)
 
+    def _held_back(self) -> int | None:
+        return self._coordinator.held_back()
+
     def _emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
         known = {} if metadata is None else metadata
         if not isinstance(known, dict):

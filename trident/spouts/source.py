@@ -157,13 +157,23 @@ class Source(ABC):
 
     def lag(self, txid: int) -> int | None:
         """Return how many tuples wait, where the spout knows; in any thread, raises nothing."""
+        return self._told(lambda: self._lag(txid))
+
+    def held_back(self) -> int | None:
+        """Return how many records open transactions hold back, as :meth:`lag` does the others."""
+        return self._told(self._held_back)
+
+    def _told(self, ask: Callable[[], int | None]) -> int | None:
         try:
-            return self._lag(txid)
+            return ask()
         except Exception:
             _logger.debug("the lag of stream %s can't be told", self.stream, exc_info=True)
             return None
 
     def _lag(self, txid: int) -> int | None:
+        return None
+
+    def _held_back(self) -> int | None:
         return None
 
     def plan(self, txid: int, previous: Any) -> Any:

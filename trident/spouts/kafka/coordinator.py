@@ -48,6 +48,8 @@ class KafkaCoordinator(PartitionCoordinator):
         self._told: set[str] = set()
         self._ends_of_lag: tuple[float, Mapping[Place, int | str]] = 0.0, {}
         self._asks_for_lag = SharedCall(self._ask_for_lag, _FRESH)
+        self._held_back: int | None = None
+        self._asks_for_held_back = SharedCall(self._ask_for_held_back, _FRESH)
 
     def follow(self, metadata: Mapping[str, Any]) -> None:
         if self._known is None:
@@ -99,6 +101,33 @@ class KafkaCoordinator(PartitionCoordinator):
     def _ask_for_lag(self) -> None:
         ends = self._offsets(dict.fromkeys(self._places, "LATEST"))
         self._ends_of_lag = monotonic(), ends
+
+    def held_back(self) -> int | None:
+        """Return how many offsets are behind the last stable one: of transactions that are open,
+        and of whatever follows them.
+
+        Another thread asks for it, every 5 seconds at most, and only for those who want to know; so
+        it is as known at the call before.
+        """
+        if not self._places:
+            return None  # no batch has asked yet
+        if self._settings.reads_committed:
+            self._asks_for_held_back.ask()
+            return self._held_back
+        return 0
+
+    def _ask_for_held_back(self) -> None:
+        asked = dict.fromkeys(self._places, "LATEST")
+        ends = self._offsets(asked, committed=False)
+        # Asked last, so that what was committed meanwhile is not held back.
+        stable = self._offsets(asked)
+        pairs = [(end, stable.get(place)) for place, end in ends.items()]
+        known = [
+            max(0, end - least)
+            for end, least in pairs
+            if isinstance(end, int) and isinstance(least, int)
+        ]
+        self._held_back = sum(known) if known else None
 
     def getPartitionsForBatch(self) -> list[KafkaPartition]:
         if not self._asked_anew:
@@ -239,8 +268,13 @@ class KafkaCoordinator(PartitionCoordinator):
             raise SourceUnavailableError(self._settings.place, _problem(error)) from error
         return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
-    def _offsets(self, asked: Mapping[Place, str]) -> dict[Place, int | str]:
-        """Offsets by place; where one can't be told, why."""
+    def _offsets(
+        self, asked: Mapping[Place, str], *, committed: bool = True
+    ) -> dict[Place, int | str]:
+        """Offsets by place, as far as they may be read; where one can't be told, why.
+
+        Without `committed` those of open transactions as well.
+        """
         if not asked:
             return {}
         kafka, settings = driver(), self._settings
@@ -252,7 +286,9 @@ class KafkaCoordinator(PartitionCoordinator):
         futures = self._admin.client().list_offsets(
             {kafka.TopicPartition(*place): specs[which] for place, which in asked.items()},
             isolation_level=(
-                level.READ_COMMITTED if settings.reads_committed else level.READ_UNCOMMITTED
+                level.READ_COMMITTED
+                if committed and settings.reads_committed
+                else level.READ_UNCOMMITTED
             ),
             request_timeout=settings.poll_timeout,
         )
