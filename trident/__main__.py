@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 
-from trident.cli.main import main
+
+def _main() -> int:
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+        sys.stdout.reconfigure(errors="backslashreplace")  # as standard error has it
+    try:
+        from trident.cli.main import main
+
+        return main()
+    except KeyboardInterrupt:
+        print("python -m trident: interrupted", file=sys.stderr)
+        return 130
+
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_main())

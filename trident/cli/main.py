@@ -61,6 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         return _told(f"{parser.prog} {arguments.command}: {error}", usage=False)
     except KeyboardInterrupt:
+        _told(f"{parser.prog} {arguments.command}: interrupted", usage=False)
         return 130
     except BrokenPipeError:
         _write_nowhere()  # as in `… | head`
