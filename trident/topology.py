@@ -73,6 +73,7 @@ class TridentTopology(Published):
         kind: Kind | None = None,
         *,
         outputMode: OutputMode | None = None,
+        partitionFields: FieldsLike | None = None,
     ) -> Stream:
         """Begin a stream.
 
@@ -90,6 +91,10 @@ class TridentTopology(Published):
             For a DataFrame that aggregates, as in Structured Streaming, which of its rows are a
             batch: ``"append"`` (default) those that can't change any more, ``"update"`` those
             that changed, ``"complete"`` all. The streams of a batch group have one.
+        partitionFields : Fields, str, or iterable of str, optional
+            For a DataFrame the columns that tell from which partition of its source a row comes:
+            windows by a time of tuples wait for the slowest. By default `topic` and `partition` of
+            a DataFrame that has Kafka's columns; of others the stream is one partition.
 
         Returns
         -------
@@ -100,11 +105,12 @@ class TridentTopology(Published):
         ------
         PlanError
             For an id in use, a source that is none, a batch DataFrame, an unknown kind or output
-            mode, the output mode of a spout.
+            mode, the output mode or the partition's fields of a spout.
+        FieldError
+            For a partition's field that the DataFrame hasn't got.
         """
-        return Stream(
-            self._builder, lowering.new_stream(self._builder, id, source, kind, outputMode)
-        )
+        given = id, source, kind, outputMode, partitionFields
+        return Stream(self._builder, lowering.new_stream(self._builder, *given))
 
     def newDRPCStream(
         self,

@@ -401,6 +401,10 @@ def test_new_values_need_an_update_with_outputs() -> None:
             lambda t, s: t.newStream("x", FixedBatchSpout("a", 1), outputMode="update"),
             "a spout has no output mode, found 'update'",
         ),
+        (
+            lambda t, s: t.newStream("x", FixedBatchSpout("a", 1), partitionFields="a"),
+            "a spout has no fields for its partitions, found 'a'",
+        ),
         (lambda t, s: t.newDRPCStream(""), "a function's name can't be ''"),
         (lambda t, s: t.newStream("x", Unsure(), "transactional"), "Unsure is opaque, it can't be"),
     ],

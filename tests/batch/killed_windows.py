@@ -16,7 +16,9 @@ from trident import (
     SlidingCountWindow,
     SlidingDurationWindow,
     Sum,
+    TextFileSpout,
     TridentTopology,
+    TumblingDurationWindow,
 )
 from trident.backends import sqlite
 from trident.testing import kill_at
@@ -30,7 +32,17 @@ WINDOWS: dict[str, Any] = {
     .withLag(Duration.of(4))
     .withLateness(Duration.of(6)),
     "session": SessionWindow.of(Duration.of(7)).withTimestampField("t"),
+    "merged": TumblingDurationWindow.of(Duration.of(10)).withTimestampField("t"),
 }
+
+
+def written(folder: Path) -> str:
+    """Two files of later and later times, three of each a batch."""
+    folder.mkdir(exist_ok=True)
+    for number in range(2):
+        times = range(100 + 24 * number, 124 + 24 * number)
+        (folder / f"{number}.txt").write_text("".join(f"{time}\n" for time in times))
+    return str(folder / "*.txt")
 
 
 def run(folder: Path) -> dict[str, list[list[tuple[Any, ...]]]]:
@@ -38,10 +50,13 @@ def run(folder: Path) -> dict[str, list[list[tuple[Any, ...]]]]:
     topology = TridentTopology()
     spout = FixedBatchSpout("k string, t long, v long", 6, *ROWS)
     stream = topology.newStream("values", spout)
+    lines = topology.newStream("lines", TextFileSpout(written(folder / "lines"), batch_bytes=12))
+    more = lines.map(lambda line: ("c", int(line), 1), "k string, t long, v long")
     captured = {}
     for name, window in WINDOWS.items():
         store = sqlite.opaque(str(folder / "windows.db"), name)
-        made = stream.groupBy("k").window(window, store, "v", Sum(), "sum", name=name)
+        given = topology.merge(stream, more) if name == "merged" else stream
+        made = given.groupBy("k").window(window, store, "v", Sum(), "sum", name=name)
         captured[name] = captured_in(folder / f"of {name}", made)
     with topology.start(checkpoint=folder / "checkpoint", trigger="available") as started:
         started.awaitTermination(60)

@@ -82,9 +82,14 @@ Aggregates = TypeVar("Aggregates", AggregateNode, PartitionAggregateNode)
 
 
 def new_stream(
-    builder: Builder, id: object, source: Any, kind: Kind | None, output_mode: OutputMode | None
+    builder: Builder,
+    id: object,
+    source: Any,
+    kind: Kind | None,
+    output_mode: OutputMode | None,
+    partition_fields: FieldsLike | None = None,
 ) -> SourceNode:
-    """``newStream(id, source, kind, outputMode=…)``."""
+    """``newStream(id, source, kind, outputMode=…, partitionFields=…)``."""
     stream_id = builder.check_stream_id("newStream", id)
     if kind is not None and kind not in STRENGTH:
         raise PlanError("newStream: unknown kind of source", str(kind), STRENGTH)
@@ -95,6 +100,10 @@ def new_stream(
         if output_mode is not None:
             advice = "Leave it out: it says which rows of an aggregating DataFrame are a batch."
             raise PlanError("newStream: a spout has no output mode, found", output_mode, (), advice)
+        if partition_fields is not None:
+            advice = "Leave them out: a partitioned spout names its partitions itself."
+            what = "newStream: a spout has no fields for its partitions, found"
+            raise PlanError(what, str(partition_fields), (), advice)
         declared = Fields.of(source.getOutputFields())
         _check_kind(source, kind)
         return builder.add(
@@ -114,14 +123,19 @@ def new_stream(
         advice = "Make it with spark.readStream, or feed its rows to a FixedBatchSpout. "
         advice += "newStaticStream() takes it for queries."
         raise OperationTypeError("newStream: the DataFrame isn't a stream", "", (), advice)
+    declared = _fields_of(source)
+    if partition_fields is None:
+        partition_fields = _partition_of_kafka(declared)
+    check_selection("newStream", Fields.of(partition_fields), declared)
     return builder.add(
         SourceNode,
         stream_id=stream_id,
         source=source,
-        declared=_fields_of(source),
+        declared=declared,
         kind=kind or "opaque",
         clock="dataframe",
         output_mode=output_mode or "append",
+        partition_fields=Fields.of(partition_fields),
     )
 
 
@@ -179,6 +193,14 @@ def _fields_of(frame: Any) -> Fields:
     """The columns of a DataFrame."""
     columns = frame.schema.fields
     return Fields.typed((c.name, known_type(c.dataType.simpleString())) for c in columns)
+
+
+def _partition_of_kafka(columns: Fields) -> Fields:
+    """The columns that tell the partition of a record, where they are named as those of Kafka."""
+    kinds = {"topic": ("string",), "partition": ("int", "long"), "offset": ("long",)}
+    found = [name for name, kind in kinds.items() if columns.types.get(name) in kind]
+    telling = [name for name in found if name != "offset"]
+    return columns.select(telling) if "partition" in found and len(found) > 1 else Fields()
 
 
 def _check_kind(spout: ITridentDataSource, declared: Kind | None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -220,6 +220,8 @@ class SourceNode(BeginningNode):
         What makes its batches; see `Clock`.
     output_mode : str
         Which rows of an aggregating DataFrame are a batch; for all other sources ``"append"``.
+    partition_fields : Fields
+        The columns of a DataFrame that tell from which partition of its source a row comes.
     """
 
     stream_id: str
@@ -228,6 +230,7 @@ class SourceNode(BeginningNode):
     kind: Kind
     clock: Clock
     output_mode: OutputMode = "append"
+    partition_fields: Fields = field(default_factory=Fields)
 
     @cached_property
     def fields(self) -> Fields:

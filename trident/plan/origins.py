@@ -60,7 +60,9 @@ def watches_origins(node: Node) -> bool:
 
 
 def _is_partitioned(node: Node) -> bool:
-    return isinstance(node, SourceNode) and isinstance(node.source, PartitionedSpout)
+    if not isinstance(node, SourceNode):
+        return False
+    return bool(node.partition_fields) or isinstance(node.source, PartitionedSpout)
 
 
 def _beginnings(node: Node) -> set[Node]:

@@ -89,7 +89,9 @@ def _prefix(plan: GroupPlan, source: SourceNode) -> DataFrame:
     last = plan.native_prefix(source)
     frame: DataFrame = source.source
     if ORIGIN in plan.needed[source]:
-        frame = frame.withColumn(ORIGIN, F.lit(origin_of(source.stream_id)))
+        told = [F.col(quoted(name)).cast("string") for name in source.partition_fields]
+        origin = F.concat_ws("/", F.lit(origin_of(source.stream_id)), *told)
+        frame = frame.withColumn(ORIGIN, origin)
     for node in plan.chain(source, last):
         if isinstance(node, NativeNode):
             kept = [name for name in plan.needed[node] if name not in node.outputs]
