@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from trident.kernels import column_forms
-from trident.kernels.block import Block, block_of, columns_of
+from trident.kernels.block import Block, columns_of
 from trident.kernels.calls import Calls
 from trident.kernels.kernel import TupleKernel, made_tuples
 from trident.kernels.task import Task
@@ -100,15 +99,12 @@ class MapKernel(TupleKernel):
         if type(self.operation) is CallableMap:
             calls = Calls(self.step, names, block, task)
             columns = calls.mapped(self.operation, self.outputs)
-            return self._beside(Block(columns, block.length), block)
+            return block.only(self.carried).added(columns)
         name, width = operation_name(self.operation), len(self.outputs)
         pending = iter(made_tuples(self.operation, self.inputs, block))
         with task.at(self.step, names, block, pending):
             made = [checked_row(name, self.operation.execute(row), width) for row in pending]
-        return self._beside(block_of(self.outputs, made), block)
-
-    def _beside(self, made: Block, block: Block) -> Block:
-        return made.added({name: block.values(name) for name in self.carried})
+        return block.only(self.carried).added(columns_of(self.outputs, made))
 
 
 @dataclass(frozen=True)
@@ -124,20 +120,14 @@ class FlatMapKernel(TupleKernel):
             calls = Calls(self.step, names, block, task)
             lists = calls.lists(self.operation)
             counts = list(map(len, lists))
-            made = Block(calls.flattened(name, lists, self.outputs), sum(counts))
-            return self._beside(made, block, counts)
+            columns = calls.flattened(name, lists, self.outputs)
+            return block.repeated(counts, self.carried).added(columns)
         width, execute = len(self.outputs), self.operation.execute
         pending = iter(made_tuples(self.operation, self.inputs, block))
         with task.at(self.step, names, block, pending):
             of_each = [list(flat_rows(name, execute(row), width)) for row in pending]
-        made = block_of(self.outputs, list(chain.from_iterable(of_each)))
-        return self._beside(made, block, list(map(len, of_each)))
-
-    def _beside(self, made: Block, block: Block, counts: Sequence[int]) -> Block:
-        if not self.carried:
-            return made
-        beside = block.repeated(counts, self.carried)
-        return made.added({name: beside.values(name) for name in self.carried})
+        columns = columns_of(self.outputs, list(chain.from_iterable(of_each)))
+        return block.repeated(list(map(len, of_each)), self.carried).added(columns)
 
 
 @dataclass(frozen=True)

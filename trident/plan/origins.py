@@ -22,7 +22,7 @@ from trident.plan.nodes import (
     StateQueryNode,
     StateUpdateNode,
 )
-from trident.spouts.partitioned import PartitionedSpout
+from trident.spouts.classic import has_partitions
 
 _HANDING_ON = (
     *(EachNode, FilterNode, MapNode, FlatMapNode, PeekNode, ProjectNode, NativeNode),
@@ -62,7 +62,7 @@ def watches_origins(node: Node) -> bool:
 def _is_partitioned(node: Node) -> bool:
     if not isinstance(node, SourceNode):
         return False
-    return bool(node.partition_fields) or isinstance(node.source, PartitionedSpout)
+    return bool(node.partition_fields) or has_partitions(node.source)
 
 
 def _beginnings(node: Node) -> set[Node]:
