@@ -161,8 +161,9 @@ class TimeWindow(BaseWindow, ABC):
     Without a field, the time is the moment of the batch: one for all of its tuples, kept in the log
     before the batch runs. With one it is the tuple's, in milliseconds or as a timestamp, and the
     *watermark* tells how far it has come: the latest time seen of the slowest partition of the
-    sources, less the lag. A window ends when the watermark has reached its end. A tuple counts as late where no window that could take it is
-    kept any more, by the watermark that the batch before has left.
+    sources, less the lag. A window ends when the watermark has reached its end. A tuple counts as
+    late where no window that could take it is kept any more, by the watermark that the batch before
+    has left.
 
     Parameters
     ----------
