@@ -39,6 +39,7 @@ class Ability(Enum):
     LIST = "all entries can be listed"
     LOOK = "entries are found where there is no control record"
     TOGETHER = "control records of several states are replaced in one step"
+    DROP = "a state can be removed as a whole"
 
 
 class IBackingMap(ABC):
@@ -157,6 +158,14 @@ class IBackingMap(ABC):
         Each change names a state by its :attr:`prefix`, its new record, and the one that has to be
         there. Returns False, with no record replaced, where one of them is not. So who reads
         several states in one query of the store's own never finds them a batch apart.
+        """
+        raise NotImplementedError
+
+    def drop(self, fence: bytes) -> bool:
+        """Remove all entries, then the control record, and what was made for this state alone.
+
+        Returns False, with nothing removed, where the record is not `fence`. Where it ends halfway
+        the record is still there, and it may be called again.
         """
         raise NotImplementedError
 
@@ -281,6 +290,7 @@ _OVERRIDES = {
     Ability.LIST: "entries",
     Ability.LOOK: "occupant",
     Ability.TOGETHER: "putControls",
+    Ability.DROP: "drop",
 }
 
 
@@ -406,6 +416,9 @@ class WrappedMap(IBackingMap):
 
     def putControls(self, changes: Sequence[tuple[str | None, bytes, bytes]]) -> bool:
         return self.inner.putControls(changes)
+
+    def drop(self, fence: bytes) -> bool:
+        return self.inner.drop(fence)
 
     def multiPutFenced(self, keys: Sequence[Any], values: Sequence[Any], fence: bytes) -> bool:
         return self.inner.multiPutFenced(keys, values, fence)

@@ -11,6 +11,9 @@ from trident.states.printable import printable
 from trident.states.secrets import masked
 from trident.states.values import Token
 
+DROPPING = "being-dropped"
+"""The log id of a state that is removed, behind that of an unfinished copy, until all is gone."""
+
 _SHOWN = 10
 """How many of several names an error lists, the nearest first."""
 
@@ -289,19 +292,26 @@ class GivenBackError(StateError):
 
 @dataclass(eq=False, repr=False)
 class UnfinishedCopyError(StateError):
-    """A copy of another state has begun in this place, and not all of it is there."""
+    """A copy has begun in this place, or the state's removal, and has not come to its end."""
 
     state: str
     """The state's name or place."""
     log_id: str
     """The log id of the state that is copied."""
 
-    _template = (
-        "state {state} is an unfinished copy of the state whose log id is {log_id}, and can be "
-        "neither read nor updated. Finish it: give the same command (python -m trident state copy "
-        "FROM TO) once more, which goes on where it ended. Or remove what is there, or give the "
-        "state another prefix."
-    )
+    def __str__(self) -> str:
+        if self.log_id == DROPPING:
+            return (
+                f"state {self.state} is being removed, and not all of it is gone: it can be "
+                "neither read nor updated. Give the same command (python -m trident state drop "
+                "URL --yes) once more, which goes on where it ended."
+            )
+        return (
+            f"state {self.state} is an unfinished copy of the state whose log id is {self.log_id}, "
+            "and can be neither read nor updated. Finish it: give the same command (python -m "
+            "trident state copy FROM TO) once more, which goes on where it ended. Or remove what "
+            "is there (python -m trident state drop URL), or give the state another prefix."
+        )
 
 
 @dataclass(eq=False, repr=False)

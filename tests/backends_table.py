@@ -68,7 +68,8 @@ class Backend:
 
 _ENTRY = frozenset({Ability.ENTRY})
 _FENCED = frozenset({Ability.FENCED, Ability.REMOVE, Ability.LIST, Ability.LOOK})
-_POSTGRES = _FENCED | {Ability.SNAPSHOT, Ability.TOGETHER}
+_DROPPED = _FENCED | {Ability.DROP}
+_POSTGRES = _DROPPED | {Ability.SNAPSHOT, Ability.TOGETHER}
 _CLUSTER = _FENCED - {Ability.LIST, Ability.LOOK}
 
 
@@ -78,20 +79,20 @@ _ALL = [
         "SQLite",
         "{server}/{own}.db?prefix=counts",
         "sqlite",
-        _FENCED | {Ability.ADD, Ability.SNAPSHOT},
+        _DROPPED | {Ability.ADD, Ability.SNAPSHOT},
     ),
     Backend(
         "Redis strings",
         "{server}?prefix={own}",
         "redis_server",
-        _FENCED,
+        _DROPPED,
         "redis",
     ),
     Backend(
         "Redis hash",
         "{server}?prefix={own}&layout=hash",
         "redis_server",
-        _FENCED,
+        _DROPPED,
         "redis",
         cached=False,
     ),
@@ -99,7 +100,7 @@ _ALL = [
         "Redis expiring strings",
         "{server}?prefix={own}&ttl=1000",
         "redis_server",
-        _FENCED,
+        _DROPPED,
         "redis",
         cached=False,
     ),
@@ -107,7 +108,7 @@ _ALL = [
         "Redis expiring hash",
         "{server}?prefix={own}&layout=hash&ttl=1000",
         "redis_server",
-        _FENCED,
+        _DROPPED,
         "redis",
         cached=False,
     ),

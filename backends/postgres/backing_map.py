@@ -10,11 +10,12 @@ import orjson
 
 from trident.backends.postgres.arrays import Array
 from trident.backends.postgres.connections import Server
-from trident.backends.postgres.driver import driver
+from trident.backends.postgres.driver import definition, driver
 from trident.backends.postgres.errors import explained
 from trident.backends.postgres.statements import (
     GET_CONTROL,
     INCARNATION,
+    LOCK_CONTROL,
     PREFIXES,
     PUT_CONTROL,
     PUT_CONTROLS,
@@ -109,6 +110,19 @@ class PostgresMap(IBackingMap):
         values = dict(zip(("names", "new", "expected"), columns, strict=True))
         return bool(self._write(PUT_CONTROLS, **values))
 
+    def drop(self, fence: bytes) -> bool:
+        table, name = self._table, [self._table.name]
+        with self._server.lend() as connection, connection.transaction():
+            found = connection.execute(LOCK_CONTROL, name).fetchone()
+            if found is None or found[0] != fence:
+                return False
+            connection.execute(definition("DROP VIEW IF EXISTS {view}", view=view_of(table.name)))
+            emptied = f"DELETE FROM {{table}} WHERE {table.own}"
+            statement = emptied if table.shared else "DROP TABLE {table}"
+            connection.execute(definition(statement, table=table.place))
+            connection.execute(f"DELETE FROM {CATALOG} WHERE name = %s", name)
+            return True
+
     def multiPutFenced(self, keys: Sequence[bytes], values: Sequence[Any], fence: bytes) -> bool:
         put = self._statements.put_fenced
         return all(self._write_fenced(put, fence, **rows) for rows in self._parts(keys, values))
@@ -170,9 +184,7 @@ class PostgresMap(IBackingMap):
             connection.execute(f"LISTEN {CATALOG}")
             yield connection
 
-    def _parts(
-        self, keys: Sequence[bytes], values: Sequence[Any]
-    ) -> Iterator[Mapping[str, Array]]:
+    def _parts(self, keys: Sequence[bytes], values: Sequence[Any]) -> Iterator[Mapping[str, Array]]:
         """Return the columns of rows, in as many parts as the server takes at once."""
         rows = self._table.rows(keys, values)
         middle = len(keys) // 2

@@ -29,6 +29,8 @@ _ROWS = 2000
 
 GET_CONTROL = f"SELECT control, kept FROM {CATALOG} WHERE name = %(name)s"
 
+LOCK_CONTROL = f"SELECT control FROM {CATALOG} WHERE name = %s FOR UPDATE"
+
 # Whoever listens hears of it when it is committed.
 PUT_CONTROL = f"""
     WITH changed AS (

@@ -8,7 +8,7 @@ from typing import Any
 
 from trident.backends.redis.connection_options import ConnectionOptions
 from trident.backends.redis.connections import Address
-from trident.backends.redis.control import Waiting, replace
+from trident.backends.redis.control import Waiting, remove, replace
 from trident.backends.redis.layouts import CHUNK, HashLayout, Layout, StringLayout
 from trident.backends.redis.masters import Master
 from trident.backends.redis.sharded_map import ShardedMap
@@ -57,6 +57,12 @@ class RedisMap(ShardedMap):
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         return bool(self._ask(*replace(self._layout.control, new, expected)))
+
+    def drop(self, fence: bytes) -> bool:
+        for page in self.pages():
+            if page and not self.multiRemoveFenced([key for key, _ in page], fence):
+                return False
+        return bool(self._ask(*remove(self._layout.control, fence)))
 
     def occupant(self) -> str | None:
         """Look through all keys that no state with a prefix has, up to the first.
@@ -141,6 +147,20 @@ class RedisMap(ShardedMap):
 
 class BareRedisMap(RedisMap):
     """The same without a prefix: every redis key that belongs to no other state is an entry."""
+
+    def drop(self, fence: bytes) -> bool:
+        """Refuse it.
+
+        Raises
+        ------
+        StateError
+            Always: nothing tells an entry from a key of somebody else.
+        """
+        raise StateError(
+            f"{self.where}: a state without a prefix can't be dropped, as every key of the "
+            "database that belongs to no other state would go. Remove its keys by hand, the "
+            f"control record {self._layout.control!r} last."
+        )
 
     def _own(self, page: Sequence[bytes]) -> list[bytes]:
         others = self._begun({key: _controls_of(key) for key in page})

@@ -14,6 +14,10 @@ if redis.call('GET', KEYS[1]) ~= (ARGV[2] or false) then return 0 end
 redis.call('SET', KEYS[1], ARGV[1])
 return 1
 """
+_REMOVE = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('UNLINK', KEYS[1])
+"""
 _TOUCH = """
 local record = redis.call('GET', KEYS[1])
 if record then redis.call('SET', KEYS[1], record) end
@@ -39,6 +43,11 @@ class Waiting:
 def replace(control: bytes, new: bytes, expected: bytes | None) -> Command:
     """Return the command that puts `new` where `expected` is, and answers 1, or 0."""
     return ("EVAL", _REPLACE, 1, control, new, *(() if expected is None else (expected,)))
+
+
+def remove(control: bytes, expected: bytes) -> Command:
+    """Return the command that removes `expected`, and answers 1; 0 where something else is."""
+    return ("EVAL", _REMOVE, 1, control, expected)
 
 
 def touch_and_wait(control: bytes, waiting: Waiting) -> tuple[Command, Command]:

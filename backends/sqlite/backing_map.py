@@ -85,6 +85,15 @@ class SQLiteMap(IBackingMap):
             )
             return True
 
+    def drop(self, fence: bytes) -> bool:
+        with self._transaction() as connection:
+            if self._control(connection) != fence:
+                return False
+            connection.execute(f"DROP TABLE {self._table.quoted}")
+            connection.execute(f"DELETE FROM {CATALOG} WHERE name = ?", (self._table.name,))
+        self.close()  # the next connection makes the table anew
+        return True
+
     def multiPutFenced(self, keys: Sequence[bytes], values: Sequence[Any], fence: bytes) -> bool:
         rows = self._table.rows(keys, values)
         with self._transaction() as connection:

@@ -378,6 +378,22 @@ class LookChecks(Checks):
         assert backing.occupant() is None, "occupant() passes over the state's control record"
 
 
+class DropChecks(Checks):
+    """``drop``."""
+
+    @needs(Ability.DROP)
+    def test_a_state_is_dropped_with_its_record(self, backing: IBackingMap) -> None:
+        own = begun(backing, record(1))
+        keys = [key_of(backing, name) for name in "ab"]
+        backing.multiPut(keys, [value_of(backing, 1)] * 2)
+        assert backing.drop(record(2).encode()) is False, "the record is another one"
+        assert None not in backing.multiGet(keys), "nothing is removed under another record"
+        assert backing.drop(own) is True
+        assert backing.getControl() is None, "a state that was dropped has no control record"
+        begun(backing, record(1))
+        assert backing.multiGet(keys) == [None, None], "and begins with no entries"
+
+
 class TogetherChecks(Checks):
     """``putControls``."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trident.states.testing.check_abilities import (
     AddChecks,
+    DropChecks,
     EntryChecks,
     FenceChecks,
     ListChecks,
@@ -26,6 +27,7 @@ class BackingMapConformance(
     ListChecks,
     LookChecks,
     TogetherChecks,
+    DropChecks,
     OpaqueChecks,
     OtherStateChecks,
 ):

@@ -14,9 +14,12 @@ from uuid import uuid4
 import pytest
 
 from tests.cli import counted
+from trident.backends.redis.store import RedisStore
+from trident.backends.sqlite.backing_map import SQLiteMap
 from trident.backends.urls import state_from_url
 from trident.cli.main import main
-from trident.states import ControlRecord, OpaqueMap, PickleSerializer, Token, encode_key
+from trident.states import ControlRecord, OpaqueMap, PickleSerializer, StateError, Token, encode_key
+from trident.states.dropping import drop_state
 from trident.testing.servers.promised import Served
 
 COUNTED = "tests.cli.counted:topology/count"
@@ -219,3 +222,48 @@ def test_nobody_has_to_read_all_keys(tmp_path: Path) -> None:
         assert process.stderr.read() == b""
         assert process.wait(30) == 141
     assert encode_key(("word 0",)) == b"word 0"
+
+
+def test_drop_says_what_would_go_and_removes_it_where_that_is_asked_for(
+    place: str, said: Said
+) -> None:
+    url = f"{place}?prefix=count"
+    told = said("state", "drop", url)
+    assert told.startswith(f"would remove {len(WORDS)} entries of {url}, log id ")
+    assert "--yes" in told
+    assert said("state", "get", url, "dog") == "2\n"
+    assert said("state", "drop", url, "--yes").startswith(f"removed {len(WORDS)} entries of {url}")
+    assert "there is no state" in said("state", "drop", url, status=1)
+
+
+def test_a_state_that_was_dropped_is_begun_anew(place: str, said: Said, tmp_path: Path) -> None:
+    said("state", "drop", f"{place}?prefix=count", "--yes")
+    with counted.topology().start(checkpoint=tmp_path / "new", trigger="available") as run:
+        run.awaitTermination()
+    assert said("state", "get", COUNTED, "dog") == "2\n"
+
+
+def test_a_removal_that_was_cut_short_is_refused_and_goes_on(
+    place: str, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"{place}?prefix=count"
+    with monkeypatch.context() as patched:
+        patched.setattr(SQLiteMap, "drop", lambda *_: 1 / 0)
+        state = state_from_url(url).makeState()
+        with closing(state), pytest.raises(ZeroDivisionError):
+            drop_state(state)
+    assert "state drop URL --yes" in said("state", "get", url, "dog", status=1)
+    assert "being removed" in said("state", "info", url)
+    said("state", "drop", url, "--yes")
+    assert "there is no state" in said("state", "get", url, "dog", status=1)
+
+
+def test_a_state_that_cannot_be_listed_is_not_dropped(said: Said) -> None:
+    url = "memcached://127.0.0.1:1?prefix=count"
+    assert "can't be dropped" in said("state", "drop", url, "--yes", status=1)
+
+
+def test_redis_without_a_prefix_is_not_dropped() -> None:
+    backing = RedisStore(prefix="").open()
+    with pytest.raises(StateError, match="without a prefix can't be dropped"):
+        backing.drop(b"")

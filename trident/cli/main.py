@@ -22,7 +22,7 @@ COMMANDS = {
     "explain": "print what a topology does, step by step, and what its states guarantee",
     "run": "run a topology until it ends, or until a signal comes",
     "serve": "answer the queries of a topology over HTTP and Thrift",
-    "state": "look into a state, or copy it",
+    "state": "look into a state, copy it, or remove it",
 }
 """What each command does; its module is ``trident.cli.<command>``."""
 

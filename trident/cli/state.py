@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from trident.cli import state_copy, state_get, state_info, state_keys
+from trident.cli import state_copy, state_drop, state_get, state_info, state_keys
 
 _PARTS = {
     "copy": (state_copy, "copy a state, so that its topology goes on in another place"),
+    "drop": (state_drop, "remove a state, after saying what would go"),
     "get": (state_get, "print committed values"),
     "info": (state_info, "tell whose a state is, as of which batch, and how it is kept"),
     "keys": (state_keys, "print the keys that have a committed value"),

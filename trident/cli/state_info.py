@@ -12,6 +12,7 @@ from trident.cli.named_state import HELP, NamedState, named_state
 from trident.cli.shown import Ticker
 from trident.states.backing_map import WrappedMap, has_pages
 from trident.states.control import GIVEN_BACK, UNFINISHED, ControlRecord
+from trident.states.errors import DROPPING
 from trident.states.printable import one_line
 from trident.states.stored_map import StoredMap
 
@@ -26,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print it, a fact on a line."""
     named = named_state(arguments.state)
     with closing(named.open()) as state:
-        facts = {**_kept(named, state), **_told(state), "entries": _count(state)}
+        facts = {**_kept(named, state), **told_by_record(state), "entries": count_entries(state)}
     if arguments.json:
         print(one_line(json.dumps(facts, ensure_ascii=False)))
         return 0
@@ -57,7 +58,7 @@ def _kept(named: NamedState, state: StoredMap) -> Mapping[str, Any]:
     }
 
 
-def _told(state: StoredMap) -> Mapping[str, Any]:
+def told_by_record(state: StoredMap) -> Mapping[str, Any]:
     """What the control record says."""
     data = state.backing.getControl()
     if data is None:
@@ -68,6 +69,8 @@ def _told(state: StoredMap) -> Mapping[str, Any]:
     txid, attempt = record.token
     if record.log_id == GIVEN_BACK:
         status = "given back to Storm"
+    elif log_id == DROPPING:
+        status = "being removed: drop once more"
     elif record.log_id != log_id:
         status = f"an unfinished copy, as of batch {record.committed}: copy once more"
     elif record.is_unused:
@@ -85,7 +88,7 @@ def _told(state: StoredMap) -> Mapping[str, Any]:
     }
 
 
-def _count(state: StoredMap) -> int | None:
+def count_entries(state: StoredMap) -> int | None:
     """How many entries there are, with those of removed keys; None where they aren't listed."""
     backing = state.backing
     while isinstance(backing, WrappedMap):  # a layer may not know the names of keys
