@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.kafka.broker import Broker
 from trident.testing.servers.promised import Served
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "kafka_word_count.py"
@@ -44,6 +45,9 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path, kafka_broker: Served) -> Shell:
+    # The first producer of a broker that has just started is told to try again, and logs it.
+    broker = Broker(kafka_broker.url)
+    broker.produce(broker.topic(), ["first"])
     return Shell(tmp_path, kafka_broker.url)
 
 
