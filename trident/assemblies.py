@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trident.errors import PlanError
 from trident.operations.kept_tuples import FirstSortedTuples, FirstTuples
-from trident.plan.step_checks import check_selection
+from trident.plan.step_checks import check_ordered, check_selection
 from trident.stream import Stream
 from trident.tuples.fields import Fields
 
@@ -59,5 +59,7 @@ class FirstN:
         if self.sortField is None:
             return FirstTuples(self.n)
         check_selection("FirstN", Fields(self.sortField), fields)
+        advice = "Sort by a field of numbers, text, dates or the like."
+        check_ordered("FirstN", fields.select(self.sortField), advice)
         label = f"FirstN({self.n}, {self.sortField}{', reverse=True' * self.reverse})"
         return FirstSortedTuples(self.n, fields.index(self.sortField), self.reverse, label)

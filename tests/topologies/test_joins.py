@@ -183,3 +183,12 @@ def test_a_query_joins_the_branches_of_its_stream() -> None:
     topology.join(words, "word", lengths, "other", "word, args, n").project("word, n")
     with topology.start() as run:
         assert sorted(eval(run.drpc.execute("pairs", "a bb"))) == [["a", 1], ["bb", 2]]
+
+
+def test_nan_joins_itself_and_zero_both_of_its_signs(engine: Engine) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("x double, n long")
+    source = topology.newStream("source", spout)
+    joined = topology.join(source, "x", source.filter("n", lambda n: n > 1), "x", "x, n, m")
+    captured = engine.capture(joined.project("n, m"))
+    engine.play(topology, spout, [(float("nan"), 1), (float("nan"), 2), (-0.0, 3), (0.0, 4)])
+    assert captured.tuples == [(1, 2), (2, 2), (3, 3), (3, 4), (4, 3), (4, 4)]

@@ -426,3 +426,15 @@ def test_a_window_is_a_value_that_says_what_it_is() -> None:
     assert isinstance(window, BaseWindow)
     assert window == seconds("t").withLag(ms(1500)).withLateness(Duration.minutes(120))
     assert TumblingCountWindow.of(3) == TumblingCountWindow.of(3)
+
+
+def test_a_window_that_begins_before_the_year_1_is_an_error_that_names_the_field(
+    engine: Engine,
+) -> None:
+    topology, spout = TridentTopology(), FeederBatchSpout("t timestamp_ntz")
+    window = SlidingDurationWindow.of(Duration.minutes(1), Duration.seconds(1))
+    stream = topology.newStream("values", spout)
+    stream.window(window.withTimestampField("t"), MemoryMapState.Factory(), Count(), "n")
+    first = datetime(1, 1, 1, 0, 0, 1)
+    with pytest.raises(OperationError, match="by the field 't' needs timestamps in the years 1 to"):
+        engine.play(topology, spout, [(first,), (first + timedelta(minutes=5),)])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any, NamedTuple
 
+from trident.errors import ValueTypeError
 from trident.operations.emitted import Row
 from trident.operations.interfaces import QueryFunction, TridentCollector
 from trident.operations.watermarks import Partitions
@@ -257,7 +258,12 @@ class TimeWindowUpdater(WindowUpdater):
         """The fields of a window behind those of its aggregator."""
         if self.window.field is None:
             return ()
-        return time_of(self.kind, start), time_of(self.kind, end)
+        try:
+            return time_of(self.kind, start), time_of(self.kind, end)
+        except OverflowError:
+            what = f"window: the start and end of a window by the field {self.window.field!r}"
+            found = f"a window from {start} to {end} ms since 1970"
+            raise ValueTypeError(what, "timestamps in the years 1 to 9999", found) from None
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,12 @@ from trident.plan.nodes import (
     StaticStreamNode,
 )
 from trident.plan.query_checks import check_queryable, check_updatable
-from trident.plan.step_checks import check_aggregate_shape, check_new_fields, check_selection
+from trident.plan.step_checks import (
+    check_aggregate_shape,
+    check_new_fields,
+    check_ordered,
+    check_selection,
+)
 from trident.spouts.interfaces import ITridentDataSource
 from trident.states.values import StateType
 from trident.tuples.fields import Fields, FieldsLike
@@ -390,6 +395,9 @@ def kept_tuple_by(
         advice = f"Give one field, or a comparator of tuples to {_EXTREMES[kind]}()."
         raise PlanError(f"{call}: expected one field, found", str(by) or "none", (), advice)
     [name] = by
+    if comparator is None:
+        advice = f"Give a comparator of two values: {call}({name!r}, comparator)."
+        check_ordered(call, parent.fields.select(by), advice)
     compare, shown = (natural_order, "") if comparator is None else _order(call, comparator)
     label = f"{call}({', '.join(filter(None, (name, shown)))})"
     return _kept(builder, parent, kind(parent.fields.index(name), compare, label))

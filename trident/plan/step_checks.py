@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from trident.errors import FieldError, OperationTypeError, PlanError
 from trident.operations.interfaces import Aggregator, CombinerAggregator, Operation, operation_name
+from trident.tuples.field_types import parts
 from trident.tuples.fields import Fields
 from trident.tuples.value_types import can_be_key, common_type, value_sort
 
@@ -31,6 +32,15 @@ def check_keys(call: str, keys: Fields) -> None:
         if kind is not None and not can_be_key(kind):
             what = f"{call}: no key can be of type {kind}, as is the field"
             advice = "Its entries have no order; convert it first, for example to an array."
+            raise FieldError(what, name, (), advice)
+
+
+def check_ordered(call: str, fields: Fields, advice: str) -> None:
+    """Fields whose values are sorted have an order: not so are maps, structs, and arrays, in which
+    there may be null."""
+    for name, kind in fields.types.items():
+        if kind is not None and parts(kind).kinds:
+            what = f"{call}: values of type {kind} have no order, as are those of the field"
             raise FieldError(what, name, (), advice)
 
 
