@@ -10,9 +10,9 @@ from trident.backends.redis.connection_options import ConnectionOptions
 from trident.backends.redis.connections import Address
 from trident.backends.redis.control import Waiting, remove, replace
 from trident.backends.redis.layouts import CHUNK, HashLayout, Layout, StringLayout
-from trident.backends.redis.masters import Master
+from trident.backends.redis.masters import Master, SentinelMaster
 from trident.backends.redis.sharded_map import ShardedMap
-from trident.states.errors import StateError
+from trident.states.errors import StateError, StateUnavailableError
 from trident.states.keys import CONTROL_KEY
 from trident.states.steps import Steps, finished
 
@@ -46,6 +46,18 @@ class RedisMap(ShardedMap):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._master, self._options, self._layout, self._waiting)
+
+    def _put(self, error: StateUnavailableError) -> StateUnavailableError:
+        """Where Sentinels look after the server, it is theirs to have another take over."""
+        if not isinstance(self._master, SentinelMaster) or "nothing listens" not in error.problem:
+            return error
+        return StateUnavailableError(
+            error.place,
+            f"{error.problem}, and the sentinels still name it as the master of "
+            f"{self._master.service!r}",
+            "While they fail over this passes within some seconds: try again. If it stays so, "
+            "look why no replica takes over: redis-cli -p 26379 sentinel masters.",
+        )
 
     def getControl(self) -> bytes | None:
         return finished(self.control_steps())

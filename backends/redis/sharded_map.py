@@ -288,6 +288,10 @@ class ShardedMap(IBackingMap):
             found.setdefault(nodes[shard], []).append(shard)
         return found
 
+    def _put(self, error: StateUnavailableError) -> StateUnavailableError:
+        """The error in the words of whoever found the server; by default itself."""
+        return error
+
     @contextmanager
     def _wired(self, addresses: Iterable[Address]) -> Iterator[list[Wire]]:
         """Lend a connection to each server; after an error it is looked anew where they are."""
@@ -296,9 +300,9 @@ class ShardedMap(IBackingMap):
                 yield [
                     lent.enter_context(connected(address, self._options)) for address in addresses
                 ]
-        except StateUnavailableError:
+        except StateUnavailableError as error:
             self._found = None
-            raise
+            raise self._put(error) from error.__cause__
         except CorruptStateError:  # some key is of another type: which one?
             self._check_types(dict.fromkeys(range(len(self._layouts)), ()))
             raise

@@ -17,6 +17,7 @@ from tests.backends.redis_replies import Replies
 from trident.backends.redis import connections
 from trident.backends.redis.connection_options import ConnectionOptions
 from trident.backends.redis.connections import connected
+from trident.backends.redis.masters import SentinelMaster
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory
 from trident.states.errors import NoStateError, StateUnavailableError
@@ -328,3 +329,14 @@ class TestPool:
         with plain(server.url) as client:
             wait_until(lambda: len(client.client_list()) == 1)
         assert backing.multiGet([b"dog"]) == [b"1"]
+
+
+def test_a_master_that_is_gone_during_a_fail_over_is_not_to_be_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(SentinelMaster, "find", lambda _: ("127.0.0.8", 1))
+    state = state_from_url("redis+sentinel://127.0.0.9:1/main/0?prefix=x").makeState()
+    with pytest.raises(StateUnavailableError, match="still name it as the master of 'main'") as it:
+        state.multiGet([("a",)])
+    assert "While they fail over" in str(it.value)
+    assert "Start one" not in str(it.value)
