@@ -14,6 +14,7 @@ from trident.batch.watchpoints import POINTS, Watcher, watching
 from trident.errors import CopiedLogError, LostStateError, LostWritesError, RewoundStateError
 from trident.log.entry import LogEntry
 from trident.log.log import Log, MemoryLog
+from trident.states.control import Change, Check, Control, ControlRecord
 from trident.states.errors import StateError
 from trident.states.maps import OpaqueMap
 from trident.states.testing.stores import FencedMap, Server
@@ -161,6 +162,23 @@ def test_a_loss_that_is_accepted_by_name_is_gone_on_from(lossy: Life) -> None:
     runner.run(Words(CountingEngine(lossy.state), "a"))
     assert lossy.counted() == [4, 3]
     start(lossy)
+
+
+def test_a_record_that_was_read_before_the_driver_before_had_written_it_is_read_once_more(
+    lossy: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = []
+
+    def look_late(control: Control, record: ControlRecord, check: Check) -> Change | None:
+        looks.append(record)
+        if len(looks) == 2 and (found := control.read()) is not None:
+            control.replace(found.confirmed())
+        return behind(control, record, check)
+
+    behind = Control.behind
+    monkeypatch.setattr(Control, "behind", look_late)
+    start(lossy)
+    assert len(looks) == 2
 
 
 def test_the_log_keeps_that_a_loss_was_accepted(lossy: Life) -> None:

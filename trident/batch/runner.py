@@ -38,6 +38,7 @@ from trident.states.control import ControlRecord
 from trident.states.errors import (
     CopiedLogError,
     FailedException,
+    LostWritesError,
     StaleBatchError,
     UnavailableError,
 )
@@ -187,6 +188,10 @@ class BatchRunner:
         except StaleBatchError:
             self._check_overtaken(first.begun)
             raise
+        except LostWritesError:
+            # The driver before may have been writing the record while it was read.
+            self._writer.check_held()
+            self._states.catch_up(first)
         self._states.check_keys(first)
         last = self.last
         self.monitor.started(
