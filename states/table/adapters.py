@@ -8,6 +8,7 @@ from typing import Any
 from trident.states.backing_map import Ability, IBackingMap, abilities, checked_answer, has_pages
 from trident.states.control import ControlRecord
 from trident.states.errors import StaleBatchError, StateError, StateUnavailableError
+from trident.states.keys import encode_key
 from trident.states.steps import Steps, entries_of
 from trident.states.table.table import Table
 
@@ -105,6 +106,12 @@ class FencedTable(CheckedTable):
             raise self._refused()
 
 
+def _encoded(key: Any) -> bytes:
+    """A key as it tells itself from others, also where the store takes the fields, which may be
+    lists."""
+    return key if isinstance(key, bytes) else encode_key(key)
+
+
 class ConditionalTable(CheckedTable):
     """The store writes an entry only if it still is as it was read."""
 
@@ -116,7 +123,8 @@ class ConditionalTable(CheckedTable):
 
     def read(self, keys: Sequence[Any]) -> Sequence[Any]:
         found = self._store.multiGetVersioned(keys)
-        self._versions.update(zip(keys, [version for _, version in found], strict=True))
+        versions = [version for _, version in found]
+        self._versions.update(zip(map(_encoded, keys), versions, strict=True))
         return [entry for entry, _ in found]
 
     def read_steps(self, keys: Sequence[Any]) -> Steps[Sequence[Any]]:
@@ -125,7 +133,7 @@ class ConditionalTable(CheckedTable):
 
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         self._check()
-        versions = list(map(self._versions.__getitem__, keys))
+        versions = [self._versions[_encoded(key)] for key in keys]
         stored = self._store.multiPutVersioned(keys, entries, versions)
         return [key for key, done in zip(keys, stored, strict=True) if not done]
 
