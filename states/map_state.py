@@ -6,6 +6,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from trident.states.errors import StateError
 from trident.states.keys import decode_key
 from trident.states.state import State
 from trident.states.updaters import Combiner, CombinerValueUpdater, ValueUpdater
@@ -108,7 +109,7 @@ class SnapshottableMap(
     """A map state that keeps a single value too, under one key of its own.
 
     Every map state is one. Called with a map state and a key, it has that state keep its single
-    value there, and returns the state.
+    value there, and returns the state; a second time it takes no other key.
 
     Attributes
     ----------
@@ -133,5 +134,11 @@ TupleCollectionMap = SnapshottableMap
 
 
 def _keyed(inner: SnapshottableMap, key: Key = GLOBAL_KEY) -> SnapshottableMap:
+    named = vars(inner).setdefault("_named", tuple(key))
+    if named != tuple(key):
+        raise StateError(
+            f"the map state keeps its single value under {named!r} already, and was given the key "
+            f"{tuple(key)!r}; a state has one single value: make another state for the other one"
+        )
     inner.key = key
     return inner

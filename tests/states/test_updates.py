@@ -407,6 +407,14 @@ def test_the_single_value_may_have_another_key() -> None:
     assert isinstance(state, SnapshottableMap)
 
 
+def test_a_state_has_one_key_for_its_single_value() -> None:
+    state = OpaqueMap(DictMap())
+    SnapshottableMap(state, ("total",))
+    assert SnapshottableMap(state, ["total"]) is state
+    with pytest.raises(StateError, match=r"under \('total',\) already.*key \('other',\)"):
+        SnapshottableMap(state, ("other",))
+
+
 def test_factories_pickle_and_share_a_memory_by_id() -> None:
     factory = MemoryMapState.Factory()
     put(factory.makeState(), 1, a=1)
