@@ -316,7 +316,7 @@ def test_a_fail_over_to_a_replica_without_the_batchs_writes_has_them_written_aga
     ):
         attempts = replicated.words.run()
     assert attempts.keys() == {2}
-    assert_told(caplog, f"127.0.0.1:{replicated.master.port}", "Start one")
+    assert_told(caplog, f"127.0.0.1:{replicated.master.port}", "try again")
     assert replicated.words.counted_all()
 
 
