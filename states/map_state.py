@@ -6,7 +6,6 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from trident.states.errors import StateError
 from trident.states.keys import decode_key
 from trident.states.state import State
 from trident.states.updaters import Combiner, CombinerValueUpdater, ValueUpdater
@@ -99,7 +98,7 @@ class ITupleCollection(State):
 class _MapStates(ABCMeta):
     def __call__(cls, *arguments: Any, **options: Any) -> Any:
         if cls is SnapshottableMap:
-            return _keyed(*arguments, **options)
+            return _seen_with(*arguments, **options)
         return super().__call__(*arguments, **options)
 
 
@@ -108,8 +107,8 @@ class SnapshottableMap(
 ):
     """A map state that keeps a single value too, under one key of its own.
 
-    Every map state is one. Called with a map state and a key, it has that state keep its single
-    value there, and returns the state; a second time it takes no other key.
+    Every map state is one. Called with a map state and a key, it returns the same state with its
+    single value there: keys, updates and batches of both are one, only the single values are two.
 
     Attributes
     ----------
@@ -127,18 +126,15 @@ class SnapshottableMap(
     (42, [42])
     """
 
-    key: Key = GLOBAL_KEY
+    __slots__ = ("key",)  # beside what those share that see one state with keys of their own
+    key: Key
 
 
 TupleCollectionMap = SnapshottableMap
 
 
-def _keyed(inner: SnapshottableMap, key: Key = GLOBAL_KEY) -> SnapshottableMap:
-    named = vars(inner).setdefault("_named", tuple(key))
-    if named != tuple(key):
-        raise StateError(
-            f"the map state keeps its single value under {named!r} already, and was given the key "
-            f"{tuple(key)!r}; a state has one single value: make another state for the other one"
-        )
-    inner.key = key
-    return inner
+def _seen_with(inner: SnapshottableMap, key: Key = GLOBAL_KEY) -> SnapshottableMap:
+    seen = object.__new__(type(inner))
+    seen.__dict__ = inner.__dict__
+    seen.key = key
+    return seen

@@ -55,6 +55,7 @@ class StoredMap(CommittedReads, SnapshottableMap):
     """How many tuples have come too late for windows in this state, since it was made."""
 
     def __init__(self, backing: IBackingMap, serializer: Serializer | None = None) -> None:
+        self.key = GLOBAL_KEY
         self.backing = backing
         self.control = Control(backing)
         able = abilities(backing)

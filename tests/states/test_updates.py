@@ -398,8 +398,7 @@ def test_a_state_keeps_a_single_value_beside_its_keys() -> None:
 
 
 def test_the_single_value_may_have_another_key() -> None:
-    state = OpaqueMap(DictMap())
-    assert SnapshottableMap(state, ("total", 1)) is state
+    state = SnapshottableMap(OpaqueMap(DictMap()), ("total", 1))
     state.beginCommit(1)
     state.set(5)
     state.commit(1)
@@ -407,12 +406,16 @@ def test_the_single_value_may_have_another_key() -> None:
     assert isinstance(state, SnapshottableMap)
 
 
-def test_a_state_has_one_key_for_its_single_value() -> None:
+def test_two_single_values_of_one_state_have_a_key_each() -> None:
     state = OpaqueMap(DictMap())
-    SnapshottableMap(state, ("total",))
-    assert SnapshottableMap(state, ["total"]) is state
-    with pytest.raises(StateError, match=r"under \('total',\) already.*key \('other',\)"):
-        SnapshottableMap(state, ("other",))
+    least, most = SnapshottableMap(state, ("least",)), SnapshottableMap(state, ("most",))
+    for batch, numbers in enumerate([(1, 9), (0, 12)], 1):
+        state.beginCommit(batch)
+        least.set(numbers[0])
+        most.set(numbers[1])
+        state.commit(batch)
+        assert (least.get(), most.get(), state.get()) == (*numbers, None)
+    assert state.multiGet([("least",), ("most",)]) == [0, 12]
 
 
 def test_factories_pickle_and_share_a_memory_by_id() -> None:
