@@ -375,7 +375,7 @@ class LostWritesError(StateError):
 
 @dataclass(eq=False, repr=False)
 class CopiedLogError(StateError):
-    """A state was changed by another copy of this checkpoint."""
+    """A state was changed by another copy of this checkpoint, or the log has lost its end."""
 
     state: str
     """The state's name."""
@@ -385,16 +385,28 @@ class CopiedLogError(StateError):
     """The last batch that this log has committed."""
     where: str = ""
     """Where the state is, if the store says that."""
+    damage: str = ""
+    """What is wrong with the end of the log, where that is known to be damaged."""
 
     def __str__(self) -> str:
-        return (
-            f"{_placed(self)} was changed by another copy of this checkpoint: it holds "
+        holds = (
             f"{_shown(self.found)}, which this log, whose last committed batch is "
-            f"{self.committed}, has not begun. Either the checkpoint was copied and both copies "
-            "have run, or it was restored from an older backup than the store. Go on with the copy "
-            "that ran last and delete the other; or restore checkpoint and store from backups of "
-            "one moment; or give this one a prefix of its own and begin anew with a new "
-            "checkpoint."
+            f"{self.committed}, has not begun"
+        )
+        if self.damage:
+            return (
+                f"{_placed(self)} holds {holds}: the end of the log is damaged ({self.damage}), "
+                "and the batches that it lacks are counted there. Restore checkpoint and store "
+                "from backups of one moment; or give this one a prefix of its own and begin anew "
+                "with a new checkpoint. Look at the disk that the log is on."
+            )
+        return (
+            f"{_placed(self)} was changed by another copy of this checkpoint: it holds {holds}. "
+            "Either the checkpoint was copied and both copies have run, or it was restored from an "
+            "older backup than the store, or its disk has lost the end of the log. Go on with the "
+            "copy that ran last and delete the other; or restore checkpoint and store from "
+            "backups of one moment; or give this one a prefix of its own and begin anew with a "
+            "new checkpoint."
         )
 
 

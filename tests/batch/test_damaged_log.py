@@ -73,3 +73,12 @@ def test_no_commit_is_lost_silently_with_the_last_entry(
             stopped.add(where)
     announced = {f"after announce of {Token(txid, int(txid == 3))}" for txid in range(1, 5)}
     assert announced <= stopped
+
+
+def test_an_end_of_the_log_that_can_not_be_read_is_told_as_damage(tmp_path: Path) -> None:
+    server = Server()
+    go_on(tmp_path / "log", server)
+    damage(tmp_path / "log", lambda entry: entry[:-1])
+    told = r"holds .* the end of the log is damaged \(the last \d+ bytes of .*json are no entry\)"
+    with pytest.raises(CopiedLogError, match=told):
+        go_on(tmp_path / "log", server)

@@ -105,7 +105,7 @@ COUNTEREXAMPLES: dict[str, Trace] = {
     "log_id": Trace(
         Setup("fenced", harm="forget"),
         0,
-        "start D1*19 T2*4 forget",
+        "start D1*19 T4*5 T3*5 T2*5 D1*15 forget T7*4",
     ),
     "abandoned_unready": Trace(
         Setup("fenced", harm="anew"),

@@ -184,14 +184,9 @@ class BatchRunner:
             self._states.own(first, self._states.controls)
         self._states.own(first, [name for name, held in first.accepted.items() if held is None])
         try:
-            self._states.catch_up(first)
-        except StaleBatchError:
-            self._check_overtaken(first.begun)
-            raise
-        except LostWritesError:
-            # The driver before may have been writing the record while it was read.
-            self._writer.check_held()
-            self._states.catch_up(first)
+            self._catch_up(first)
+        except CopiedLogError as error:
+            raise replace(error, damage=self._log.damage) from None
         self._states.check_keys(first)
         last = self.last
         self.monitor.started(
@@ -507,6 +502,18 @@ class BatchRunner:
             digest=digest,
         )
         return ready, outcome
+
+    def _catch_up(self, first: LogEntry) -> None:
+        """Tell every state what is committed, before the first batch."""
+        try:
+            self._states.catch_up(first)
+        except StaleBatchError:
+            self._check_overtaken(first.begun)
+            raise
+        except LostWritesError:
+            # The driver before may have been writing the record while it was read.
+            self._writer.check_held()
+            self._states.catch_up(first)
 
     def _check_overtaken(self, others: Token) -> None:
         """Raise for who has begun an attempt from `others` on: another run, or another copy."""

@@ -142,13 +142,15 @@ class LogEntry:
         CorruptLogError
             When an entry is damaged otherwise, or of a format that this version doesn't read.
         """
-        *lines, _ = data.split(b"\n")
-        entries = [b"%s\n%s\n" % pair for pair in zip(lines[::2], lines[1::2], strict=False)]
-        if entries and b"\0" in entries[-1]:
-            entries.pop()
+        entries = _whole(data)
         for entry in entries[:-1]:
             _checked(entry, path)
         return LogEntry.decode(entries[-1], path) if entries else None
+
+    @staticmethod
+    def torn(data: bytes) -> int:
+        """Return how many bytes at the end of `data` are no whole entry."""
+        return len(data) - sum(map(len, _whole(data)))
 
     @staticmethod
     def decode(data: bytes, path: str) -> LogEntry:
@@ -200,6 +202,15 @@ class EncodedEntry:
     def of(entry: LogEntry) -> EncodedEntry:
         """Encode an entry."""
         return EncodedEntry(entry.number, entry.encode())
+
+
+def _whole(data: bytes) -> list[bytes]:
+    """The entries of a file, each a line and one with its checksum, without a torn one."""
+    *lines, _ = data.split(b"\n")
+    entries = [b"%s\n%s\n" % pair for pair in zip(lines[::2], lines[1::2], strict=False)]
+    if entries and b"\0" in entries[-1]:
+        entries.pop()
+    return entries
 
 
 def _checked(data: bytes, path: str) -> bytes:

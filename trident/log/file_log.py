@@ -153,6 +153,8 @@ class FileLog(Log):
                     numbers = None
                     break
                 entry = LogEntry.last(data, str(path))
+                if torn := LogEntry.torn(data):
+                    self.damage = f"the last {torn} bytes of {path} are no entry"
                 if entry is not None:
                     return entry
                 if not numbers and lowest > 1:  # for which a file with an entry was removed

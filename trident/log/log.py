@@ -21,6 +21,9 @@ class Log(ABC):
         How errors name the log.
     """
 
+    damage: str = ""
+    """What was found at the log's end that is no entry; nothing, where all could be read."""
+
     def __init__(self, place: str) -> None:
         self.place = place
 
