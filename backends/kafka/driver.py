@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from trident.backends.kafka.connecting import START, connect
 from trident.states.errors import MissingDriverError, StateUnavailableError
 
 _logger = logging.getLogger("trident")
@@ -44,11 +45,21 @@ class Admin:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = settings
         self._client: Any = None
+        self._has_connected = False
 
     def client(self) -> Any:
-        """Return the client."""
-        if self._client is None:
-            settings = {**self._settings, "logger": DriversLog()}
+        """Return the client.
+
+        Raises
+        ------
+        KafkaConnectionError
+            By the first call, where the cluster refuses it.
+        """
+        settings = {**self._settings, "logger": DriversLog()}
+        if not self._has_connected:  # later the same may pass, as while a broker starts
+            self._client = connect(admin_module(), driver(), settings)
+            self._has_connected = True
+        elif self._client is None:
             self._client = admin_module().AdminClient(settings)
         self._client.poll(0)  # hands on what it has logged
         return self._client
@@ -67,4 +78,13 @@ class DriversLog:
 
 def unavailable(where: str, error: Exception) -> StateUnavailableError:
     """Return what a batch that met the driver's `error` is told."""
-    return StateUnavailableError(where, error.args[0].str(), "The batch waits for the cluster.")
+    [told] = error.args
+    advice = f"The batch waits for the cluster. {START if is_away(told) else ''}".rstrip()
+    return StateUnavailableError(where, told.str(), advice)
+
+
+def is_away(error: Any) -> bool:
+    """Return whether an error of the driver's says that nobody answered."""
+    codes = driver().KafkaError
+    away = codes._TRANSPORT, codes._TIMED_OUT, codes._RESOLVE, codes._ALL_BROKERS_DOWN
+    return error.code() in away

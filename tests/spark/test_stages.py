@@ -171,7 +171,7 @@ def test_an_error_whose_text_is_long_or_no_unicode_crosses_the_jvm() -> None:
     raised = raised_in_stage(ValueError("\ud800" * 100_000), seal)
     readable, sealed = str(raised).encode().splitlines()  # as Spark's worker writes it
     assert len(readable) <= 1_000
-    assert "\ud800" in str(of_spark(raised, seal))
+    assert r"\ud800" in str(of_spark(raised, seal))
     assert sealed
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from time import monotonic
 from typing import Any
 
-from trident.backends.kafka.driver import Admin, admin_module, driver
+from trident.backends.kafka.connecting import START
+from trident.backends.kafka.driver import Admin, admin_module, driver, is_away
 from trident.figures.shared_call import SharedCall
 from trident.spouts.errors import SourceUnavailableError
 from trident.spouts.kafka.partitions import KafkaPartition
@@ -198,6 +199,10 @@ class KafkaCoordinator(PartitionCoordinator):
         # What is missing may only be on its way, as after a broker's start: then look again soon.
         self._refreshed = None if gone or len(found) < len(names) else monotonic()
 
+    def _unavailable(self, error: Exception) -> SourceUnavailableError:
+        advice = START if is_away(error.args[0]) else ""
+        return SourceUnavailableError(self._settings.place, _problem(error), advice)
+
     def _names(self) -> list[str]:
         topics = self._settings.topics
         if not isinstance(topics, re.Pattern):
@@ -205,7 +210,7 @@ class KafkaCoordinator(PartitionCoordinator):
         try:
             listed = self._admin.client().list_topics(timeout=self._settings.poll_timeout).topics
         except driver().KafkaException as error:
-            raise SourceUnavailableError(self._settings.place, _problem(error)) from error
+            raise self._unavailable(error) from error
         return [name for name in listed if not name.startswith("__") and topics.fullmatch(name)]
 
     def _described(self, names: list[str]) -> dict[str, Any]:
@@ -222,7 +227,7 @@ class KafkaCoordinator(PartitionCoordinator):
             except kafka.KafkaException as error:
                 missing = error.args[0].code() == kafka.KafkaError.UNKNOWN_TOPIC_OR_PART
                 if not missing:
-                    raise SourceUnavailableError(self._settings.place, _problem(error)) from error
+                    raise self._unavailable(error) from error
                 if name not in self._topics and not self._is_known(name):
                     self._missing.add(name)
                     raise SourceUnavailableError(
@@ -265,7 +270,7 @@ class KafkaCoordinator(PartitionCoordinator):
         try:
             found = asked[group].result().topic_partitions
         except kafka.KafkaException as error:
-            raise SourceUnavailableError(self._settings.place, _problem(error)) from error
+            raise self._unavailable(error) from error
         return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
 
     def _offsets(

@@ -1,0 +1,102 @@
+"""The first connection of a client: what a broker refuses is told at once, and not waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from trident.states.errors import TridentError
+
+_PATIENCE = 5.0
+"""Seconds after which a cluster that said nothing is left to who asks it next."""
+_LOOK = 0.25
+
+START = (
+    "Is a broker running there? To try one: docker run -p 9092:9092 apache/kafka. If it runs, do "
+    "address and security.protocol fit its listener?"
+)
+"""What to do about a cluster that nobody answers for."""
+
+_FILES = [f"ssl.{name}.location" for name in ("ca", "certificate", "key", "keystore", "crl")]
+_SIGN_IN = "Check sasl.username, sasl.password and sasl.mechanism among the settings."
+_TLS = (
+    "Check security.protocol and ssl.ca.location among the settings: the address has to speak TLS, "
+    "with a certificate of that authority."
+)
+_PROTOCOL = (
+    "Set security.protocol to what the address speaks: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."
+)
+
+
+@dataclass(eq=False, repr=False)
+class KafkaConnectionError(TridentError):
+    """A cluster refuses a client, or the client's settings can't be used."""
+
+    servers: str
+    """The addresses."""
+    problem: str
+    """What the driver says."""
+    advice: str
+    """The next step."""
+
+    _template = "Kafka at {servers}: {problem}. {advice}"
+
+
+def connect(module: Any, kafka: Any, settings: Mapping[str, Any]) -> Any:
+    """Make a client that asks a cluster about itself, and let it connect.
+
+    Parameters
+    ----------
+    module, kafka : module
+        The driver's: of admin clients, and of errors.
+    settings : mapping
+        The driver's, with the servers.
+
+    Returns
+    -------
+    AdminClient
+        Also where nobody answers within a few seconds: that may pass.
+
+    Raises
+    ------
+    KafkaConnectionError
+        For what waiting doesn't mend: a wrong password, a certificate or file that is not as it
+        has to be, another protocol.
+    """
+    servers = str(settings["bootstrap.servers"])
+    for name in _FILES:
+        path = settings.get(name, "probe")  # which looks where systems keep theirs
+        if path != "probe" and not Path(path).exists():
+            problem = f"{name}={path} is not there"
+            raise KafkaConnectionError(servers, problem, "Correct that setting.")
+    told: list[Any] = []
+    try:
+        client = module.AdminClient({**settings, "error_cb": told.append})
+    except kafka.KafkaException as error:
+        problem = error.args[0].str()
+        raise KafkaConnectionError(servers, problem, "Correct the settings.") from None
+    until = monotonic() + _PATIENCE
+    while monotonic() < until:
+        try:
+            client.list_topics(timeout=_LOOK)
+            return client
+        except kafka.KafkaException:
+            client.poll(0)  # calls error_cb
+        _raise_refused(kafka.KafkaError, servers, told)
+        if any(each.code() == kafka.KafkaError._ALL_BROKERS_DOWN for each in told):
+            break
+    return client
+
+
+def _raise_refused(codes: Any, servers: str, told: Sequence[Any]) -> None:
+    for each in told:
+        problem = each.str()
+        if "security.protocol" in problem or "listener?" in problem:
+            raise KafkaConnectionError(servers, problem, _PROTOCOL)
+        if each.code() == codes._AUTHENTICATION:
+            raise KafkaConnectionError(servers, problem, _SIGN_IN)
+        if each.code() == codes._SSL:
+            raise KafkaConnectionError(servers, problem, _TLS)
