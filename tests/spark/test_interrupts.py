@@ -79,3 +79,12 @@ def test_a_second_ctrl_c_does_not_wait_for_the_batch(
     (tmp_path / "go on").touch()
     for group in groups:
         assert counted(tmp_path, group) == [None, None]
+
+
+@pytest.mark.spark
+def test_a_session_that_is_stopped_before_its_run_leaves_few_lines(tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "tests.spark.early_stop", str(tmp_path)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stderr.splitlines()) <= 15, done.stderr
+    assert "py4j" not in done.stderr
