@@ -85,3 +85,24 @@ def test_commands_print_in_the_c_locale(
     assert done.returncode == 0, done.stderr
     assert printed.encode() in done.stdout + done.stderr
     assert b"Error" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("run", "words:topology", "--spark", "local[1]"), ("chaos", "--state", "sqlite:", "--spark")],
+    ids=lambda command: str(command[0]),
+)
+def test_a_command_without_java_says_so_at_once(command: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "words.py").write_text(TOPOLOGY)
+    done = subprocess.run(
+        [sys.executable, "-m", "trident", *command],
+        cwd=tmp_path,
+        env=environment(JAVA_HOME="/nonexistent"),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "there is no /nonexistent/bin/java. Spark needs Java 17 or newer" in done.stderr
+    assert len(done.stderr.splitlines()) <= 3

@@ -135,7 +135,9 @@ def _way(arguments: argparse.Namespace) -> Way:
     way: Way = Forked()
     if arguments.spark:
         from trident.chaos.on_spark import Spark
+        from trident.spark.java import require_java
 
+        require_java()
         way = Spark()
     arguments.source = arguments.source or way.source_name
     arguments.words = arguments.words or way.words

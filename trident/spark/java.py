@@ -35,6 +35,19 @@ def java() -> Finding:
     return Finding("ok", f"Java: {program} is {first}")
 
 
+def require_java() -> None:
+    """Raise where Spark would not start, before anything else is done.
+
+    Raises
+    ------
+    SparkSessionError
+        With what was found, and what to do.
+    """
+    found = java()
+    if found.level == "problem":
+        raise SparkSessionError(found.what, found.advice)
+
+
 def not_started(error: Exception, log: Path | None = None) -> SparkSessionError | None:
     """What PySpark's error about a JVM that did not start means; None for any other error.
 
