@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trident.log.entry import FORMAT, LogEntry, check_metadata
+from trident.log.entry import ACTIVE, FORMAT, MOMENT, LogEntry, check_metadata
 from trident.log.errors import CorruptLogError, MetadataError
 from trident.states.values import Token
 
@@ -41,6 +41,12 @@ def test_comes_back_equal(entry: LogEntry) -> None:
     assert found == entry
     assert isinstance(found.begun, Token)
     assert pickle.loads(pickle.dumps(entry)) == entry
+
+
+def test_what_a_new_window_asks_of_a_batch_under_way_does_not_change_its_plan() -> None:
+    asked = replace(FULL, planned={"words": 3, MOMENT: 17, ACTIVE: {"words": ["words"]}})
+    assert asked.plan == FULL.plan is not None
+    assert replace(FULL, planned={MOMENT: 17}).plan is None
 
 
 def test_an_entry_from_before_kinds_were_kept_has_none() -> None:

@@ -243,6 +243,14 @@ def test_a_partition_that_never_had_a_tuple_is_waited_for_as_long() -> None:
         assert tester.emitted(windows) == [(1, 0, 10)]
 
 
+def test_partitions_of_a_run_in_which_nobody_asked_are_quiet_from_the_next_batch_on() -> None:
+    before = Partitions(None, {}).after(["s"], {"s": ["a", "b"]}, ["a", "b"], [25, 3])
+    after = before.after(["s"], {"s": ["a", "b"]}, ["a"], [26], moment=1_000)
+    assert after.watermark(quiet_before=999) == 3
+    last = after.after(["s"], {"s": ["a", "b"]}, ["a", "a"], [30, 27], moment=2_000)
+    assert (last.watermark(quiet_before=999), last.watermark(quiet_before=1_000)) == (3, 30)
+
+
 @pytest.mark.parametrize("end", [False, True])
 def test_windows_end_when_all_is_quiet_where_that_is_asked_for(end: bool) -> None:
     topology, windows, *_ = two_streams(TEN.withIdleAfter(Duration.seconds(5), end=end))

@@ -113,10 +113,18 @@ class LogEntry:
 
     @property
     def plan(self) -> str | None:
-        """A digest of what spouts have planned of the batch under way; None where none plans."""
-        if self.planned is None or self.planned.keys() <= {MOMENT}:
+        """A digest of what spouts have planned of the batch under way; None where none plans.
+
+        A window that is added meanwhile adds the batch's time to what is planned, and no tuple.
+        """
+        plans = {
+            stream: plan
+            for stream, plan in (self.planned or {}).items()
+            if stream not in (MOMENT, ACTIVE)
+        }
+        if not plans:
             return None
-        return blake2b(json.dumps(self.planned, sort_keys=True).encode(), digest_size=8).hexdigest()
+        return blake2b(json.dumps(plans, sort_keys=True).encode(), digest_size=8).hexdigest()
 
     @property
     def follows_storm(self) -> bool:

@@ -98,6 +98,8 @@ class Partitions(NamedTuple):
         reached = {}
         for origin in expected(streams or (MADE,), active, [*known, *fresh]):
             before = known.get(origin, Reached(None, moment))
+            if before.since is None:  # of a run in which nobody asked how long it is quiet
+                before = before._replace(since=moment)
             found = fresh.get(origin)
             if found is not None:
                 before = Reached(_later(before.time, found), moment)
@@ -105,7 +107,8 @@ class Partitions(NamedTuple):
         latest = self.latest
         for found in fresh.values():
             latest = _later(latest, found)
-        return Partitions(latest, reached, moment if fresh else self.since)
+        quiet = self.since is not None or self.latest is None
+        return Partitions(latest, reached, self.since if quiet and not fresh else moment)
 
     def watermark(self, quiet_before: int | None = None) -> int | None:
         """The least time that the active partitions have reached; None while one has none.
