@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -13,6 +14,8 @@ from trident.states.errors import TridentError
 _PATIENCE = 5.0
 """Seconds after which a cluster that said nothing is left to who asks it next."""
 _LOOK = 0.25
+_KEPT = 20
+"""Errors, which the driver goes on to tell for as long as the client lives."""
 
 START = (
     "Is a broker running there? To try one: docker run -p 9092:9092 apache/kafka. If it runs, do "
@@ -72,7 +75,7 @@ def connect(module: Any, kafka: Any, settings: Mapping[str, Any]) -> Any:
         if path != "probe" and not Path(path).exists():
             problem = f"{name}={path} is not there"
             raise KafkaConnectionError(servers, problem, "Correct that setting.")
-    told: list[Any] = []
+    told: deque[Any] = deque(maxlen=_KEPT)
     try:
         client = module.AdminClient({**settings, "error_cb": told.append})
     except kafka.KafkaException as error:
@@ -86,16 +89,22 @@ def connect(module: Any, kafka: Any, settings: Mapping[str, Any]) -> Any:
         except kafka.KafkaException:
             client.poll(0)  # calls error_cb
         _raise_refused(kafka.KafkaError, servers, told)
-        if any(each.code() == kafka.KafkaError._ALL_BROKERS_DOWN for each in told):
-            break
+        down = any(each.code() == kafka.KafkaError._ALL_BROKERS_DOWN for each in told)
+        if down and not any(map(_hints_at_protocol, told)):
+            return client
+    if hints := [each.str() for each in told if _hints_at_protocol(each)]:
+        raise KafkaConnectionError(servers, hints[-1], _PROTOCOL)
     return client
 
 
-def _raise_refused(codes: Any, servers: str, told: Sequence[Any]) -> None:
+def _hints_at_protocol(error: Any) -> bool:
+    """Whether the driver guesses so. A broker that is starting may look alike for a moment."""
+    return "security.protocol" in error.str() or "listener?" in error.str()
+
+
+def _raise_refused(codes: Any, servers: str, told: Iterable[Any]) -> None:
     for each in told:
         problem = each.str()
-        if "security.protocol" in problem or "listener?" in problem:
-            raise KafkaConnectionError(servers, problem, _PROTOCOL)
         if each.code() == codes._AUTHENTICATION:
             raise KafkaConnectionError(servers, problem, _SIGN_IN)
         if each.code() == codes._SSL:

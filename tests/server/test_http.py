@@ -557,7 +557,8 @@ _PIECES = st.sampled_from(
 def test_whatever_bytes_come_are_answered_or_ended(parts: list[bytes]) -> None:
     for line in asyncio.run(fed(parts)).split(b"\r\n"):
         if line.startswith(b"HTTP/1.1 "):
-            assert 100 <= int(line.split()[1]) < 500
+            status = int(line.split()[1])
+            assert 100 <= status < 500 or status == 505  # a version that isn't spoken
 
 
 @settings(max_examples=100)
