@@ -24,7 +24,7 @@ from trident.batch.stopwatch import Stopwatch
 from trident.batch.watchpoints import reached
 from trident.batch.work import BatchWork, NothingNew
 from trident.figures.group_monitor import GroupMonitor
-from trident.log.entry import ACTIVE, MOMENT, LogEntry
+from trident.log.entry import ACTIVE, MOMENT, LogEntry, plans_of_streams
 from trident.log.errors import (
     LogMismatchError,
     LogUnavailableError,
@@ -494,7 +494,7 @@ class BatchRunner:
             accepted={
                 name: held for name, held in entry.accepted.items() if name not in begun_states
             },
-            metadata={**entry.metadata, **_of_streams(planned), **work.emitted_metadata},
+            metadata={**entry.metadata, **plans_of_streams(planned), **work.emitted_metadata},
             planned=None,
             begun=Token(txid + 1, 0),
             committed=txid,
@@ -549,8 +549,3 @@ class BatchRunner:
         if not self._states.inexact:
             advice += ", or go on without it with on_failure='dead-letter'"
         return BatchFailedError(self.group, token.txid, failures, text, f"{advice}.")
-
-
-def _of_streams(planned: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What is planned of streams; a batch's time is nothing to go on from."""
-    return {stream: found for stream, found in planned.items() if stream not in (MOMENT, ACTIVE)}

@@ -117,11 +117,7 @@ class LogEntry:
 
         A window that is added meanwhile adds the batch's time to what is planned, and no tuple.
         """
-        plans = {
-            stream: plan
-            for stream, plan in (self.planned or {}).items()
-            if stream not in (MOMENT, ACTIVE)
-        }
+        plans = plans_of_streams(self.planned or {})
         if not plans:
             return None
         return blake2b(json.dumps(plans, sort_keys=True).encode(), digest_size=8).hexdigest()
@@ -210,6 +206,11 @@ class EncodedEntry:
     def of(entry: LogEntry) -> EncodedEntry:
         """Encode an entry."""
         return EncodedEntry(entry.number, entry.encode())
+
+
+def plans_of_streams(planned: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what spouts have planned of a batch, without what windows asked for with it."""
+    return {stream: plan for stream, plan in planned.items() if stream not in (MOMENT, ACTIVE)}
 
 
 def _whole(data: bytes) -> list[bytes]:
