@@ -22,11 +22,12 @@ from trident.log.held import HeldCheckpoint
 from trident.open_states import batch_states, close_states, make_states, state_nodes
 from trident.operations.annotations import identified
 from trident.plan.description import described_states
-from trident.plan.nodes import SourceNode, StateNode
+from trident.plan.nodes import OutputMode, StateNode
 from trident.plan.plan import BatchGroup, Plan
 from trident.run import GroupRun, Run
 from trident.start_options import StartOptions, Trigger
 from trident.states.state import State
+from trident.tuples.fields import Fields
 
 _logger = logging.getLogger("trident")
 
@@ -66,9 +67,9 @@ class Engine(ABC, Generic[E]):
         """
         return {}
 
-    def source_of(self, stream: SourceNode) -> str:
+    def source_of(self, source: object) -> str:
         """Return what tells a stream's source from others: the log keeps its class."""
-        return identified(stream.source)
+        return identified(source)
 
     def pending(self, group: BatchGroup, most: int) -> int:
         """Return how many of a group's batches may be emitted and not committed, up to `most`."""
@@ -172,8 +173,8 @@ def _clock(
     undo.callback(opened.close)
     policy = FailurePolicy(options.retries, options.on_failure, patience=options.patience)
     runner = _runner(group, checkpoint, states, str(folder or "the spouts"), policy)
-    streams = {source.stream_id: _schema(source) for source in group.sources}
-    sources = {source.stream_id: engine.source_of(source) for source in group.sources}
+    streams = {each.stream_id: _schema(each.fields, each.output_mode) for each in group.sources}
+    sources = {each.stream_id: engine.source_of(each.source) for each in group.sources}
     _open(runner, group, options, streams, sources, engine.reads(group))
     most = engine.pending(group, options.max_pending)
     return engine.clock(group, opened, runner, folder, options.trigger, most)
@@ -221,8 +222,8 @@ def _folder(group: BatchGroup, checkpoint: HeldCheckpoint) -> Path | None:
     return checkpoint.folder(group.id) / "spark" if group.clock == "dataframe" else None
 
 
-def _schema(source: SourceNode) -> str:
+def _schema(fields: Fields, output_mode: OutputMode) -> str:
     """A stream's schema as the log keeps it, with its output mode unless that is the default."""
-    fields = source.fields.types.items()
-    text = ", ".join(f"{name} {kind}" if kind else name for name, kind in fields)
-    return text if source.output_mode == "append" else f"{text}; {source.output_mode}"
+    kinds = fields.types.items()
+    text = ", ".join(f"{name} {kind}" if kind else name for name, kind in kinds)
+    return text if output_mode == "append" else f"{text}; {output_mode}"

@@ -11,6 +11,7 @@ from typing import Any, Protocol, overload
 
 from trident.absent_calls import Published
 from trident.errors import OperationTypeError, PlanError, described
+from trident.job.explain import state_line
 from trident.operations.callables import Native
 from trident.operations.interfaces import (
     CombinerAggregator,
@@ -31,7 +32,6 @@ from trident.plan import lowering, window_lowering
 from trident.plan.arguments import as_consumer, as_instance
 from trident.plan.builder import Builder
 from trident.plan.chain import Chain
-from trident.plan.explain import state_line
 from trident.plan.nodes import (
     AggregateNode,
     AnyAggregator,

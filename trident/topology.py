@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Never, overload
 
 from trident.absent_calls import Published
 from trident.errors import OperationTypeError, PlanError, described
+from trident.job.explain import explain
 from trident.operations.joining import JoinOutFieldsMode, JoinType
 from trident.plan import lowering
 from trident.plan.builder import Builder
-from trident.plan.explain import explain
 from trident.plan.mermaid import to_mermaid
 from trident.plan.multi_reduce import Reduced, multi_reduce
 from trident.plan.nodes import Kind, MergeNode, Node, OutputMode, QueryEngine, StaticStateNode

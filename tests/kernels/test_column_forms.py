@@ -93,7 +93,8 @@ def test_only_what_the_library_surely_makes_goes_unchecked(
     stream = TridentTopology().newStream("s", FixedBatchSpout("text string", 1))
     made = stream.each if isinstance(operation, Split) else stream.aggregate
     node = made("text", operation, field)._node
-    assert (type_check(node) is not None) is checked
+    check = type_check(STEP, node.facts.operation, node.facts.makes)
+    assert (check is not None) is checked
 
 
 @given(blocks(), st.sampled_from([(), ("key",), ("a", "key")]))

@@ -9,10 +9,10 @@ from typing import Any, Self
 import pytest
 
 from trident.errors import EmittedValueError, OperationError, OperationTypeError, PlanError
+from trident.job.compile import Local, compile_job
 from trident.kernels.block import block_of
 from trident.kernels.keys import group_keys, key_fields
 from trident.local.exchanges import by_key
-from trident.local.parallelism import partition_counts
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput
 from trident.operations.builtin import Count, MapGet, Split
@@ -25,7 +25,6 @@ from trident.operations.interfaces import (
     TridentCollector,
     TridentOperationContext,
 )
-from trident.plan.nodes import SourceNode
 from trident.spouts.feeder import FeederBatchSpout
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.memory import MemoryMapState
@@ -278,7 +277,7 @@ def test_native_steps_run_on_spark_only() -> None:
     with pytest.raises(PlanError, match="native"):
         topology.start()
     with pytest.raises(PlanError, match="only Spark can run the step"):
-        Program(topology.plan().groups[0].nodes)
+        compile_job(topology.plan().groups[0].nodes, Local())
 
 
 def test_a_program_returns_what_its_result_made() -> None:
@@ -286,9 +285,8 @@ def test_a_program_returns_what_its_result_made() -> None:
     stream = topology.newStream("s", FeederBatchSpout("sentence string"))
     stream.each("sentence", Split(), "word").groupBy("word").aggregate(Count(), "count")
     [group] = topology.plan().groups
-    [source] = [node for node in group.nodes if isinstance(node, SourceNode)]
-    program = Program(group.nodes, group.nodes[-1])
-    given = ProgramInput(1, sources={source: block_of(["sentence"], [("a b a",), ("b c",)])})
+    program = Program(compile_job(group.nodes, Local(), group.nodes[-1]))
+    given = ProgramInput(1, sources={"s": block_of(["sentence"], [("a b a",), ("b c",)])})
     assert sorted(program.run(given)) == [("a", 2), ("b", 2), ("c", 1)]
 
 
@@ -339,23 +337,21 @@ def test_zero_has_one_key() -> None:
 def test_equal_keys_meet_in_one_partition() -> None:
     rows = [(f"key {number % 20}", number) for number in range(200)]
     given = [block_of(["k", "n"], rows[:50]), block_of(["k", "n"], rows[50:])]
-    moved = by_key(Fields("k"), 4)(given)
+    moved = by_key(given, ["k"], 4)
     places = [set(block.values("k")) for block in moved]
     assert sum(block.length for block in moved) == 200
     assert sum(len(keys) for keys in places) == 20
     assert all(places)
 
 
-@pytest.mark.parametrize(("partitions", "chains"), [(1, 2), (2, 6)])
-def test_in_a_single_partition_all_steps_behind_the_source_are_one_chain(
-    partitions: int, chains: int
-) -> None:
+@pytest.mark.parametrize(("partitions", "stages"), [(1, 1), (2, 3)])
+def test_in_a_single_partition_all_steps_are_one_stage(partitions: int, stages: int) -> None:
     topology = TridentTopology()
     lines = topology.newStream("s", FixedBatchSpout("line string", 2))
     words = lines.each("line", Split(), "one")
     kept = words.shuffle().parallelismHint(partitions).groupBy("one")
     kept.persistentAggregate(MemoryMapState.Factory(), Count(), "n").newValuesStream()
-    assert len(Program(topology.plan().nodes)._chains) == chains
+    assert len(compile_job(topology.plan().nodes, Local()).stages) == stages
 
 
 def test_hints_count_from_one_exchange_to_the_next() -> None:
@@ -366,8 +362,5 @@ def test_hints_count_from_one_exchange_to_the_next() -> None:
     gathered = merged.shuffle().parallelismHint(3).global_().name("all").parallelismHint(9)
     state = gathered.groupBy("w").persistentAggregate(MemoryMapState.Factory(), Count(), "count")
     state.parallelismHint(2)
-    counts = partition_counts(topology.plan().groups[0].nodes)
-    by_step = {type(node).__name__ + str(node.id): count for node, count in counts.items()}
-    assert list(by_step.values())[:5] == [4, 4, 1, 5, 3]
-    assert by_step[f"NameNode{gathered._node.id - 1}"] == 1
-    assert counts[state._node] == 2
+    job = compile_job(topology.plan().groups[0].nodes, Local())
+    assert [stage.partitions for stage in job.stages] == [4, 1, 5, 3, 1, 2]

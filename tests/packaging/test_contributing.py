@@ -87,7 +87,7 @@ def test_every_file_that_names_all_backends_is_in_the_list_for_one() -> None:
 
 def test_every_file_that_names_all_simple_steps_is_in_the_list_for_a_node() -> None:
     knowing = naming_all(rf"{name}\b" for name in SIMPLE_STEPS)
-    assert {"trident/plan/nodes.py", "trident/kernels/build.py"} <= knowing
+    assert {"trident/plan/nodes.py", "trident/job/compile.py"} <= knowing
     assert sorted(knowing - named(section("How to add a plan node"))) == []
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.api.topologies import Everything, Longest, Same, Write, sentences
+from trident.job.passes import needed_fields
 from trident.operations.builtin import Count, MapGet
 from trident.operations.callables import native
-from trident.plan.needed_fields import needed_fields
 from trident.states.memory import MemoryMapState
 from trident.topology import TridentTopology
 

@@ -125,5 +125,5 @@ class Joined(Node):
 def test_a_step_of_a_query_that_the_local_engine_does_not_know_is_named(kind: Any) -> None:
     topology = TridentTopology()
     topology._builder.add(kind, parent=topology.newDRPCStream("f")._node)
-    with pytest.raises(PlanError, match=f"can't run a '{kind.__name__}'.*trident/local/"):
+    with pytest.raises(PlanError, match=f"can't run a '{kind.__name__}'.*trident/job/"):
         topology.start()

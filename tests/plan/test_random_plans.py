@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.api.topologies import Everything, Same, sentences
 from trident.assemblies import FirstN
+from trident.job.passes import needed_fields
 from trident.operations.builtin import Count, MapGet, Max
-from trident.plan.needed_fields import needed_fields
 from trident.plan.stages import exchange, stages
 from trident.states.memory import MemoryMapState
 from trident.stream import Stream

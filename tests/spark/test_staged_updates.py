@@ -10,30 +10,31 @@ import pytest
 from trident import Count, FixedBatchSpout, MemoryMapState, TridentTopology
 from trident.batch.computed import Computed, DeferredUpdate
 from trident.batch.outcome import Outcome
-from trident.plan.plan import BatchGroup
+from trident.job.compile import Spark, compile_job
+from trident.job.job import Job
 from trident.spark.arrow_block import ArrowBlock
 from trident.spark.staged_updates import packed, unpacked
 
 
-def group(*states: str) -> BatchGroup:
+def job(*states: str) -> Job:
     topology = TridentTopology()
     words = topology.newStream("words", FixedBatchSpout("word string", 1)).groupBy("word")
     for name in states:
         words.persistentAggregate(MemoryMapState.Factory(), Count(), "count", name=name)
     [only] = topology.plan().groups
-    return only
+    return compile_job(only.nodes, Spark(2))
 
 
 @pytest.mark.parametrize("updated", [[], ["a"], ["b"], ["a", "b"]])
 def test_a_batch_without_tuples_for_a_state_is_read_again(updated: list[str]) -> None:
-    both = group("a", "b")
+    both = job("a", "b")
     columns = {"word": pa.array(["dog"]), "count": pa.array([2])}
     updates = tuple(
-        DeferredUpdate(node, ArrowBlock(columns, 1))
-        for node in both.updates
-        if node.state.name in updated
+        DeferredUpdate(update, ArrowBlock(columns, 1))
+        for update in both.updates
+        if update.state.name in updated
     )
     schemas: Any = None  # asked only for what Python steps made
     found = unpacked(both, packed(both, Computed(updates, Outcome()), schemas))
-    assert [update.node.state.name for update in found.updates] == updated
+    assert [each.update.state.name for each in found.updates] == updated
     assert all(list(each.block.tuples(["word", "count"])) == [("dog", 2)] for each in found.updates)

@@ -15,8 +15,8 @@ from tests.topologies.conftest import Engine
 from tests.topologies.meeting import filled
 from trident import Count, FeederBatchSpout, MapGet, MemoryMapState, Split, TridentTopology
 from trident.drpc.service import LocalDRPC
-from trident.plan.look_ups import row_of
-from trident.plan.nodes import StateQueryNode
+from trident.job.compile import Local, compile_job
+from trident.job.job import LookUp
 
 ONE, OTHER = {"a": 1, "b": 2}, {"a": 10, "c": 30}
 
@@ -106,11 +106,8 @@ def topology() -> TridentTopology:
 
 def rows(topology: TridentTopology) -> list[int]:
     """How many look-ups are in each row."""
-    plan = topology.plan()
-    nodes = [node for node in plan.nodes if isinstance(node, StateQueryNode)]
-    found = [row_of(node, plan.consumers) for node in nodes]
-    inner = {node for row in found for node in row[:-1]}
-    return [len(row) for node, row in zip(nodes, found, strict=True) if node not in inner]
+    jobs = [compile_job(part.nodes, Local()) for part in topology.plan().parts]
+    return [len(step.ids) for job in jobs for step in job.steps if isinstance(step, LookUp)]
 
 
 def state(topology: TridentTopology, name: str) -> Any:

@@ -9,10 +9,10 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from trident.batch.outcome import Outcome
+from trident.job.job import Update
 from trident.kernels.block import Block
-from trident.kernels.task import Task, step_name
+from trident.kernels.task import Task
 from trident.open_states import Counters
-from trident.plan.nodes import StateNode, StateUpdateNode
 from trident.states.control import ControlRecord
 from trident.states.state import State
 
@@ -24,8 +24,8 @@ class DeferredUpdate(NamedTuple):
 
     Parameters
     ----------
-    node : StateUpdateNode
-        Whose state is updated.
+    update : Update
+        The state, and what updates it.
     block : Block
         The tuples, with the fields that the updater reads.
     partition : int
@@ -34,7 +34,7 @@ class DeferredUpdate(NamedTuple):
         How many there are.
     """
 
-    node: StateUpdateNode
+    update: Update
     block: Block
     partition: int = 0
     partitions: int = 1
@@ -68,7 +68,7 @@ Apply = Callable[[DeferredUpdate, State, Task], Any]
 def written(
     computed: Computed,
     record: ControlRecord,
-    states: Mapping[StateNode, State],
+    states: Mapping[str, State],
     counters: Counters,
     apply: Apply,
 ) -> Outcome:
@@ -80,8 +80,8 @@ def written(
         The updates.
     record : ControlRecord
         The attempt.
-    states : mapping of node to State
-        The group's states; only those that are updated are used.
+    states : mapping of str to State
+        The group's states by name; only those that are updated are used.
     counters : Counters
         What these read and write.
     apply : callable
@@ -93,18 +93,18 @@ def written(
         Of the whole attempt.
     """
     before, started = counters.counts(), perf_counter()
-    begun: dict[StateUpdateNode, State] = {}
-    for update in computed.updates:
-        task = Task(record.token.txid, record, update.partition, update.partitions)
-        if update.node not in begun:
-            state = states[update.node]
-            with task.at(step_name(update.node)):
-                state.beginCommit(record)
-            begun[update.node] = state
-        apply(update, begun[update.node], task)
+    begun: dict[str, tuple[Update, State]] = {}
+    for deferred in computed.updates:
+        update, name = deferred.update, deferred.update.state.name
+        task = Task(record.token.txid, record, deferred.partition, deferred.partitions)
+        if name not in begun:
+            with task.at(update.name):
+                states[name].beginCommit(record)
+            begun[name] = update, states[name]
+        apply(deferred, states[name], task)
     task = Task(record.token.txid, record, 0, 1)
-    for node, state in begun.items():
-        with task.at(step_name(node)):
+    for update, state in begun.values():
+        with task.at(update.name):
             state.commit(record)
     counts = counters.since(before)
     seconds = {"write": perf_counter() - started}

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from trident.backends.urls import schemes, state_from_url
 from trident.cli.named import named_topology
 from trident.plan.guarantee import Guarantee, guarantee
-from trident.plan.nodes import StateUpdateNode
 from trident.plan.plan import Plan
 from trident.states.errors import StateURLError, UsageError
 from trident.states.maps import MapStateFactory
@@ -105,12 +104,8 @@ def state_of(plan: Plan, name: str, topology: str) -> NamedState:
     """The state of a topology by its name; `topology` is how errors call that."""
     for node in plan.states:
         if node.state.name == name:
-            updates = [
-                each
-                for each in plan.nodes
-                if isinstance(each, StateUpdateNode) and each.state is node.state
-            ]
-            found = guarantee(plan, updates[0]) if updates else None
+            update = plan.update_of(node.state)
+            found = guarantee(plan, update) if update else None
             return NamedState(f"{topology}/{name}", node.state.factory, found)
     names = [node.state.name for node in plan.states]
     raise UsageError(f"{topology} has no state", name, names)

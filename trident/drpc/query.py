@@ -16,10 +16,10 @@ from trident.drpc.errors import (
 from trident.drpc.quick import never_waits
 from trident.drpc.state_sets import StateSets, Views
 from trident.errors import FailedException, OperationError
+from trident.job.compile import Local, compile_job
 from trident.kernels.block import Block
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput, Rows
-from trident.plan.nodes import Node
 from trident.plan.plan import DRPCQuery, Plan
 from trident.states.errors import NoStateError, UnavailableError
 
@@ -43,8 +43,7 @@ class Query:
 
     def __init__(self, plan: Plan, query: DRPCQuery, conf: Mapping[str, Any] | None) -> None:
         self.function = query.function
-        self._program = Program(query.nodes, query.result, conf)
-        self._source = query.source
+        self._program = Program(compile_job(query.nodes, Local(), query.result), conf)
         self._states = StateSets(plan, query, conf)
         self.reads = bool(self._states)
         self.never_waits = never_waits(query)
@@ -62,7 +61,7 @@ class Query:
         DRPCExecutionError
             When the query failed; its cause is what an operation or a state raised.
         """
-        request: dict[Node, Block] = {self._source: Block({"args": [args]}, 1)}
+        request = {self.function: Block({"args": [args]}, 1)}
         number = next(self._numbers)
 
         def ask(views: Views) -> Rows:
@@ -101,7 +100,7 @@ class Query:
 
     def _given(self, args: str) -> ProgramInput:
         request = Block({"args": [args]}, 1)
-        return ProgramInput(next(self._numbers), None, {self._source: request})
+        return ProgramInput(next(self._numbers), None, {self.function: request})
 
 
 def _shown(function: str, args: str, made: Rows | Exception) -> str | DRPCError:

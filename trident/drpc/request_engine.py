@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from time import perf_counter, time_ns
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trident.batch.outcome import Outcome
 from trident.drpc.answer_json import answer_json
@@ -12,14 +12,16 @@ from trident.drpc.calls import Answer
 from trident.drpc.errors import DRPCInternalError, MalformedRequestError
 from trident.drpc.query import failure_of
 from trident.errors import PlanError
+from trident.job.compile import Local, compile_job
 from trident.kernels.block import Block
 from trident.kernels.task import Task, step_name
+from trident.local.begun_states import BegunStates
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput
-from trident.open_states import Counters, as_before, close_states
+from trident.open_states import Counters, close_states
 from trident.operations.emitted import ListCollector
 from trident.operations.kept_answers import KeptAnswer, KeptAnswers, digest
-from trident.plan.nodes import Node, StateNode, StateUpdateNode
+from trident.plan.nodes import StateNode
 from trident.plan.plan import BatchGroup
 from trident.states.control import ControlRecord
 from trident.states.errors import (
@@ -90,13 +92,12 @@ class RequestEngine:
             raise PlanError(what, type(kept).__name__)
         self.function = group.requests.function
         self.one_by_one = group.reads_own
-        self._source = group.requests
         self._answers = group.answers
         self._kept = kept
-        self._states = states
+        self._states = {node.state.name: state for node, state in states.items()}
         self._counters = Counters(states.values())
         steps = [node for node in group.nodes if node is not group.answers]
-        self._program = Program(steps, steps[-1])
+        self._program = Program(compile_job(steps, Local(), steps[-1]))
         self._program.prepare()
 
     def run(self, record: ControlRecord, requests: Sequence[Asked]) -> tuple[list[Answer], Outcome]:
@@ -135,9 +136,9 @@ class RequestEngine:
         if attempt.kept:
             updater.updateState(kept, attempt.kept, ListCollector("answers", 0))
         task = Task(record.token.txid, record, 0, 1)
-        for node, state in {**attempt.begun, self._answers: kept}.items():
-            with task.at(step_name(node)):
-                state.commit(record)
+        attempt.begun.commit()
+        with task.at(step_name(self._answers)):
+            kept.commit(record)
         seconds = {"compute": computed - started, "write": perf_counter() - computed}
         counts = self._counters.since(before)
         counted = self._program.counted()
@@ -157,7 +158,7 @@ class _Attempt:
     def __init__(
         self, engine: RequestEngine, record: ControlRecord, known: Mapping[str, KeptAnswer]
     ) -> None:
-        self.begun: dict[StateUpdateNode, State] = {}
+        self.begun = BegunStates(engine._program.job, engine._states, record)
         self.kept: list[KeptAnswer] = []
         self._engine = engine
         self._record = record
@@ -201,8 +202,8 @@ class _Attempt:
                 raise MalformedRequestError(problem)
             return found.answer
         engine, record = self._engine, self._record
-        sources: dict[Node, Block] = {engine._source: Block({"args": [args]}, 1)}
-        given = ProgramInput(record.token.txid, record, sources, self._queried, self._updated)
+        sources, begun = {engine.function: Block({"args": [args]}, 1)}, self.begun
+        given = ProgramInput(record.token.txid, record, sources, begun.queried, begun.updated)
         answer = answer_json(engine._program.run(given))
         if id is not None:
             if len(answer) > MOST_KEPT:
@@ -211,13 +212,3 @@ class _Attempt:
             kept = self._known[id] = KeptAnswer(id, digest(args), answer, self._now)
             self.kept.append(kept)
         return answer
-
-    def _updated(self, node: StateUpdateNode) -> State:
-        if node not in self.begun:
-            self.begun[node] = self._engine._states[node]
-            self.begun[node].beginCommit(self._record)
-        return self.begun[node]
-
-    def _queried(self, node: StateNode) -> Any:
-        state = self._engine._states[node]
-        return as_before(state, self._record) if isinstance(node, StateUpdateNode) else state

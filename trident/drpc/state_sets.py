@@ -14,8 +14,8 @@ from trident.states.state import State
 
 T = TypeVar("T")
 
-Views = Mapping[StateNode, Any]
-"""What a query reads of each of its states."""
+Views = Mapping[str, Any]
+"""What a query reads of each of its states, by name."""
 
 
 class StateSets:
@@ -50,9 +50,9 @@ class StateSets:
         except IndexError:
             made = make_states(self._nodes, self._conf)
             states = [(self._groups[node], state) for node, state in made.items()]
-        nodes = self._nodes
+        names = [node.state.name for node in self._nodes]
         try:
-            return read_committed(states, lambda views: ask(dict(zip(nodes, views, strict=True))))
+            return read_committed(states, lambda views: ask(dict(zip(names, views, strict=True))))
         finally:
             self._idle.append(states)
             if self._closed:

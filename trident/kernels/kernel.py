@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trident.kernels.block import Block
+from trident.kernels.block import NOTHING, Block, joined
 from trident.kernels.task import StepName, Task
 from trident.operations.interfaces import Operation
 from trident.tuples import tuple_type
@@ -35,6 +35,10 @@ class Kernel(ABC):
     def run(self, blocks: Iterable[Block], task: Task) -> Iterator[Block]:
         """Turn the blocks of a partition into others; blocks without tuples have no effect."""
 
+    def whole(self, block: Block, task: Task) -> Block:
+        """Turn all tuples of a partition, as one block, into others."""
+        return joined(self.run((block,), task))
+
 
 @dataclass(frozen=True)
 class BlockKernel(Kernel):
@@ -44,6 +48,9 @@ class BlockKernel(Kernel):
         for block in blocks:
             if block.length:
                 yield self.apply(block, task)
+
+    def whole(self, block: Block, task: Task) -> Block:
+        return self.apply(block, task) if block.length else NOTHING
 
     @abstractmethod
     def apply(self, block: Block, task: Task) -> Block:

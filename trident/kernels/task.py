@@ -31,15 +31,18 @@ class StepName:
         The step as in ``explain()``.
     declared : str
         ``file:line`` of the call that declared it.
+    call : str
+        The name of that call.
     """
 
     text: str
     declared: str
+    call: str = ""
 
 
 def step_name(node: Node) -> StepName:
     """A step of the plan as errors name it."""
-    return StepName(node.call_text, str(node.origin))
+    return StepName(node.call_text, str(node.origin), node.origin.call)
 
 
 class Task(NamedTuple):

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from trident.errors import EmittedValueError
 from trident.kernels import column_forms
 from trident.kernels.block import Block
-from trident.kernels.kernel import BlockKernel, Kernel
-from trident.kernels.task import Task, step_name
+from trident.kernels.kernel import BlockKernel
+from trident.kernels.task import StepName, Task
 from trident.operations.vectorised import Vectorised
-from trident.plan.nodes import Node
+from trident.tuples.fields import Fields
 from trident.tuples.value_types import LIMITS, conformed, fits, python_type, sure_types
 
 
@@ -56,25 +56,31 @@ class TypeCheckKernel(BlockKernel):
         return block.added(found) if found else block
 
 
-def type_check(node: Node, needed: Container[str] | None = None) -> TypeCheckKernel | None:
+def type_check(
+    step: StepName, operation: object, makes: Fields, needed: Container[str] | None = None
+) -> TypeCheckKernel | None:
     """The kernel that checks what a step makes, or the needed part of it; None where no field has
     a type to check.
 
     Nor where it makes whole columns of Arrow: its own kernel sees to their types.
+
+    Parameters
+    ----------
+    step : StepName
+        The step.
+    operation : object
+        What it runs.
+    makes : Fields
+        The fields that it makes.
+    needed : container of str or None
+        Those of them that are checked; by default all.
     """
-    if isinstance(node.facts.operation, Vectorised):
+    if isinstance(operation, Vectorised):
         return None
-    made = node.facts.makes
-    sure = column_forms.sure_type(node.facts.operation)
+    sure = column_forms.sure_type(operation)
     kinds = tuple(
         (name, kind, sure_types(kind), LIMITS.get(kind, 0))
-        for name, kind in made.types.items()
+        for name, kind in makes.types.items()
         if kind and kind != sure and python_type(kind) and (needed is None or name in needed)
     )
-    return TypeCheckKernel(step_name(node), None, made.names, kinds) if kinds else None
-
-
-def with_type_check(kernel: Kernel, node: Node) -> tuple[Kernel, ...]:
-    """The kernel of a step, and the check of what it makes where there is one."""
-    check = type_check(node)
-    return (kernel,) if check is None else (kernel, check)
+    return TypeCheckKernel(step, None, makes.names, kinds) if kinds else None

@@ -9,27 +9,19 @@ from typing import Any, cast
 
 from trident.batch.computed import Computed, DeferredUpdate, written
 from trident.batch.outcome import Outcome
+from trident.job.job import Job
 from trident.kernels.block import NOTHING, Block, joined
 from trident.kernels.emission import Emission, Emitted, Emitting
 from trident.kernels.origins import with_origin
-from trident.kernels.task import Task, step_name
+from trident.local.begun_states import BegunStates
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput
-from trident.open_states import Counters, as_before, close_states, counted_apart
+from trident.open_states import Counters, close_states, counted_apart
 from trident.operations.origins import origin_of
-from trident.plan.nodes import Node, StateNode, StateUpdateNode
-from trident.plan.plan import BatchGroup
+from trident.plan.nodes import StateNode
 from trident.spouts.source import Tuples
 from trident.states.control import ControlRecord
 from trident.states.state import State
-
-
-def _commit(begun: Mapping[StateUpdateNode, State], record: ControlRecord) -> None:
-    """Write what is pending; of a value that can't be stored the step is named."""
-    task = Task(record.token.txid, record, 0, 1)
-    for node, state in begun.items():
-        with task.at(step_name(node)):
-            state.commit(record)
 
 
 class LocalGroupEngine:
@@ -40,43 +32,38 @@ class LocalGroupEngine:
 
     Parameters
     ----------
-    group : BatchGroup
-        The group; its steps are prepared at once.
+    job : Job
+        What is run for a batch; its operations are prepared at once.
     states : mapping of node to State
         Its states, one object each; closed with the engine.
     conf : mapping, optional
         What operations are prepared with.
-
-    Raises
-    ------
-    PlanError
-        For a step that runs on Spark only.
     """
 
     def __init__(
         self,
-        group: BatchGroup,
+        job: Job,
         states: Mapping[StateNode, State],
         conf: Mapping[str, Any] | None = None,
     ) -> None:
-        self.acts_on_nothing = bool(group.acting_on_nothing)
-        self._sources = group.sources
-        self._states = states
+        self.acts_on_nothing = job.acts_on_nothing
+        self._streams = [source.stream for source in job.sources]
+        self._states = {node.state.name: state for node, state in states.items()}
         self._counters = Counters(states.values())
         self._updated, self._asked = counted_apart(states)
         self._emitting: dict[str, Emitting] = {}
-        self._program = Program(group.nodes, conf=conf)
+        self._program = Program(job, conf)
         self._program.prepare()
 
     def read(self, emission: Emission) -> tuple[Block, list[Emitted]]:
         """Emit partitions of a spout, one after the other; see `GroupEngine.read`."""
-        [source] = [each for each in self._sources if each.stream_id == emission.stream]
+        source = self._program.job.source(emission.stream)
         if emission.stream not in self._emitting:
-            self._emitting[emission.stream] = Emitting(emission, step_name(source))
+            self._emitting[emission.stream] = Emitting(emission, source.name)
         emitting = self._emitting[emission.stream]
         blocks: list[Block] = []
         emitted = []
-        needed = self._program.needed_of(source)
+        needed = source.columns.names
         for made, each in emitting.emit(emission, emission.assignments):
             origin = origin_of(emission.stream, each.id)
             blocks.extend(with_origin(block, needed, origin) for block in made)
@@ -87,23 +74,12 @@ class LocalGroupEngine:
         """Process one attempt; see `GroupEngine.run`."""
         before = self._counters.counts()
         started = perf_counter()
-        begun: dict[StateUpdateNode, State] = {}
-
-        def updated(node: StateUpdateNode) -> State:
-            if node not in begun:
-                begun[node] = self._states[node]
-                begun[node].beginCommit(record)
-            return begun[node]
-
-        def queried(node: StateNode) -> Any:
-            state = self._states[node]
-            return as_before(state, record) if isinstance(node, StateUpdateNode) else state
-
         sources = self._blocks(emitted)
-        given = ProgramInput(record.token.txid, record, sources, queried, updated)
+        begun = BegunStates(self._program.job, self._states, record)
+        given = ProgramInput(record.token.txid, record, sources, begun.queried, begun.updated)
         self._program.run(given)
         computed = perf_counter()
-        _commit(begun, record)
+        begun.commit()
         seconds = {"compute": computed - started, "write": perf_counter() - computed}
         counts = self._counters.since(before)
         tuples = sum(block.length for block in sources.values())
@@ -130,10 +106,8 @@ class LocalGroupEngine:
         outcome = written(computed, record, self._states, self._updated, self._program.update)
         return outcome + Outcome(counters=self._program.counted())
 
-    def _blocks(self, emitted: Mapping[str, Tuples]) -> dict[Node, Block]:
-        return {
-            source: cast(Block, emitted.get(source.stream_id, NOTHING)) for source in self._sources
-        }
+    def _blocks(self, emitted: Mapping[str, Tuples]) -> dict[str, Block]:
+        return {stream: cast(Block, emitted.get(stream, NOTHING)) for stream in self._streams}
 
     def close(self) -> None:
         """Clean the operations up, and close emitters and states."""

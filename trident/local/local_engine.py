@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from trident.errors import PlanError
+from trident.job.compile import Local, compile_job
 from trident.local.group_engine import LocalGroupEngine
-from trident.plan.nodes import NativeNode, SourceNode, StateNode
+from trident.plan.nodes import StateNode
 from trident.plan.overlap import one_at_a_time
 from trident.plan.plan import BatchGroup, Plan
 from trident.start import Engine
@@ -28,15 +28,10 @@ class LocalEngine(Engine[LocalGroupEngine]):
     """
 
     def __init__(self, plan: Plan) -> None:
-        for node in (node for group in plan.groups for node in group.nodes):
-            frame = isinstance(node, SourceNode) and node.clock == "dataframe"
-            if frame or isinstance(node, NativeNode):
-                what = f"start: Spark is needed for the step at {node.origin}:"
-                advice = "Pass a session: start(spark, …); trident.spark.local_session() makes one."
-                raise PlanError(what, node.call_text, (), advice)
+        self._jobs = {group.id: compile_job(group.nodes, Local()) for group in plan.groups}
 
     def pending(self, group: BatchGroup, most: int) -> int:
         return most if one_at_a_time(group) is None else 1
 
     def open(self, group: BatchGroup, states: Mapping[StateNode, State]) -> LocalGroupEngine:
-        return LocalGroupEngine(group, states)
+        return LocalGroupEngine(self._jobs[group.id], states)

@@ -5,16 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from copy import deepcopy
-from typing import Any
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
 
 from trident.errors import OperationTypeError
+from trident.kernels.task import StepName
 from trident.operations.counters import CounterBook
 from trident.operations.interfaces import Operation, TridentOperationContext
-from trident.plan.nodes import Node
+
+
+class Running(Protocol):
+    """What runs an operation: a kernel, in whichever form."""
+
+    @property
+    def step(self) -> StepName:
+        """The step, for errors."""
+
+    @property
+    def operation(self) -> Any:
+        """What the user gave it to run."""
+
+
+R = TypeVar("R", bound=Running)
 
 
 class OperationCopies:
-    """Hands operations out while a program is compiled; prepares them, and cleans them up.
+    """Copies kernels with their operations for each partition; prepares and cleans these up.
 
     A step with one partition runs the very object that the topology was given: it need not be
     copyable, and a test can look into it. Where there are several partitions each runs a copy, as
@@ -26,33 +42,29 @@ class OperationCopies:
         self._made: list[tuple[Operation, TridentOperationContext]] = []
         self._prepared = ExitStack()
 
-    def of(self, node: Node, count: int) -> list[Any]:
-        """The operation of a step for each of its partitions, in their order.
+    def of(self, kernel: R, count: int) -> list[R]:
+        """The kernel for each of its partitions, in their order.
 
         Parameters
         ----------
-        node : Node
-            The step.
+        kernel : Kernel, QueryKernel or UpdateKernel
+            As it is in the job.
         count : int
             How many partitions it runs in.
-
-        Returns
-        -------
-        list of Operation or None
-            None for each where the step has no operation.
 
         Raises
         ------
         OperationTypeError
             Where there are several partitions and the operation can't be copied.
         """
-        operation = node.facts.operation
+        operation = kernel.operation
         if not isinstance(operation, Operation):
-            return [None] * count
-        own = [operation] if count == 1 else [_copy(operation, node, count) for _ in range(count)]
-        for index, each in enumerate(own):
-            self._made.append((each, TridentOperationContext(index, count, self.counters)))
-        return own
+            return [kernel] * count
+        made = [kernel] if count == 1 else [_copied(kernel, count) for _ in range(count)]
+        for index, each in enumerate(made):
+            context = TridentOperationContext(index, count, self.counters)
+            self._made.append((each.operation, context))
+        return made
 
     def prepare(self, conf: Mapping[str, Any]) -> None:
         """Prepare each, once; where one fails, those that were prepared are cleaned up."""
@@ -67,13 +79,14 @@ class OperationCopies:
         self._prepared.close()
 
 
-def _copy(operation: Operation, node: Node, count: int) -> Operation:
+def _copied(kernel: R, count: int) -> R:
     try:
-        return deepcopy(operation)
+        return replace(kernel, operation=deepcopy(kernel.operation))  # type: ignore[type-var]
     except Exception as error:
+        step = kernel.step
         what = (
-            f"{node.origin.call} at {node.origin}: can't be copied for each of its {count} "
+            f"{step.call} at {step.declared}: can't be copied for each of its {count} "
             f"partitions ({error}):"
         )
         advice = "Make what can't be copied, such as connections and locks, in prepare()."
-        raise OperationTypeError(what, node.call_text, (), advice) from error
+        raise OperationTypeError(what, step.text, (), advice) from error

@@ -10,15 +10,14 @@ from trident.batch.computed import DeferredUpdate
 from trident.kernels.block import Block
 from trident.kernels.task import Task
 from trident.operations.emitted import Row
-from trident.plan.nodes import Node, StateUpdateNode, StaticStateNode
 from trident.states.control import ControlRecord
 from trident.states.state import State
 
 Rows = list[Row]
 
 
-def _no_state(node: Node) -> NoReturn:
-    raise LookupError(f"{node!r} was not given to this run")
+def _no_state(name: str) -> NoReturn:
+    raise LookupError(f"the state {name!r} was not given to this run")
 
 
 class ProgramInput(NamedTuple):
@@ -30,21 +29,21 @@ class ProgramInput(NamedTuple):
         What aggregators are told: the txid, or the request's number.
     record : ControlRecord or None
         What every state has begun; None for a query.
-    sources : mapping of Node to Block
-        The tuples of each source.
+    sources : mapping of str to Block
+        The tuples of each stream, by its id, or by the function that is called.
     queried : callable
-        From the node of a state to what queries of it read.
+        From the name of a state to what queries of it read.
     updated : callable
-        From a state update to the state, begun.
+        From the name of a state to the state, begun.
     deferred : list of DeferredUpdate or None
         Where updates are noted in place of being made; no step may take their new values.
     """
 
     id: object
     record: ControlRecord | None = None
-    sources: Mapping[Node, Block] = MappingProxyType({})
-    queried: Callable[[StateUpdateNode | StaticStateNode], Any] = _no_state
-    updated: Callable[[StateUpdateNode], State] = _no_state
+    sources: Mapping[str, Block] = MappingProxyType({})
+    queried: Callable[[str], Any] = _no_state
+    updated: Callable[[str], State] = _no_state
     deferred: list[DeferredUpdate] | None = None
 
     def task(self, partition: int, partitions: int) -> Task:

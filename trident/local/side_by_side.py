@@ -5,49 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from trident.kernels.block import Block, joined
-from trident.kernels.query_row import QueryRow
+from trident.kernels.block import joined
 from trident.local.exchanges import Partitions
 from trident.local.program_input import ProgramInput, Rows
+from trident.local.stage_run import LookUps, StageRun
 from trident.states.cut import BatchMovedOn
 from trident.states.errors import UnavailableError
 
-ChainRun = Callable[[Sequence[Partitions], ProgramInput], Partitions]
-"""Runs a chain of steps: from the output of the chains before it to its own."""
-
-
-class LookUp(NamedTuple):
-    """A query of a state, or of several in a row, which is a chain by itself.
-
-    Parameters
-    ----------
-    states : sequence of Node
-        The states.
-    rows : sequence of QueryRow
-        One for each partition.
-    """
-
-    states: Sequence[Any]
-    rows: Sequence[QueryRow]
-
-    def alone(self, parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
-        """Ask for one request."""
-        views, count = [*map(given.queried, self.states)], len(self.rows)
-        return [
-            row.apply(views, block, given.task(partition, count))
-            for partition, (row, block) in enumerate(zip(self.rows, parents[0], strict=True))
-        ]
-
-    def together(
-        self, given: ProgramInput, partition: int, blocks: Sequence[Block]
-    ) -> list[Block | Exception]:
-        """What the block of each request becomes in a partition, or what was raised for it."""
-        views, task = [*map(given.queried, self.states)], given.task(partition, len(self.rows))
-        return self.rows[partition].apply_to_all(views, blocks, task)
-
 
 class Part(NamedTuple):
-    """A look-up, or steps that run as one.
+    """A look-up, or what a stage does before, between or behind its look-ups.
 
     Parameters
     ----------
@@ -55,7 +22,7 @@ class Part(NamedTuple):
         Where the tuples are put that it makes.
     parents : tuple of int
         The slots that it takes.
-    run : callable or LookUp
+    run : StageRun or LookUps
         What it does.
     releases : tuple of int
         The slots that nothing reads after it.
@@ -63,7 +30,7 @@ class Part(NamedTuple):
 
     slot: int
     parents: tuple[int, ...]
-    run: ChainRun | LookUp
+    run: StageRun | LookUps
     releases: tuple[int, ...]
 
 
@@ -85,7 +52,7 @@ class SideBySide:
     """
 
     def __init__(self, parts: Sequence[Part], slots: int, given: Sequence[ProgramInput]) -> None:
-        asking = [index for index, part in enumerate(parts) if isinstance(part.run, LookUp)]
+        asking = [index for index, part in enumerate(parts) if isinstance(part.run, LookUps)]
         first, end = (asking[0], asking[-1] + 1) if asking else (len(parts), len(parts))
         self._asking, self._ending = parts[first:end], parts[end:]
         self._given = given
@@ -95,14 +62,14 @@ class SideBySide:
             self._run(part)
         self._begun, self._failed_before = self._made, self._failed
 
-    def look_up(self, queried: Callable[[Any], Any]) -> None:
+    def look_up(self, queried: Callable[[str], Any]) -> None:
         """Run the steps from the first look-up to the last; may be called again with later views,
         also where a call has come to its end.
 
         Parameters
         ----------
         queried : callable
-            From the node of a state to what queries of it read.
+            From the name of a state to what queries of it read.
 
         Raises
         ------
@@ -116,7 +83,7 @@ class SideBySide:
         self._failed = dict(self._failed_before)
         self._given = [each._replace(queried=queried) for each in self._given]
         for part in self._asking:
-            if not isinstance(part.run, LookUp) or not self._ask(part, part.run):
+            if not isinstance(part.run, LookUps) or not self._ask(part, part.run):
                 self._run(part)
 
     def rows(self, result: int, names: Sequence[str]) -> list[Rows | Exception]:
@@ -131,13 +98,12 @@ class SideBySide:
 
     def _run(self, part: Part) -> None:
         """Run a part for each request that hasn't failed, by itself."""
-        slot, parents, each_run, releases = part
-        run = each_run.alone if isinstance(each_run, LookUp) else each_run
+        slot, parents, stage, releases = part
         for index, made in enumerate(self._made):
             if index in self._failed:
                 continue
             try:
-                made[slot] = run([made[parent] for parent in parents], self._given[index])
+                made[slot] = stage.run([made[parent] for parent in parents], self._given[index])
             except BatchMovedOn:
                 raise
             except Exception as error:
@@ -145,14 +111,14 @@ class SideBySide:
             for each in releases:
                 made[each] = None
 
-    def _ask(self, part: Part, asked: LookUp) -> bool:
+    def _ask(self, part: Part, asked: LookUps) -> bool:
         """Ask a state for all requests at once; whether that went well."""
         [parent] = part.parents
         alive = [index for index in range(len(self._made)) if index not in self._failed]
         if not alive:
             return True
         partitions = []
-        for partition in range(len(asked.rows)):
+        for partition in range(len(asked)):
             blocks = [self._made[index][parent][partition] for index in alive]
             try:
                 partitions.append(asked.together(self._given[0], partition, blocks))

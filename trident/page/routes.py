@@ -12,10 +12,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from trident.drpc.errors import DRPCAccessError
+from trident.job.explain import explain
 from trident.page.document import document, policy
 from trident.page.feed import Feed
 from trident.page.shown import Shown, shown
-from trident.plan.explain import explain
 from trident.plan.plan import Plan
 from trident.plan.plan_dict import to_dict
 from trident.server.access import Access

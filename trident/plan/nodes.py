@@ -266,6 +266,11 @@ class StaticStreamNode(BeginningNode):
     frame: Any
     declared: Fields
 
+    @property
+    def stream_id(self) -> str:
+        """What tells it from other streams."""
+        return f"static {self.id}"
+
     @cached_property
     def fields(self) -> Fields:
         return self.declared

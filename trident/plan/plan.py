@@ -14,6 +14,7 @@ from trident.plan.nodes import (
     Node,
     OutputMode,
     SourceNode,
+    StateDeclaration,
     StateNode,
     StateQueryNode,
     StateUpdateNode,
@@ -199,6 +200,11 @@ class Plan:
     def states(self) -> tuple[StateNode, ...]:
         """Every state of the topology, in order of creation."""
         return tuple(node for node in self.nodes if isinstance(node, StateNode))
+
+    def update_of(self, state: StateDeclaration) -> StateUpdateNode | None:
+        """The step that updates a state; None for a static one."""
+        updates = (node for group in self.groups for node in group.updates)
+        return next((node for node in updates if node.state is state), None)
 
     def group_of(self, node: Node) -> BatchGroup | None:
         """The batch group that a step belongs to; None for those of queries and static states."""

@@ -11,10 +11,9 @@ import pyarrow as pa
 from trident.errors import EmittedValueError, described
 from trident.kernels.block import Block
 from trident.kernels.kernel import BlockKernel
-from trident.kernels.task import Task, step_name
+from trident.kernels.task import Task
 from trident.operations.interfaces import operation_name
 from trident.operations.vectorised import Vectorised
-from trident.plan.nodes import FlatMapNode
 from trident.spark.arrow_block import ArrowBlock, arrow_column
 from trident.tuples.fields import Fields
 
@@ -121,8 +120,3 @@ def _sort(kind: pa.DataType) -> object:
     if pa.types.is_timestamp(kind):
         return "moment" if kind.tz else "time of a day"
     return large.get(kind, kind)
-
-
-def arrow_kernel(node: FlatMapNode, operation: Vectorised) -> ArrowKernel:
-    """The kernel of a step with a function of record batches."""
-    return ArrowKernel(step_name(node), operation, node.parent.fields, node.fields)

@@ -2,56 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from trident.errors import FieldError, OperationTypeError
-from trident.plan.field_type import field_type
-from trident.plan.nodes import (
-    AggregateNode,
-    EachNode,
-    FilterNode,
-    FlatMapNode,
-    HintNode,
-    MapNode,
-    NameNode,
-    NativeNode,
-    Node,
-    PartitionAggregateNode,
-    PartitionNode,
-    PeekNode,
-    ProjectNode,
-    SourceNode,
-    StateQueryNode,
-    StateUpdateNode,
-    StaticStateNode,
-    StaticStreamNode,
-)
-from trident.plan.plan import BatchGroup, Plan
-from trident.spark.compile import check_steps
-from trident.spark.group import GroupPlan, is_on_driver
-from trident.spark.natives import combines_in_python, is_native
+from trident.job.compile import Spark, compile_job
+from trident.job.job import ByKey, Chosen, Gather, Job, Kernels, LookUp, Update
+from trident.job.native import native_prefixes, without_prefixes
+from trident.kernels.kernel import Kernel
+from trident.kernels.task import StepName
+from trident.plan.nodes import Node
+from trident.plan.plan import BatchGroup
+from trident.plan.stages import stages
+from trident.spark.group import SparkGroup
+from trident.spark.natives import makes_rows
 from trident.spark.settings import default_partitions
 from trident.spouts.classic import has_partitions
-
-FUSED = (
-    EachNode,
-    FilterNode,
-    FlatMapNode,
-    HintNode,
-    MapNode,
-    NameNode,
-    PartitionAggregateNode,
-    PeekNode,
-    ProjectNode,
-    StateQueryNode,
-)
-"""The steps in Python whose kernels join the stage of the step before."""
 
 _OURS = "__trident"
 
 
-def checked(plan: Plan, group: BatchGroup, spark: SparkSession) -> GroupPlan:
+def checked(group: BatchGroup, spark: SparkSession) -> SparkGroup:
     """Return a group as Spark runs it, as far as is known before a batch.
 
     Raises
@@ -61,15 +35,24 @@ def checked(plan: Plan, group: BatchGroup, spark: SparkSession) -> GroupPlan:
     FieldError
         For a field whose name Spark can't take, or whose type it needs to know.
     """
-    check_steps(group.nodes)
-    prepared = GroupPlan(plan, group, default_partitions(spark))
-    check_names(prepared, spark)
-    check_pickling(prepared)
-    check_types(prepared)
-    return prepared
+    partitions = most_partitions(group.nodes, spark)
+    large = compile_job(group.nodes, Spark(partitions))
+    small = compile_job(group.nodes, Spark(partitions, small=True))
+    check_names(group.nodes, spark)
+    check_pickling(large, {each.stream_id: each.source for each in group.sources})
+    if group.clock == "spout":
+        return SparkGroup(group, partitions, large, small, {})
+    prefixes = native_prefixes(large, makes_rows)
+    large, small = without_prefixes(large, makes_rows), without_prefixes(small, makes_rows)
+    return SparkGroup(group, partitions, large, small, prefixes)
 
 
-def check_names(group: GroupPlan, spark: SparkSession) -> None:
+def most_partitions(nodes: Sequence[Node], spark: SparkSession) -> int:
+    """How many partitions an exchange makes where nothing else is said."""
+    return max([default_partitions(spark), *(each.partitions or 1 for each in stages(nodes))])
+
+
+def check_names(nodes: Sequence[Node], spark: SparkSession) -> None:
     """No step has a field that is named like a column of the engine's.
 
     Nor two whose names differ only in case, unless Spark heeds that.
@@ -79,14 +62,14 @@ def check_names(group: GroupPlan, spark: SparkSession) -> None:
     FieldError
         For a step that has, with where it was declared.
     """
-    for node in group.nodes:
+    for node in nodes:
         for name in node.fields:
             if name.lower().startswith(_OURS):
                 what = f"{node.origin.call} at {node.origin}: on Spark no field can be named"
                 raise FieldError(what, name, (), f"Names that begin with {_OURS} are taken.")
     if spark.conf.get("spark.sql.caseSensitive") == "true":
         return
-    for node in group.nodes:
+    for node in nodes:
         known: dict[str, str] = {}
         for name in node.fields:
             other = known.setdefault(name.lower(), name)
@@ -99,7 +82,7 @@ def check_names(group: GroupPlan, spark: SparkSession) -> None:
                 raise FieldError(what, other, (), advice)
 
 
-def check_pickling(group: GroupPlan) -> None:
+def check_pickling(job: Job, spouts: Mapping[str, object] = MappingProxyType({})) -> None:
     """All operations, factories of states and spouts pickle that are used on executors.
 
     Raises
@@ -108,84 +91,36 @@ def check_pickling(group: GroupPlan) -> None:
         For one that doesn't, with its step and line. Spark would print a traceback at the first
         batch and name neither.
     """
-    for node in group.nodes:
-        for sent in _sent(group, node):
-            try:
-                cloudpickle.dumps(sent)  # type: ignore[no-untyped-call]
-            except Exception as error:
-                what = f"{node.origin.call} at {node.origin}: can't be sent to executors ({error}):"
-                made = "getEmitter()" if isinstance(node, SourceNode) else "prepare()"
-                advice = f"Make what can't be pickled, such as connections and locks, in {made}."
-                raise OperationTypeError(what, node.call_text, (), advice) from error
+    for stream, spout in spouts.items():
+        if has_partitions(spout):
+            _check_pickles(spout, job.source(stream).name, "getEmitter()")
+    for name, sent in _sent(job):
+        _check_pickles(sent, name, "prepare()")
 
 
-def _sent(group: GroupPlan, node: Node) -> tuple[object, ...]:
-    if isinstance(node, StateUpdateNode):
-        return () if is_on_driver(node.state) else (node.updater, node.state.factory)
-    if isinstance(node, StateQueryNode):
-        return () if group.asks_here(node) else (node.function, node.state.state.factory)
-    if isinstance(node, SourceNode):
-        return (node.source,) if has_partitions(node.source) else ()
-    if isinstance(node, NativeNode):
-        return ()  # Spark runs it, and the driver tells Spark what it is
-    return (node.facts.operation,)
+def _check_pickles(sent: object, name: StepName, made: str) -> None:
+    try:
+        cloudpickle.dumps(sent)  # type: ignore[no-untyped-call]
+    except Exception as error:
+        what = f"{name.call} at {name.declared}: can't be sent to executors ({error}):"
+        advice = f"Make what can't be pickled, such as connections and locks, in {made}."
+        raise OperationTypeError(what, name.text, (), advice) from error
 
 
-def check_types(group: GroupPlan) -> None:
-    """Every column that leaves a stage of Python has a type.
-
-    Raises
-    ------
-    FieldError
-        For one that has none, with where it comes from and how to declare it.
-    """
-    untyped: dict[Node, set[str]] = {}
-    for node in group.nodes:
-        fresh = _made_in_python(node)
-        before: set[str] = set()
-        for parent in node.parents:
-            if isinstance(parent, StaticStateNode):
-                continue
-            if _leaves(group, parent, node):
-                leaving = group.needed[parent]
-                for name in node.inputs.names if isinstance(node, StateUpdateNode) else leaving:
-                    if name in untyped[parent]:
-                        field_type(parent, name)
-            else:
-                before |= untyped[parent] - fresh
-        unknown = {name for name in fresh if node.fields.types[name] is None}
-        if isinstance(node, AggregateNode) and combines_in_python(node):
-            for name in unknown:
-                field_type(node, name)
-        leaves = isinstance(node, StateUpdateNode | SourceNode) and group.consumers(node)
-        if leaves or (isinstance(node, StateQueryNode) and group.asks_here(node)):
-            for name in unknown & set(group.needed[node]):
-                field_type(node, name)
-        untyped[node] = (before | unknown) & set(node.fields)
-    if group.group.requests is not None:
-        for name in untyped[group.nodes[-1]]:
-            field_type(group.nodes[-1], name)
-
-
-def _made_in_python(node: Node) -> set[str]:
-    """The columns whose types the plan has to know, as Spark doesn't."""
-    match node:
-        case NativeNode() | SourceNode(clock="dataframe") | StaticStreamNode():
-            return set()
-        case AggregateNode() if is_native(node.aggregator):
-            return set()
-        case _:
-            return set(node.facts.makes)
-
-
-def _leaves(group: GroupPlan, parent: Node, node: Node) -> bool:
-    """Whether `node` needs the output of `parent` as a DataFrame."""
-    if group.is_shared(parent):
-        return True
-    if isinstance(node, PartitionNode) and group.is_routed_later(node):
-        return False
-    if isinstance(node, StateQueryNode) and group.asks_here(node):
-        return True
-    if isinstance(node, AggregateNode) and combines_in_python(node):
-        return False
-    return not isinstance(node, FUSED)
+def _sent(job: Job) -> Iterator[tuple[StepName, object]]:
+    for stage in job.stages:
+        match stage.exchange:
+            case ByKey(combine=Kernel() as kernel) | Gather(combine=Kernel() as kernel):
+                yield kernel.step, kernel.operation
+            case Chosen(kernel):
+                yield kernel.step, kernel.operation
+        for step in stage.steps:
+            match step:
+                case Kernels():
+                    yield step.name, step.kernels[0].operation
+                case LookUp(on_driver=False):
+                    yield from ((each.step, each.operation) for each in step.row.queries)
+                    yield from ((step.name, state.factory) for state in step.states)
+                case Update(on_driver=False):
+                    yield step.name, step.kernel.operation
+                    yield step.name, step.state.factory

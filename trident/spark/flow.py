@@ -1,4 +1,4 @@
-"""A stream while a batch is compiled: a DataFrame, and the kernels that follow it."""
+"""A stream while a batch is run: a DataFrame, and the kernels that follow it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 
 from trident.kernels.kernel import Kernel
-from trident.kernels.task import step_name
-from trident.kernels.type_check import with_type_check
+from trident.kernels.task import StepName
 from trident.operations.annotations import known_type
-from trident.plan.field_type import field_type
-from trident.plan.nodes import Node
 from trident.spark.schemas import Schemas, selected
 from trident.spark.stage import PythonStage, StageContext
+from trident.tuples.fields import Fields
 
 
 @dataclass(frozen=True)
@@ -46,58 +44,55 @@ class Flow:
         What Spark has been told so far.
     types : mapping of str to str or None
         The frame's columns; None where only the frame knows the type.
-    kernels : tuple of Kernel
-        What follows it in Python, and isn't a stage yet.
-    made : mapping of str to Node
-        The columns that these kernels make, and the steps that they belong to.
     partitions : int
         How many partitions there are.
+    kernels : tuple of Kernel
+        What follows it in Python, and isn't told to Spark yet.
+    made : mapping of str to (StepName, str or None)
+        The columns that these kernels make: of which step, and of which type.
     deterministic : bool
         Whether the kernels make the same when they run again.
+    kept : bool
+        Whether its rows are kept somewhere, so that reading them twice makes nothing twice.
     """
 
     frame: DataFrame
     types: Mapping[str, str | None]
     partitions: int
     kernels: tuple[Kernel, ...] = ()
-    made: Mapping[str, Node] = field(default_factory=dict)
+    made: Mapping[str, tuple[StepName, str | None]] = field(default_factory=dict)
     deterministic: bool = True
+    kept: bool = False
 
-    def then(self, kernel: Kernel, node: Node, *, deterministic: bool = True) -> Flow:
-        """The flow with the kernel of one more step."""
-        return self.then_all(with_type_check(kernel, node), [node], deterministic=deterministic)
-
-    def then_all(
-        self, kernels: Sequence[Kernel], nodes: Sequence[Node], *, deterministic: bool = True
+    def then(
+        self, kernels: Sequence[Kernel], name: StepName, makes: Fields, *, deterministic: bool
     ) -> Flow:
-        """The flow with the kernels of some more steps, and of their checks."""
+        """The flow with the kernels of one more step, which makes some fields."""
         return replace(
             self,
             kernels=(*self.kernels, *kernels),
-            made={**self.made, **{name: node for node in nodes for name in node.facts.makes}},
+            made={**self.made, **{field: (name, kind) for field, kind in makes.types.items()}},
             deterministic=self.deterministic and deterministic,
+            kept=False,
         )
 
-    def typed(self, names: Sequence[str]) -> dict[str, str]:
-        """The types of columns.
+    def moved(self, frame: DataFrame, partitions: int) -> Flow:
+        """The same columns in other partitions."""
+        return replace(self, frame=frame, partitions=partitions, kept=False)
 
-        Raises
-        ------
-        FieldError
-            Where the type of a column from Python isn't known.
-        """
+    def typed(self, names: Sequence[str]) -> dict[str, str]:
+        """The types of columns."""
         return {name: self._type(name) for name in names}
 
     def _type(self, name: str) -> str:
-        if name in self.made:
-            return field_type(self.made[name], name)
-        if (known := self.types[name]) is not None:
+        known = self.made[name][1] if name in self.made else self.types[name]
+        if known is not None:
             return known
         sparks = self.frame.schema[name].dataType.simpleString()
         return known_type(sparks) or sparks  # which has no quotes about a struct's names
 
     def settled(self, names: Sequence[str], context: StageContext, schemas: Schemas) -> Flow:
-        """The flow as a DataFrame of exactly these columns: its kernels become one stage."""
+        """The flow as a DataFrame of exactly these columns: one ``mapInArrow`` runs its kernels."""
         if not self.kernels:
             if tuple(names) == tuple(self.types):
                 return self
@@ -105,9 +100,10 @@ class Flow:
             return replace(self, frame=selected(self.frame, names), types=known)
         types = self.typed(names)
         schema = schemas.of(types)
-        makers = tuple((name, step_name(self.made[name])) for name in names if name in self.made)
+        makers = tuple((name, self.made[name][0]) for name in names if name in self.made)
         stage = PythonStage(self.kernels, schema.arrow, makers, context, self.partitions)
         frame = self.frame.mapInArrow(stage, schema.struct)
         if not self.deterministic:
             frame = frame.localCheckpoint(eager=True)
-        return Flow(frame, types, self.partitions)
+        kept = self.kept or not self.deterministic
+        return Flow(frame, types, self.partitions, kept=kept)

@@ -12,21 +12,19 @@ from pyspark.sql import SparkSession
 
 from trident.batch.computed import Computed, DeferredUpdate, written
 from trident.batch.outcome import Outcome
+from trident.job.job import Source
 from trident.kernels.block import NOTHING, Block
-from trident.kernels.build import update_kernel
 from trident.kernels.emission import Emission, Emitted
 from trident.kernels.origins import with_origin
-from trident.kernels.task import Task, step_name
-from trident.kernels.type_check import type_check
+from trident.kernels.task import Task
+from trident.local.begun_states import BegunStates
 from trident.open_states import Counters, close_states, counted_apart
-from trident.operations.origins import origin_of
-from trident.plan.needed_fields import type_of
-from trident.plan.nodes import Node, SourceNode, StateNode
-from trident.spark.batch import SparkBatch
+from trident.plan.nodes import StateNode
 from trident.spark.counts import Counts
 from trident.spark.error_transfer import of_spark
 from trident.spark.flow import InputFrame
-from trident.spark.group import GroupPlan
+from trident.spark.group import SparkGroup
+from trident.spark.job_run import JobRun
 from trident.spark.kept_tuples import KeptTuples, emit_in_tasks
 from trident.spark.local_frame import local_frame
 from trident.spark.quiet import TASKS, Quiet
@@ -34,6 +32,7 @@ from trident.spark.schemas import Schemas
 from trident.spark.seal import Seal
 from trident.spark.stage import StageContext
 from trident.spark.staged_updates import packed, unpacked
+from trident.spark.states_here import Noted, StatesHere, Written
 from trident.spark.update_stage import updated
 from trident.spouts.source import Tuples
 from trident.states.control import ControlRecord
@@ -48,7 +47,7 @@ class SparkGroupEngine:
 
     Parameters
     ----------
-    group : GroupPlan
+    group : SparkGroup
         The group.
     session : SparkSession
         Where the jobs run: a session of the engine's own for spouts, and for Spark's clock the
@@ -59,12 +58,11 @@ class SparkGroupEngine:
     """
 
     def __init__(
-        self, group: GroupPlan, session: SparkSession, states: Mapping[StateNode, State]
+        self, group: SparkGroup, session: SparkSession, states: Mapping[StateNode, State]
     ) -> None:
         self.acts_on_nothing = bool(group.group.acting_on_nothing)
         self._group = group
-        self._sources = group.group.sources
-        self._states = states
+        self._states = {node.state.name: state for node, state in states.items()}
         self._counters = Counters(states.values())
         self._updated, self._asked = counted_apart(states)
         self._schemas = Schemas(session)
@@ -77,14 +75,14 @@ class SparkGroupEngine:
         """Emit partitions of a spout, on the executors; see `GroupEngine.read`."""
         if not emission.assignments:
             return NOTHING, []
-        [source] = [each for each in self._sources if each.stream_id == emission.stream]
-        tasks = self._group.hint(source) or min(len(emission.assignments), self._parallelism)
+        begin = self._group.large.beginning(emission.stream)
+        assert isinstance(begin.exchange, Source)
+        tasks = begin.hint or min(len(emission.assignments), self._parallelism)
         seal = Seal()
         with self._shown(seal):
             kept, emitted = emit_in_tasks(
                 emission,
-                source,
-                self._group.needed[source],
+                begin.exchange,
                 tasks,
                 self._session,
                 self._schemas,
@@ -110,7 +108,7 @@ class SparkGroupEngine:
         return replace(computed, outcome=computed.outcome + Outcome(tuples))
 
     def run_frames(
-        self, record: ControlRecord, inputs: Mapping[Node, InputFrame], *, small: bool
+        self, record: ControlRecord, inputs: Mapping[str, InputFrame], *, small: bool
     ) -> Outcome:
         """Process one attempt whose tuples are DataFrames.
 
@@ -118,7 +116,7 @@ class SparkGroupEngine:
         ----------
         record : ControlRecord
             What every state of the group has begun.
-        inputs : mapping of node to InputFrame
+        inputs : mapping of str to InputFrame
             The tuples at the sources, or at later steps that Spark's clock ends with.
         small : bool
             Whether one partition will do.
@@ -131,14 +129,17 @@ class SparkGroupEngine:
             The attempt failed.
         """
         before, started = self._counters.counts(), perf_counter()
-        with self._batch(record, inputs, small=small) as batch:
-            in_tasks = batch.run()
+        begun = BegunStates(self._group.large, self._states, record)
+        updating = Written(begun, StageContext(record).task())
+        with self._run(record, inputs, updating, small=small) as run:
+            in_tasks = run.run()
+            begun.commit()
         counts = self._counters.since(before)
         seconds = {"spark": perf_counter() - started}
         return in_tasks + Outcome(0, *counts, seconds, "spark", self._counts.taken())
 
     def compute_frames(
-        self, record: ControlRecord, inputs: Mapping[Node, InputFrame], *, small: bool
+        self, record: ControlRecord, inputs: Mapping[str, InputFrame], *, small: bool
     ) -> Computed:
         """Run all steps of such an attempt but its updates, whose tuples come to the driver.
 
@@ -153,12 +154,13 @@ class SparkGroupEngine:
             As for :meth:`run_frames`, which raises the same.
         """
         before, started = self._asked.counts(), perf_counter()
-        with self._batch(record, inputs, small=small) as batch:
-            updates = batch.compute()
+        noted = Noted()
+        with self._run(record, inputs, noted, small=small) as run:
+            run.run()
         counts = self._asked.since(before)
         seconds = {"spark": perf_counter() - started}
         outcome = Outcome(0, *counts, seconds, "spark", self._counts.taken())
-        return Computed(updates, outcome)
+        return Computed(tuple(noted.updates), outcome)
 
     def write(self, record: ControlRecord, computed: Computed) -> Outcome:
         """Make the updates of a computed batch; see `OverlappingEngine.write`."""
@@ -166,11 +168,11 @@ class SparkGroupEngine:
 
     def packed(self, computed: Computed) -> Mapping[str, bytes | memoryview]:
         """Return what is needed to make the updates; see `StagingEngine.packed`."""
-        return packed(self._group.group, computed, self._schemas)
+        return packed(self._group.large, computed, self._schemas)
 
     def unpacked(self, parts: Mapping[str, bytes | memoryview]) -> Computed:
         """Return what :meth:`packed` was given; see `StagingEngine.unpacked`."""
-        return unpacked(self._group.group, parts)
+        return unpacked(self._group.large, parts)
 
     def close(self) -> None:
         """Let go of what was emitted and not run, and close the states."""
@@ -184,11 +186,11 @@ class SparkGroupEngine:
     @contextmanager
     def _frames(
         self, record: ControlRecord, emitted: Mapping[str, Tuples]
-    ) -> Iterator[tuple[int, dict[Node, InputFrame]]]:
+    ) -> Iterator[tuple[int, dict[str, InputFrame]]]:
         """How many tuples spouts emitted, and these as DataFrames, until the batch is over."""
-        inputs: dict[Node, InputFrame] = {
-            source: self._input(source, emitted.get(source.stream_id, NOTHING), record)
-            for source in self._sources
+        inputs: dict[str, InputFrame] = {
+            source.stream: self._input(source, emitted.get(source.stream, NOTHING), record)
+            for source in self._group.large.sources
         }
         try:
             yield sum(each.length for each in emitted.values()), inputs
@@ -197,16 +199,32 @@ class SparkGroupEngine:
                 self._release(stream, record.token.txid)
 
     @contextmanager
-    def _batch(
-        self, record: ControlRecord, inputs: Mapping[Node, InputFrame], *, small: bool
-    ) -> Iterator[SparkBatch]:
+    def _run(
+        self,
+        record: ControlRecord,
+        inputs: Mapping[str, InputFrame],
+        updating: Written | Noted,
+        *,
+        small: bool,
+    ) -> Iterator[JobRun]:
         context = StageContext(record, counts=self._counts.accumulator)
-        batch = SparkBatch(self._group, context, inputs, self._schemas, self._states, small=small)
+        group = self._group
+        asking = StatesHere(self._states, context.task())
+        run = JobRun(
+            group.small if small else group.large,
+            group.partitions,
+            context,
+            inputs,
+            self._schemas,
+            next(iter(inputs.values())).frame.sparkSession,
+            asking.ask,
+            updating.write,
+        )
         with self._shown(context.seal):
             try:
-                yield batch
+                yield run
             finally:
-                batch.release()
+                run.release()
 
     def _release(self, stream: str, txid: int) -> None:
         if (kept := self._kept.pop((stream, txid), None)) is not None:
@@ -232,25 +250,24 @@ class SparkGroupEngine:
         slices = self._session.conf.get("spark.sql.leafNodeDefaultParallelism", None)
         return int(slices or self._session.sparkContext.defaultParallelism)
 
-    def _input(self, source: SourceNode, tuples: Tuples, record: ControlRecord) -> InputFrame:
+    def _input(self, source: Source, tuples: Tuples, record: ControlRecord) -> InputFrame:
         """What a spout emitted, as a DataFrame that the batch begins with."""
         if isinstance(tuples, KeptTuples):
             return InputFrame(tuples.rows, tuples.partitions, (tuples.kernel,))
         return self._local_input(source, cast(Block, tuples), record)
 
-    def _local_input(self, source: SourceNode, block: Block, record: ControlRecord) -> InputFrame:
+    def _local_input(self, source: Source, block: Block, record: ControlRecord) -> InputFrame:
         """What was emitted on the driver, as a DataFrame of the columns that are needed."""
-        names = self._group.needed[source]
-        types = {name: type_of(source, name) or "string" for name in names}
-        schema = self._schemas.of(types)
-        step, task = step_name(source), StageContext(record).task()
-        check = type_check(source)
-        if check is not None:
-            block = check.apply(block, task)
-        block = with_origin(block, names, origin_of(source.stream_id))
+        names = source.columns.names
+        schema = self._schemas.of({name: str(kind) for name, kind in source.columns.types.items()})
+        step, task = source.name, StageContext(record).task()
+        if source.check is not None:
+            block = source.check.apply(block, task)
+        if source.origin is not None:
+            block = with_origin(block, names, source.origin)
         frame = local_frame(self._session, schema, block, step, task)
         return InputFrame(frame, min(block.length, self._parallelism))
 
 
-def _update(update: DeferredUpdate, state: State, task: Task) -> None:
-    updated(update_kernel(update.node, update.node.updater, None), state, update.block, task)
+def _update(deferred: DeferredUpdate, state: State, task: Task) -> None:
+    updated(deferred.update.kernel, state, deferred.block, task)

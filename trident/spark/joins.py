@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from trident.plan.nodes import JoinNode
+from trident.kernels.join_kernel import JoinKernel
 from trident.spark.common_types import Convert
 from trident.spark.schemas import quoted, selected
 
@@ -18,8 +18,7 @@ from trident.spark.schemas import quoted, selected
 def native_join(
     frames: Sequence[DataFrame],
     converted: Sequence[Mapping[str, Convert]],
-    node: JoinNode,
-    needed: Sequence[str],
+    kernel: JoinKernel,
 ) -> DataFrame:
     """Join streams one after the other.
 
@@ -33,27 +32,25 @@ def native_join(
         The streams.
     converted : sequence of mapping of str to callable
         What gives keys of several types one.
-    node : JoinNode
-        The step.
-    needed : sequence of str
-        The fields of its output that later steps read.
+    kernel : JoinKernel
+        What the local engine runs, which says what is joined.
     """
-    width = len(node.keys[0])
+    width = len(kernel.keys[0])
     keys = [f"__trident_key{index}" for index in range(width)]
     sides = [_side(frame, place) for place, frame in enumerate(frames)]
-    made = sides[0].withColumns(dict(zip(keys, _keys(0, node, converted), strict=True)))
-    required = node.required[0]
+    made = sides[0].withColumns(dict(zip(keys, _keys(0, kernel, converted), strict=True)))
+    required = kernel.required[0]
     for place, side in enumerate(sides[1:], 1):
-        theirs = _keys(place, node, converted)
+        theirs = _keys(place, kernel, converted)
         matches = [F.col(key) == column for key, column in zip(keys, theirs, strict=True)]
-        how = _HOW[required, node.required[place]]
+        how = _HOW[required, kernel.required[place]]
         made = made.join(side, reduce(and_, matches), how)
         if how in ("right", "full"):
             # A key with a null in it matches nothing, so that only one of the two has values.
             both = zip(keys, theirs, strict=True)
             made = made.withColumns({key: F.coalesce(F.col(key), column) for key, column in both})
-        required = required or node.required[place]
-    return _output(made, node, keys, needed)
+        required = required or kernel.required[place]
+    return _output(made, kernel, keys)
 
 
 _HOW = {
@@ -69,9 +66,11 @@ def _name(place: int, field: str) -> str:
     return quoted(f"__trident_{place}_{field}")
 
 
-def _keys(place: int, node: JoinNode, converted: Sequence[Mapping[str, Convert]]) -> list[Column]:
+def _keys(
+    place: int, kernel: JoinKernel, converted: Sequence[Mapping[str, Convert]]
+) -> list[Column]:
     """The key of a stream."""
-    columns = {name: F.col(_name(place, name)) for name in node.keys[place]}
+    columns = {name: F.col(_name(place, name)) for name in kernel.keys[place]}
     made = {name: to(columns[name]) for name, to in converted[place].items()}
     return list({**columns, **made}.values())
 
@@ -81,17 +80,14 @@ def _side(frame: DataFrame, place: int) -> DataFrame:
     return frame.toDF(*(f"__trident_{place}_{name}" for name in frame.columns))
 
 
-def _output(
-    frame: DataFrame, node: JoinNode, keys: Sequence[str], needed: Sequence[str]
-) -> DataFrame:
-    if not needed:
+def _output(frame: DataFrame, kernel: JoinKernel, keys: Sequence[str]) -> DataFrame:
+    if not kernel.columns:
         return selected(frame, ())
-    compact = dict(zip(node.outputs.names, keys, strict=False)) if node.compact else {}
     columns = []
-    for name in needed:
-        [place, field], *_ = node.columns[name]
-        column = F.col(compact[name]) if name in compact else F.col(_name(place, field))
-        columns.append(column.alias(name))
+    for name, [(place, field), *others] in kernel.columns.items():
+        # What is taken from several streams is the key, which comes out once.
+        taken = keys[kernel.keys[place].index(field)] if others else _name(place, field)
+        columns.append(F.col(taken).alias(name))
     return frame.select(*columns)
 
 

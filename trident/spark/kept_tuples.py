@@ -11,10 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from trident.errors import SpoutPartitionError
+from trident.job.job import Source
 from trident.kernels.emission import Emission, Emitted
-from trident.kernels.task import step_name
 from trident.operations.origins import ORIGIN
-from trident.plan.nodes import SourceNode
 from trident.spark.emission_stage import ROWS, RUN, EmissionStage, KeptRowsKernel
 from trident.spark.errors import StatusError
 from trident.spark.schemas import Schemas
@@ -63,8 +62,7 @@ class KeptTuples:
 
 def emit_in_tasks(
     emission: Emission,
-    source: SourceNode,
-    needed: Sequence[str],
+    source: Source,
     tasks: int,
     session: SparkSession,
     schemas: Schemas,
@@ -76,10 +74,8 @@ def emit_in_tasks(
     ----------
     emission : Emission
         The partitions.
-    source : SourceNode
+    source : Source
         The stream.
-    needed : sequence of str
-        The fields that a later step needs.
     tasks : int
         How many tasks emit.
     session : SparkSession
@@ -100,15 +96,15 @@ def emit_in_tasks(
     StatusError
         For what no task of this attempt told.
     """
-    declared = {name: kind for name, kind in source.fields.types.items() if kind}
-    emitted_fields = [name for name in needed if name != ORIGIN]
+    declared = {name: kind for name, kind in source.declared.types.items() if kind}
+    emitted_fields = [name for name in source.columns if name != ORIGIN]
     types = declared | {name: declared.get(name, "string") for name in emitted_fields}
     arrow = schemas.of(types).arrow
     stage = EmissionStage(
         emission,
-        step_name(source),
+        source.name,
         {name: (kind, arrow.field(name).type) for name, kind in types.items()},
-        schemas.of({name: types.get(name, "string") for name in needed}).arrow,
+        schemas.of({name: types.get(name, "string") for name in source.columns}).arrow,
         tasks,
         seal,
     )
@@ -126,7 +122,7 @@ def emit_in_tasks(
     names = [each.partition.getId() for each in emission.assignments]
     if found.keys() != set(names):
         raise StatusError(", ".join(found))
-    kernel = KeptRowsKernel(step_name(source), None, runs, stage.schema)
+    kernel = KeptRowsKernel(source.name, None, runs, stage.schema)
     length = sum(each.tuples for each in found.values())
     return KeptTuples(frame, kernel, tasks, length), [found[name] for name in names]
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from trident.errors import EmittedValueError, LongOverflowError, TridentError
-from trident.kernels.task import step_name
+from trident.job.job import NativeAggregate, NativeStep
 from trident.operation_error import operation_error
-from trident.operations.builtin import Count, Max, Min, Sum
-from trident.operations.interfaces import CombinerAggregator, Operation
-from trident.plan.nodes import AggregateNode, NativeNode
+from trident.operations.builtin import Count, Max, Sum
 from trident.spark.error_transfer import marked
 from trident.spark.schemas import quoted, selected
 from trident.spark.stage import StageContext
@@ -21,70 +18,59 @@ from trident.spark.stage import StageContext
 _GENERATOR = re.compile(r"Column<'(\w*explode\w*|inline\w*|stack|json_tuple)\(")
 
 
-def is_native(aggregator: Operation) -> bool:
-    """Whether Spark itself has the aggregator; a user's subclass may do something else."""
-    return type(aggregator) in (Count, Sum, Min, Max)
-
-
-def combines_in_python(node: AggregateNode) -> bool:
-    """Whether partitions aggregate first, by a combiner of the user's."""
-    return isinstance(node.aggregator, CombinerAggregator) and not is_native(node.aggregator)
-
-
-def makes_rows(node: NativeNode) -> bool:
+def makes_rows(step: NativeStep) -> bool:
     """Whether an expression makes several rows of one, as far as its name tells."""
-    return bool(_GENERATOR.match(str(_column(node))))
+    return bool(_GENERATOR.match(str(_column(step))))
 
 
-def _column(node: NativeNode) -> Column:
-    expression = node.expression.expression
+def _column(step: NativeStep) -> Column:
+    expression = step.expression.expression
     if isinstance(expression, str):
         return F.expr(expression)
     column: Column = expression()
     return column
 
 
-def native_step(frame: DataFrame, node: NativeNode, kept: Sequence[str]) -> DataFrame:
-    """Add the expression's columns to the `kept` ones, or keep the rows where it is true."""
-    column = _column(node)
-    if not node.outputs:
+def native_step(frame: DataFrame, step: NativeStep) -> DataFrame:
+    """Add the expression's columns to those that are kept, or keep the rows where it is true."""
+    column, made = _column(step), step.makes.names
+    kept = [name for name in step.columns if name not in made]
+    if not made:
         return selected(frame.where(column), kept)
-    return frame.select(*map(quoted, kept), column.alias(*node.outputs.names))
+    return frame.select(*map(quoted, kept), column.alias(*made))
 
 
-def native_aggregate(frame: DataFrame, node: AggregateNode, context: StageContext) -> DataFrame:
+def native_aggregate(frame: DataFrame, step: NativeAggregate, context: StageContext) -> DataFrame:
     """Aggregate each group, or everything, by Spark's own functions."""
-    [output] = node.outputs.names
-    value = _aggregate(node, context).alias(output)
-    return frame.groupBy(*map(quoted, node.group or ())).agg(value)
+    [output] = step.makes.names
+    value = _aggregate(step, context).alias(output)
+    return frame.groupBy(*map(quoted, step.group)).agg(value)
 
 
-def _aggregate(node: AggregateNode, context: StageContext) -> Column:
-    if isinstance(node.aggregator, Count):
+def _aggregate(step: NativeAggregate, context: StageContext) -> Column:
+    if isinstance(step.aggregator, Count):
         return F.count(F.lit(1))
-    column = F.col(quoted(node.inputs.names[0]))
-    if isinstance(node.aggregator, Sum):
-        return _sum(column, node, context)
+    column = F.col(quoted(step.inputs[0]))
+    if isinstance(step.aggregator, Sum):
+        return _sum(column, step, context)
     # Max is a Min, so it comes first.
-    return F.max(column) if isinstance(node.aggregator, Max) else F.min(column)
+    return F.max(column) if isinstance(step.aggregator, Max) else F.min(column)
 
 
-def _overflow(node: AggregateNode) -> TridentError:
-    [name] = node.outputs.names
-    kind = node.fields.types[name]
+def _overflow(step: NativeAggregate) -> TridentError:
+    [(name, kind)] = step.makes.types.items()
     if kind is None or not kind.startswith("decimal"):
         return LongOverflowError("Sum()", 2**63)
     problem = f"emitted more digits for the field {name!r}, which is declared {kind}"
     return EmittedValueError("Sum()", problem)
 
 
-def _sum(column: Column, node: AggregateNode, context: StageContext) -> Column:
+def _sum(column: Column, step: NativeAggregate, context: StageContext) -> Column:
     """The sum: 0 of no row, an error where it is too large; ``try_sum`` is null in both cases."""
-    step = step_name(node)
     error = operation_error(
-        _overflow(node),
-        step=step.text,
-        declared=step.declared,
+        _overflow(step),
+        step=step.name.text,
+        declared=step.name.declared,
         token=context.record.token if context.record else None,
     )
     line = F.lit(marked(error, context.seal))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from trident.batch.runner import BatchRunner
+from trident.job.compile import Local, compile_job
 from trident.local.group_engine import LocalGroupEngine
-from trident.plan.nodes import SourceNode, StateNode
+from trident.plan.nodes import StateNode
 from trident.plan.overlap import one_at_a_time_on_spark
 from trident.plan.placement import only_on_spark
 from trident.plan.plan import BatchGroup, Plan
@@ -58,7 +59,7 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
         self._spark = self.session = spark
         self._choice = choice
         self._prepared = {
-            group.id: checked(plan, group, spark) for group in plan.groups if group.requests is None
+            group.id: checked(group, spark) for group in plan.groups if group.requests is None
         }
         for prepared in self._prepared.values():
             if prepared.group.clock == "dataframe":
@@ -75,14 +76,15 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
         if self._choice == "spark" or only_on_spark(group):
             return engine
         cores = self._spark.sparkContext.defaultParallelism
-        return MixedGroupEngine(LocalGroupEngine(group, states), engine, cores)
+        return MixedGroupEngine(
+            LocalGroupEngine(compile_job(group.nodes, Local()), states), engine, cores
+        )
 
     def reads(self, group: BatchGroup) -> Mapping[str, str]:
         return read_paths(group)
 
-    def source_of(self, stream: SourceNode) -> str:
-        frame = stream.clock == "dataframe"
-        return source_kind(stream.source) if frame else super().source_of(stream)
+    def source_of(self, source: object) -> str:
+        return source_kind(source) if isinstance(source, DataFrame) else super().source_of(source)
 
     def pending(self, group: BatchGroup, most: int) -> int:
         return most if one_at_a_time_on_spark(group) is None else 1

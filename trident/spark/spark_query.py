@@ -17,21 +17,19 @@ from trident.drpc.errors import DRPCError, DRPCInternalError
 from trident.drpc.query import failure_of
 from trident.drpc.state_sets import StateSets
 from trident.errors import PlanError
+from trident.job.compile import Spark, compile_job
+from trident.job.job import LookUp, Source
 from trident.kernels.block import Block
-from trident.kernels.query_row import QueryRow
-from trident.kernels.task import step_name
+from trident.kernels.task import Task
 from trident.local.operation_copies import OperationCopies
 from trident.operations.emitted import Row
-from trident.plan.nodes import Node, StateQueryNode, StaticStreamNode
-from trident.plan.plan import BatchGroup, DRPCQuery, Plan
-from trident.spark.arrow_block import block_of_table
-from trident.spark.checks import checked
-from trident.spark.compile import Compiler
+from trident.plan.plan import DRPCQuery, Plan
+from trident.spark.checks import check_names, check_pickling, most_partitions
 from trident.spark.error_transfer import of_spark
-from trident.spark.flow import Flow, InputFrame
+from trident.spark.flow import InputFrame
+from trident.spark.job_run import JobRun
 from trident.spark.joins import partitions_of
 from trident.spark.local_frame import local_frame
-from trident.spark.look_ups import looked_up
 from trident.spark.quiet import TASKS, Quiet
 from trident.spark.schemas import Schemas, selected
 from trident.spark.session import check_session
@@ -82,19 +80,24 @@ class SparkQuery:
         session = _session_of(query, session)
         check_session(session, f"newDRPCStream({query.function!r}, engine='spark') has")
         check_workers(session)
-        group = BatchGroup(f"drpc/{query.function}", query.nodes)
-        self._group = checked(plan, group, session)
-        self._session = own_session(session, self._group.partitions)
+        self._partitions = most_partitions(query.nodes, session)
+        target = Spark(self._partitions, requests=True)
+        self._job = compile_job(query.nodes, target, query.result)
+        check_names(query.nodes, session)
+        check_pickling(self._job)
+        self._session = own_session(session, self._partitions)
         self._context = session.sparkContext
         self._schemas = Schemas(self._session)
-        self._frames: dict[Node, InputFrame] = {
-            node: self._static(node) for node in query.frames
+        self._frames = {
+            node.stream_id: self._static(node.frame, self._job.source(node.stream_id))
+            for node in query.frames
         }
         self._states = StateSets(plan, query, conf)
         self._operations = OperationCopies()
-        for node in query.nodes:
-            if isinstance(node, StateQueryNode):
-                self._operations.of(node, 1)
+        for step in self._job.steps:
+            if isinstance(step, LookUp):
+                for asked in step.row.queries:
+                    self._operations.of(asked, 1)
         self._conf = conf or {}
         self._numbers = count(1)
 
@@ -124,7 +127,7 @@ class SparkQuery:
         """
         context = StageContext(next(self._numbers))
         try:
-            with self._job(job):
+            with self._named(job):
                 return answer_json(self._rows(args, context))
         except Exception as error:
             raise self._failure(args, error, context) from error
@@ -144,35 +147,28 @@ class SparkQuery:
         return isinstance(self._context._gateway, ClientServer)
 
     def _rows(self, args: str, context: StageContext) -> list[Row]:
-        source, result, task = self._query.source, self._query.result, context.task()
-
-        def look_up(node: Node) -> Flow:
-            assert isinstance(node, StateQueryNode)
-            nodes = self._group.row(node)
-
-            def ask(row: QueryRow, inputs: Block) -> Block:
-                return self._states.read(
-                    lambda views: row.apply([views[each.state] for each in nodes], inputs, task)
-                )
-
-            return looked_up(compiler, nodes, task, ask)
-
-        names = self._group.needed[source]
-        schema = self._schemas.of(dict.fromkeys(names, "string"))
+        source, task = self._job.source(self.function), context.task()
+        schema = self._schemas.of(dict.fromkeys(source.columns.names, "string"))
         block = Block({"args": [args]}, 1)
-        request = local_frame(self._session, schema, block, step_name(source), task)
-        inputs = {source: InputFrame(request, 1), **self._frames}
-        compiler = Compiler(
-            self._group, context, inputs, self._schemas, small=False, special=look_up
+        request = local_frame(self._session, schema, block, source.name, task)
+        inputs = {self.function: InputFrame(request, 1), **self._frames}
+        run = JobRun(
+            self._job,
+            self._partitions,
+            context,
+            inputs,
+            self._schemas,
+            self._session,
+            _Asking(self._states, task).ask,
         )
         try:
-            table = compiler.settled(result).frame.toArrow()
+            run.run()
+            return list(run.result().tuples(self._query.result.fields.names))
         finally:
-            compiler.release()
-        return list(block_of_table(table).tuples(result.fields.names))
+            run.release()
 
     @contextmanager
-    def _job(self, job: str) -> Iterator[None]:
+    def _named(self, job: str) -> Iterator[None]:
         """Name what this thread runs in Spark, and keep Spark from logging how it fails."""
         stopped = f"the query {self.function!r} can't be answered any more: it has"
         check_session(self._session, stopped, "Start the topology again, on a new one.")
@@ -192,17 +188,32 @@ class SparkQuery:
             return DRPCInternalError(self.function, args, str(shown))
         return failure_of(self.function, args, shown if isinstance(shown, Exception) else error)
 
-    def _static(self, node: StaticStreamNode) -> InputFrame:
+    def _static(self, frame: DataFrame, source: Source) -> InputFrame:
         """The columns that are needed of a DataFrame, in this query's own session, which plans it
         by its settings."""
         # A published way would be a view, but when that is dropped what it shows is uncached.
         jvm: Any = self._context._jvm
         made = jvm.org.apache.spark.sql.classic.Dataset.ofRows(
-            self._session._jsparkSession, node.frame._jdf.queryExecution().analyzed()
+            self._session._jsparkSession, frame._jdf.queryExecution().analyzed()
         )
-        ours = selected(DataFrame(made, self._session), self._group.needed[node])
+        ours = selected(DataFrame(made, self._session), source.columns.names)
         # Of files Spark doesn't say how many; more than one, so nothing takes them for gathered.
-        return InputFrame(ours, partitions_of(ours) or max(2, self._group.partitions))
+        return InputFrame(ours, partitions_of(ours) or max(2, self._partitions))
+
+
+class _Asking:
+    """Asks the states of a query for one request."""
+
+    def __init__(self, states: StateSets, task: Task) -> None:
+        self._states = states
+        self._task = task
+
+    def ask(self, look_up: LookUp, inputs: Block) -> Block:
+        """Add to inputs what states answer, all as of one moment."""
+        names = [state.name for state in look_up.states]
+        return self._states.read(
+            lambda views: look_up.row.apply([views[name] for name in names], inputs, self._task)
+        )
 
 
 def _session_of(query: DRPCQuery, given: SparkSession | None) -> SparkSession:

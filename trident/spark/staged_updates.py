@@ -8,34 +8,30 @@ import pyarrow as pa
 
 from trident.batch.computed import Computed, DeferredUpdate
 from trident.batch.outcome import Outcome
+from trident.job.job import Job, Update
 from trident.kernels.block import Block
 from trident.log.errors import StagingError
-from trident.plan.field_type import field_type
-from trident.plan.nodes import StateUpdateNode
-from trident.plan.plan import BatchGroup
 from trident.spark.arrow_block import ArrowBlock, block_of_table
 from trident.spark.schemas import Schemas
 
 
-def packed(
-    group: BatchGroup, computed: Computed, schemas: Schemas
-) -> dict[str, bytes | memoryview]:
+def packed(job: Job, computed: Computed, schemas: Schemas) -> dict[str, bytes | memoryview]:
     """The tuples of each update as a stream of Arrow, by the name of the state.
 
     Parameters
     ----------
-    group : BatchGroup
-        The group; a state that the batch does not update has an empty part.
+    job : Job
+        The group's; a state that the batch does not update has an empty part.
     computed : Computed
         What was computed, in one partition for each state.
     schemas : Schemas
         Looks up the types of what Python steps made.
     """
-    streams = {update.node.state.name: _stream(update, schemas) for update in computed.updates}
-    return {node.state.name: streams.get(node.state.name, b"") for node in group.updates}
+    streams = {update.update.state.name: _stream(update, schemas) for update in computed.updates}
+    return {each.state.name: streams.get(each.state.name, b"") for each in job.updates}
 
 
-def unpacked(group: BatchGroup, parts: Mapping[str, bytes | memoryview]) -> Computed:
+def unpacked(job: Job, parts: Mapping[str, bytes | memoryview]) -> Computed:
     """What :func:`packed` was given, for this topology's updates.
 
     Raises
@@ -43,17 +39,17 @@ def unpacked(group: BatchGroup, parts: Mapping[str, bytes | memoryview]) -> Comp
     StagingError
         When the topology updates other states, or with other fields.
     """
-    nodes = {node.state.name: node for node in group.updates}
-    if nodes.keys() != parts.keys():
-        raise _other(f"updates of {_named(parts)}, but this topology updates {_named(nodes)}")
-    given = [(node, parts[name]) for name, node in nodes.items() if len(parts[name])]
-    updates = tuple(DeferredUpdate(node, _block(node, part)) for node, part in given)
+    known = {update.state.name: update for update in job.updates}
+    if known.keys() != parts.keys():
+        raise _other(f"updates of {_named(parts)}, but this topology updates {_named(known)}")
+    given = [(update, parts[name]) for name, update in known.items() if len(parts[name])]
+    updates = tuple(DeferredUpdate(update, _block(update, part)) for update, part in given)
     return Computed(updates, Outcome(engine="spark"))
 
 
 def _stream(update: DeferredUpdate, schemas: Schemas) -> memoryview:
     names = update.block.names
-    columns = [_column(update.node, update.block, name, schemas) for name in names]
+    columns = [_column(update.update, update.block, name, schemas) for name in names]
     table = pa.Table.from_arrays(columns, names=list(names))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
@@ -61,21 +57,21 @@ def _stream(update: DeferredUpdate, schemas: Schemas) -> memoryview:
     return memoryview(sink.getvalue())
 
 
-def _column(node: StateUpdateNode, block: Block, name: str, schemas: Schemas) -> pa.Array:
+def _column(update: Update, block: Block, name: str, schemas: Schemas) -> pa.Array:
     column = block.arrow(name) if isinstance(block, ArrowBlock) else None
     if column is not None:
         return column
-    [field] = schemas.of({name: field_type(node.parent, name)}).arrow
+    [field] = schemas.of({name: str(update.reads.types[name])}).arrow
     return pa.array(block.values(name), field.type)
 
 
-def _block(node: StateUpdateNode, part: bytes | memoryview) -> Block:
+def _block(update: Update, part: bytes | memoryview) -> Block:
     with pa.ipc.open_stream(pa.py_buffer(part)) as stream:
         block = block_of_table(stream.read_all())
-    wanted = tuple(node.facts.reads)
+    wanted = update.reads.names
     if block.length and not set(wanted) <= set(block.names):
         raise _other(
-            f"tuples of {', '.join(block.names)} for the state {node.state.name!r}, but this "
+            f"tuples of {', '.join(block.names)} for the state {update.state.name!r}, but this "
             f"topology updates it with {', '.join(wanted)}"
         )
     return block

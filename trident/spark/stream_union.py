@@ -11,18 +11,17 @@ from pyspark.sql import functions as F
 
 from trident.errors import PlanError
 from trident.operations.origins import ORIGIN, origin_of
-from trident.plan.nodes import NativeNode, Node, SourceNode
 from trident.spark.flow import InputFrame
-from trident.spark.group import GroupPlan
+from trident.spark.group import SparkGroup
 from trident.spark.natives import native_step
 from trident.spark.schemas import quoted, selected
 
 _STREAM = "__trident_stream"
 
 
-def as_one(plan: GroupPlan) -> DataFrame:
+def as_one(plan: SparkGroup) -> DataFrame:
     """All streams as one, in the order of their ids: Spark logs offsets by position."""
-    streams = [_prefix(plan, source) for source in plan.group.sources]
+    streams = [_begun(plan, source.stream_id) for source in plan.group.sources]
     if len(streams) == 1:
         return streams[0]
     packed = [
@@ -40,22 +39,21 @@ def as_one(plan: GroupPlan) -> DataFrame:
     return reduce(DataFrame.union, tagged)
 
 
-def apart(plan: GroupPlan, frame: DataFrame, *, small: bool) -> dict[Node, InputFrame]:
+def apart(plan: SparkGroup, frame: DataFrame, *, small: bool) -> dict[str, InputFrame]:
     """The batch of each stream, from a batch of :func:`as_one`."""
     # A small batch is made one partition; to ask how many there are would cost it 10 ms.
     partitions = 1 if small else frame.rdd.getNumPartitions()
-    sources = plan.group.sources
-    lasts = [plan.native_prefix(source) for source in sources]
-    if len(sources) == 1:
-        return {lasts[0]: InputFrame(frame, partitions)}
+    streams = [source.stream_id for source in plan.group.sources]
+    if len(streams) == 1:
+        return {streams[0]: InputFrame(frame, partitions)}
     kept = frame.localCheckpoint(eager=True)  # each stream reads all of it
     return {
-        last: InputFrame(kept.where(F.col(_STREAM) == index).select(f"s{index}.*"), partitions)
-        for index, last in enumerate(lasts)
+        stream: InputFrame(kept.where(F.col(_STREAM) == index).select(f"s{index}.*"), partitions)
+        for index, stream in enumerate(streams)
     }
 
 
-def check_output_mode(plan: GroupPlan) -> None:
+def check_output_mode(plan: SparkGroup) -> None:
     """Spark allows the group's output mode for its streams; Spark itself says so too late.
 
     Raises
@@ -84,16 +82,15 @@ def check_output_mode(plan: GroupPlan) -> None:
         raise PlanError(what, mode, allowed, advice) from error
 
 
-def _prefix(plan: GroupPlan, source: SourceNode) -> DataFrame:
+def _begun(plan: SparkGroup, stream: str) -> DataFrame:
     """A stream up to its last native step before the batch; Spark optimises it as a whole."""
-    last = plan.native_prefix(source)
+    [source] = [each for each in plan.group.sources if each.stream_id == stream]
+    columns = plan.large.source(stream).columns.names
     frame: DataFrame = source.source
-    if ORIGIN in plan.needed[source]:
+    if ORIGIN in columns:
         told = [F.col(quoted(name)).cast("string") for name in source.partition_fields]
-        origin = F.concat_ws("/", F.lit(origin_of(source.stream_id)), *told)
+        origin = F.concat_ws("/", F.lit(origin_of(stream)), *told)
         frame = frame.withColumn(ORIGIN, origin)
-    for node in plan.chain(source, last):
-        if isinstance(node, NativeNode):
-            kept = [name for name in plan.needed[node] if name not in node.outputs]
-            frame = native_step(frame, node, kept)
-    return selected(frame, plan.needed[last])
+    for step in plan.prefixes[stream]:
+        frame = native_step(frame, step)
+    return selected(frame, columns)

@@ -30,7 +30,7 @@ from trident.figures.lag import Lag
 from trident.log.staging import StagingArea
 from trident.run import GroupRun
 from trident.spark.error_transfer import of_spark
-from trident.spark.group import GroupPlan
+from trident.spark.group import SparkGroup
 from trident.spark.group_engine import SMALL, SparkGroupEngine
 from trident.spark.quiet import Quiet
 from trident.spark.settings import set_up
@@ -79,7 +79,7 @@ class StreamingRun(GroupRun):
 
     Parameters
     ----------
-    group : GroupPlan
+    group : SparkGroup
         The group.
     engine : SparkGroupEngine
         What processes the tuples; closed at the end.
@@ -101,7 +101,7 @@ class StreamingRun(GroupRun):
 
     def __init__(
         self,
-        group: GroupPlan,
+        group: SparkGroup,
         engine: SparkGroupEngine,
         runner: BatchRunner,
         folder: Path,

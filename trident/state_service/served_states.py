@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trident.open_states import SINGLE
 from trident.operations.window_updater import WindowUpdater
 from trident.plan.guarantee import guarantee
-from trident.plan.nodes import StateNode, StateUpdateNode
+from trident.plan.nodes import StateNode
 from trident.plan.plan import Plan
 from trident.states.maps import MapStateFactory
 from trident.states.state import StateFactory
@@ -93,13 +93,14 @@ def _served(plan: Plan, node: StateNode, runs_here: bool) -> ServedState:
     key: Fields | None = None
     value: Fields | None = None
     level, why = "not known", "this topology only reads it"
-    if isinstance(node, StateUpdateNode):
-        found = guarantee(plan, node)
+    update = plan.update_of(node.state)
+    if update is not None:
+        found = guarantee(plan, update)
         level, why = found.level, found.why
-        if node.group is not None or isinstance(node.updater, SINGLE):
-            key = node.fields.select(node.group or Fields())
+        if update.group is not None or isinstance(update.updater, SINGLE):
+            key = update.fields.select(update.group or Fields())
             value = Fields.typed(
-                (field, kind) for field, kind in node.fields.types.items() if field not in key
+                (field, kind) for field, kind in update.fields.types.items() if field not in key
             )
     return ServedState(
         name=name,
@@ -109,15 +110,18 @@ def _served(plan: Plan, node: StateNode, runs_here: bool) -> ServedState:
         value=value,
         guarantee=level,
         why=why,
-        left_out=_left_out(node, elsewhere=group is not None and not runs_here),
+        left_out=_left_out(
+            node.state.factory,
+            windows=update is not None and isinstance(update.updater, WindowUpdater),
+            elsewhere=group is not None and not runs_here,
+        ),
     )
 
 
-def _left_out(node: StateNode, *, elsewhere: bool) -> str:
-    factory = node.state.factory
+def _left_out(factory: StateFactory, *, windows: bool, elsewhere: bool) -> str:
     if factory.opens is None:
         return f"{factory.label} keeps it, which is no map state of this library"
-    if isinstance(node, StateUpdateNode) and isinstance(node.updater, WindowUpdater):
+    if windows:
         return "it holds what windows have gathered, and no values"
     if elsewhere and factory.map_type is not None and not factory.map_type.lasts:
         return "it is in the memory of the run's process"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
+from trident.job.compile import Spark, compile_job
+from trident.job.job import LookUp
 from trident.plan.guarantee import guarantee
-from trident.plan.look_ups import row_of
 from trident.plan.nodes import (
     Node,
     SourceNode,
@@ -126,7 +128,7 @@ def _query(plan: Plan, query: DRPCQuery) -> Iterator[str]:
 
 
 def _stages(plan: Plan, nodes: Iterable[Node], *, in_batch: bool) -> Iterator[str]:
-    found = stages(nodes)
+    found, together = stages(nodes), _together_with(nodes)
     of_node = {node: stage for stage in found for node in stage.nodes}
     for stage in found:
         if stage.exchange:
@@ -137,9 +139,18 @@ def _stages(plan: Plan, nodes: Iterable[Node], *, in_batch: bool) -> Iterator[st
         for position, node in enumerate(stage.nodes):
             yield _numbered(node, node.call_text + _after(stage, position))
             yield from _notes(plan, node, in_batch)
+            if node.id in together:
+                yield _note(f"looked up together with step {together[node.id]}")
         for node in nodes:
             if combines_first(node) and of_node[node.parents[0]] is stage:
                 yield _numbered(node, f"{node.call_text}, combined in each partition first")
+
+
+def _together_with(nodes: Iterable[Node]) -> dict[int, int]:
+    """Look-ups that are made at once with the one before, and which that is."""
+    job = compile_job(tuple(nodes), Spark(2, typed=False))
+    rows = [step.ids for step in job.steps if isinstance(step, LookUp)]
+    return {each: before for row in rows for before, each in pairwise(row)}
 
 
 def _numbered(node: Node, text: str) -> str:
@@ -161,8 +172,6 @@ def _notes(plan: Plan, node: Node, in_batch: bool) -> Iterator[str]:
         yield _note(f"static stream of {node.fields}")
     if isinstance(node, StateQueryNode):
         yield _note(_reads(node, in_batch))
-        if len(row := row_of(node, plan.consumers)) > 1:
-            yield _note(f"looked up together with step {row[-2].id}")
     if isinstance(node, StateUpdateNode):
         yield _note(state_line(node.state))
         yield from map(_note, _where(node.state))

@@ -1,0 +1,1 @@
+"""What steps do within a partition, without an engine."""

@@ -1,0 +1,776 @@
+"""Makes a job of the steps of a plan: one rule for each kind of step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import singledispatchmethod
+from typing import Any
+
+from trident.errors import PlanError
+from trident.job.job import (
+    Broadcast,
+    ByKey,
+    Chosen,
+    Exchange,
+    Forward,
+    Gather,
+    Job,
+    Join,
+    Kernels,
+    LookUp,
+    NativeAggregate,
+    NativeStep,
+    Source,
+    Spread,
+    Stage,
+    Step,
+    Union,
+    Update,
+)
+from trident.job.native import is_native
+from trident.job.passes import fields_needed, in_order, is_repeatable, joins_row, merged_names
+from trident.kernels.aggregate_kernels import (
+    AggregateKernel,
+    AggregatorKernel,
+    CombinerKernel,
+    ReducerKernel,
+)
+from trident.kernels.grouping_kernel import GroupingKernel
+from trident.kernels.join_kernel import JoinKernel
+from trident.kernels.kernel import Kernel
+from trident.kernels.query_kernel import QueryKernel
+from trident.kernels.query_row import QueryRow
+from trident.kernels.task import step_name
+from trident.kernels.tuple_kernels import (
+    EachKernel,
+    FilterKernel,
+    FlatMapKernel,
+    MapKernel,
+    PeekKernel,
+)
+from trident.kernels.type_check import type_check
+from trident.kernels.update_kernel import UpdateKernel
+from trident.operations.interfaces import CombinerAggregator, ReducerAggregator
+from trident.operations.origins import ORIGIN, origin_of
+from trident.operations.vectorised import Vectorised
+from trident.operations.window_updater import WindowUpdater
+from trident.plan.field_type import field_type
+from trident.plan.nodes import (
+    AggregateNode,
+    AggregatingNode,
+    DRPCNode,
+    EachNode,
+    FilterNode,
+    FlatMapNode,
+    HintNode,
+    JoinNode,
+    MapNode,
+    MergeNode,
+    NameNode,
+    NativeNode,
+    NewValuesNode,
+    Node,
+    PartitionAggregateNode,
+    PartitionNode,
+    PeekNode,
+    ProjectNode,
+    SourceNode,
+    StateQueryNode,
+    StateUpdateNode,
+    StaticStateNode,
+    StaticStreamNode,
+)
+from trident.plan.origins import watches_origins
+from trident.plan.stages import is_keyed, stages, unlabelled
+from trident.states.maps import MapStateFactory
+from trident.states.values import StateType
+from trident.tuples.fields import Fields
+
+_ONE_PARTITION = ("global", "batchGlobal")
+
+
+@dataclass(frozen=True)
+class Local:
+    """A job of this process, where each step has one partition unless a hint says more."""
+
+
+@dataclass(frozen=True)
+class Spark:
+    """A job of Spark's.
+
+    Parameters
+    ----------
+    partitions : int
+        How many partitions an exchange makes where nothing else is said.
+    small : bool
+        Whether one partition will do, which saves every exchange.
+    requests : bool
+        Whether it answers a request. What a request reads is what batches have committed, which
+        takes a look at the control records first: so the driver asks the states.
+    typed : bool
+        Whether a field is refused whose type Spark needs to know.
+    """
+
+    partitions: int
+    small: bool = False
+    requests: bool = False
+    typed: bool = True
+
+
+Target = Local | Spark
+"""What a job is made for."""
+
+
+def compile_job(nodes: Sequence[Node], target: Target, result: Node | None = None) -> Job:
+    """Make a job of steps.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+        A batch group, or the steps of a query, in order of creation.
+    target : Local or Spark
+        Where it runs.
+    result : Node or None
+        The step whose tuples are the answer.
+
+    Raises
+    ------
+    PlanError
+        For a step that can't run there.
+    FieldError
+        For a field whose type Spark needs to know.
+
+    Examples
+    --------
+    >>> from trident import Count, FixedBatchSpout, MemoryMapState, Split, TridentTopology
+    >>> topology = TridentTopology()
+    >>> stream = topology.newStream("s", FixedBatchSpout("text string", 3))
+    >>> counts = (stream.each("text", Split(), "word").groupBy("word")
+    ...     .persistentAggregate(MemoryMapState.Factory(), Count(), "count"))
+    >>> [group] = topology.plan().groups
+    >>> [stage] = compile_job(group.nodes, Local()).stages
+    >>> [type(step).__name__ for step in stage.steps]
+    ['Kernels', 'Kernels', 'Update']
+    >>> [type(stage.exchange).__name__ for stage in compile_job(group.nodes, Spark(4)).stages]
+    ['Source', 'ByKey', 'ByKey']
+    """
+    compiler = _Compiler(nodes, target, result)
+    return compiler.job()
+
+
+@dataclass(eq=False)
+class _Draft:
+    """A stage that steps may still join."""
+
+    inputs: tuple[_Draft, ...]
+    exchange: Exchange
+    last: Node
+    partitions: int | None
+    hint: int | None
+    steps: list[Step] = field(default_factory=list)
+    made: dict[str, Node] = field(default_factory=dict)
+    """The fields that its kernels make in Python, and the steps that these are of."""
+    row: list[StateQueryNode] = field(default_factory=list)
+    """The look-ups of the last step, where it is one."""
+
+    @property
+    def is_idle(self) -> bool:
+        return not self.steps and isinstance(self.exchange, Forward)
+
+
+class _Compiler:
+    """Makes one job; the rules are in the order of `trident/plan/nodes.py`."""
+
+    def __init__(self, nodes: Sequence[Node], target: Target, result: Node | None) -> None:
+        self._nodes = nodes
+        self._target = target
+        self._spark = target if isinstance(target, Spark) else None
+        self._result = result
+        needed = fields_needed(nodes, [result] if result else ())
+        self._needed: Mapping[Node, Fields] = needed
+        self._hints = {node: each.partitions for each in stages(nodes) for node in each.nodes}
+        self._consumers: dict[Node, list[Node]] = {node: [] for node in nodes}
+        for node in nodes:
+            for parent in dict.fromkeys(node.parents):
+                self._consumers[parent].append(node)
+        self._drafts: list[_Draft] = []
+        self._of: dict[Node, _Draft] = {}
+        self._updated = {node for node in nodes if isinstance(node, StateUpdateNode)}
+
+    def job(self) -> Job:
+        for node in in_order(self._nodes):
+            self._of[node] = self._rule(node)
+            self._of[node].last = node
+        drafts = self._drafts
+        while idle := [each for each in drafts if each.is_idle and not self._readers(each)]:
+            drafts = self._drafts = [each for each in drafts if each not in idle]
+        if self._spark:
+            for draft in drafts:
+                if self._is_left(draft):
+                    self._check_leaving(draft, self._needed[draft.last])
+        places = {id(draft): place for place, draft in enumerate(drafts)}
+        made = [
+            Stage(
+                id=place,
+                inputs=tuple([places[id(each)] for each in draft.inputs]),
+                exchange=draft.exchange,
+                steps=tuple(draft.steps),
+                columns=self._needed[draft.last],
+                partitions=draft.partitions,
+                hint=draft.hint,
+                readers=self._readers(draft),
+                repeatable=is_repeatable(draft.last),
+            )
+            for place, draft in enumerate(drafts)
+        ]
+        result = places[id(self._of[self._result])] if self._result else None
+        acts = any(node.facts.acts_on_nothing for node in self._nodes)
+        return Job(tuple(made), acts, result)
+
+    def _is_left(self, draft: _Draft) -> bool:
+        """Whether tuples leave Python at the end of a stage; else the next goes on with them."""
+        readers = [each.exchange for each in self._drafts if draft in each.inputs]
+        if self._readers(draft) != 1 or not readers:
+            return True
+        [exchange] = readers
+        if isinstance(exchange, ByKey | Gather):
+            return exchange.combine is None
+        return not isinstance(exchange, Forward)
+
+    def _readers(self, draft: _Draft) -> int:
+        readers = sum(draft in each.inputs for each in self._drafts)
+        return readers + (self._result is not None and draft is self._of.get(self._result))
+
+    # How steps come together.
+
+    def _begin(
+        self, node: Node, exchange: Exchange, parents: Iterable[Node], count: int | None
+    ) -> _Draft:
+        """A stage that begins with a step."""
+        inputs = tuple([self._of[parent] for parent in parents])
+        draft = _Draft(inputs, exchange, node, count, self._hints[node])
+        self._drafts.append(draft)
+        return draft
+
+    def _ends_with(self, draft: _Draft, parent: Node) -> bool:
+        """Whether a stage may go on behind a step, which nothing else takes."""
+        return (
+            draft.last is parent
+            and len(self._consumers[parent]) == 1
+            and parent is not self._result
+            and not (self._spark and isinstance(parent, StateUpdateNode))
+        )
+
+    def _joins(self, node: Node, parent: Node) -> bool:
+        """Whether a step that moves no tuples runs in the stage of the step before."""
+        before = self._of[parent]
+        # The step before a query may run earlier than the query, which waits for its turn.
+        return self._ends_with(before, parent) and self._drafts[-1] is before
+
+    def _join(self, node: Node, parent: Node) -> _Draft:
+        """The stage of the step before, or one behind it that moves no tuples."""
+        before = self._of[parent]
+        if self._joins(node, parent):
+            return before
+        hint = self._hints[node] if isinstance(parent, StateUpdateNode) else None
+        least = hint if self._spark else None
+        known = before.partitions
+        count = known if known is None or least is None else max(known, least)
+        draft = self._begin(node, Forward(least), [parent], count)
+        draft.made = dict(before.made)
+        return draft
+
+    def _count(self, node: Node) -> int:
+        """How many partitions an exchange makes."""
+        default = self._spark.partitions if self._spark and not self._spark.small else 1
+        return self._hints[node] or default
+
+    def _moves(self, node: Node, parent: Node) -> bool:
+        """Whether an exchange may move any tuple; in a single partition none does."""
+        return self._of[parent].partitions != 1 or self._count(node) != 1
+
+    def _add(self, draft: _Draft, node: Node, kernel: Kernel) -> _Draft:
+        """A stage with the kernel of a step, and the check of what that makes."""
+        operation, makes = node.facts.operation, node.facts.makes
+        check = type_check(kernel.step, operation, makes)
+        step = Kernels(
+            ids=(node.id,),
+            name=kernel.step,
+            makes=makes,
+            columns=self._needed[node],
+            deterministic=operation is None or operation.deterministic,
+            kernels=(kernel,) if check is None else (kernel, check),
+        )
+        return self._append(draft, node, step)
+
+    def _append(self, draft: _Draft, node: Node, step: Step) -> _Draft:
+        draft.row = []
+        draft.steps.append(step)
+        draft.made |= dict.fromkeys(step.makes, node)
+        return draft
+
+    def _check_leaving(self, draft: _Draft, columns: Iterable[str]) -> None:
+        """Every column that leaves Python for Spark has a type."""
+        for name in columns:
+            if name in draft.made:
+                self._check_type(draft.made[name], name)
+
+    def _check_type(self, node: Node, name: str) -> None:
+        """Spark knows the type of a field, or gets to know it from the plan."""
+        if self._spark and self._spark.typed:
+            field_type(node, name)
+
+    def _leave(self, draft: _Draft, node: Node) -> None:
+        """The output of a step leaves Python in the middle of a stage."""
+        if self._spark:
+            self._check_leaving(draft, self._needed[node])
+            draft.made = {}
+
+    def _carried(self, node: Node) -> tuple[str, ...]:
+        """The fields before a step that a later step still needs."""
+        given = node.parents[0].fields
+        return tuple([name for name in self._needed[node] if name in given or name == ORIGIN])
+
+    # Where tuples begin.
+
+    @singledispatchmethod
+    def _rule(self, node: Node) -> _Draft:
+        what = f"{node.origin.call} at {node.origin}: engines can't run a"
+        advice = "Tell it how, in trident/job/compile.py."
+        raise PlanError(what, type(node).__name__, (), advice)
+
+    def _begun(self, node: Node, source: Source) -> _Draft:
+        single = not isinstance(self._target, Spark) or self._target.small
+        count = self._hints[node] or (1 if single else None)
+        return self._begin(node, source, (), count)
+
+    @_rule.register
+    def _(self, node: SourceNode) -> _Draft:
+        name = step_name(node)
+        frame = node.clock == "dataframe"
+        if frame and not self._spark:
+            raise _only_on_spark(node)
+        check = None if frame else type_check(name, None, node.facts.makes)
+        origin = origin_of(node.stream_id)
+        columns = self._needed[node]
+        if self._spark and not frame:
+            for column in columns.select([each for each in columns if each in node.fields]):
+                self._check_type(node, column)
+        return self._begun(
+            node, Source(name, node.stream_id, node.fields, columns, check, origin, not frame)
+        )
+
+    @_rule.register
+    def _(self, node: DRPCNode) -> _Draft:
+        # What a query is asked is a string already.
+        fields, columns = node.fields, self._needed[node]
+        source = Source(step_name(node), node.function, fields, columns, None, None, kept=True)
+        return self._begun(node, source)
+
+    @_rule.register
+    def _(self, node: StaticStreamNode) -> _Draft:
+        if not self._spark:
+            raise _only_on_spark(node)
+        # What it is made of is its owner's to cache.
+        fields, columns = node.fields, self._needed[node]
+        source = Source(step_name(node), node.stream_id, fields, columns, None, None, kept=True)
+        return self._begun(node, source)
+
+    # Steps that work on each tuple by itself.
+
+    @_rule.register
+    def _(self, node: EachNode) -> _Draft:
+        inputs = node.parent.fields.select(node.inputs)
+        carried, outputs = self._carried(node), node.outputs.names
+        kernel = EachKernel(step_name(node), node.function, inputs, carried, outputs)
+        return self._add(self._join(node, node.parent), node, kernel)
+
+    @_rule.register
+    def _(self, node: FilterNode) -> _Draft:
+        inputs = node.parent.fields.select(node.inputs)
+        kernel = FilterKernel(step_name(node), node.filter, inputs, self._carried(node))
+        return self._add(self._join(node, node.parent), node, kernel)
+
+    @_rule.register
+    def _(self, node: MapNode) -> _Draft:
+        given, outputs = node.parent.fields, node.fields.names
+        kernel = MapKernel(step_name(node), node.function, given, self._origin(node), outputs)
+        return self._add(self._join(node, node.parent), node, kernel)
+
+    @_rule.register
+    def _(self, node: FlatMapNode) -> _Draft:
+        given, outputs, name = node.parent.fields, node.fields.names, step_name(node)
+        if isinstance(node.function, Vectorised):
+            kernel = _arrow_kernel(node, node.function)
+        else:
+            kernel = FlatMapKernel(name, node.function, given, self._origin(node), outputs)
+        return self._add(self._join(node, node.parent), node, kernel)
+
+    def _origin(self, node: Node) -> tuple[str, ...]:
+        return tuple([name for name in self._needed[node] if name == ORIGIN])
+
+    @_rule.register
+    def _(self, node: PeekNode) -> _Draft:
+        kernel = PeekKernel(step_name(node), node.consumer, node.parent.fields, self._carried(node))
+        return self._add(self._join(node, node.parent), node, kernel)
+
+    @_rule.register
+    def _(self, node: NativeNode) -> _Draft:
+        if not self._spark:
+            raise _only_on_spark(node)
+        draft = self._join(node, node.parent)
+        self._leave(draft, node.parent)
+        step = NativeStep(
+            ids=(node.id,),
+            name=step_name(node),
+            makes=node.facts.makes,
+            columns=self._needed[node],
+            deterministic=node.expression.deterministic,
+            expression=node.expression,
+        )
+        self._append(draft, node, step).made = {}
+        return draft
+
+    # Steps that only say something of others.
+
+    @_rule.register(ProjectNode | HintNode | NameNode | NewValuesNode)
+    def _(self, node: ProjectNode | HintNode | NameNode | NewValuesNode) -> _Draft:
+        before = self._of[node.parent]  # columns have names, and nothing moves
+        return before if self._ends_with(before, node.parent) else self._join(node, node.parent)
+
+    # Steps that move tuples.
+
+    @_rule.register
+    def _(self, node: PartitionNode) -> _Draft:
+        parent, name, count = node.parent, step_name(node), self._count(node)
+        if node.grouping is not None:
+            kernel = GroupingKernel(
+                name, node.grouping, parent.fields, self._needed[node].names, count
+            )
+            return self._begin(node, Chosen(kernel), [parent], count)
+        if not self._moves(node, parent) or self._is_routed_later(node):
+            return self._join(node, parent)
+        exchange: Exchange
+        if node.how in _ONE_PARTITION or (node.by is not None and count == 1):
+            exchange = Gather(name)
+        elif node.by is not None:
+            exchange = ByKey(name, node.by.names)
+        elif node.how == "broadcast":
+            exchange = Broadcast() if count > 1 else Gather(name)
+        else:
+            exchange = Spread(settled=node.how == "localOrShuffle")
+        return self._begin(node, exchange, [parent], count)
+
+    def _is_routed_later(self, node: PartitionNode) -> bool:
+        """Whether only a state update on Spark follows, which moves each key itself."""
+        if not self._spark or node.how not in ("partitionBy", *_ONE_PARTITION):
+            return False
+        return self._update_after(node) is not None
+
+    def _update_after(self, node: Node) -> StateUpdateNode | None:
+        """The state update to which all of a step's output goes, if it does."""
+        after = self._consumers[node]
+        while len(after) == 1 and isinstance(after[0], HintNode | NameNode):
+            after = self._consumers[after[0]]
+        return after[0] if len(after) == 1 and isinstance(after[0], StateUpdateNode) else None
+
+    @_rule.register
+    def _(self, node: PartitionAggregateNode) -> _Draft:
+        return self._add(self._join(node, node.parent), node, aggregate_kernel(node))
+
+    @_rule.register
+    def _(self, node: AggregateNode) -> _Draft:
+        native = self._spark is not None and is_native(node.aggregator)
+        if not self._moves(node, node.parent):
+            draft = self._join(node, node.parent)
+            if native:
+                return self._native_aggregate(draft, node)
+            return self._add(draft, node, aggregate_kernel(node))
+        if native:
+            draft = self._begin(node, self._by_group(node), [node.parent], self._count(node))
+            return self._native_aggregate(draft, node)
+        if not isinstance(node.aggregator, CombinerAggregator):
+            draft = self._begin(node, self._by_group(node), [node.parent], self._count(node))
+            return self._add(draft, node, aggregate_kernel(node))
+        exchange = self._by_group(node, partial_kernel(node))
+        if self._spark:
+            self._check_leaving(self._of[node.parent], node.group or ())
+            for name in node.outputs:
+                self._check_type(node, name)
+        draft = self._begin(node, exchange, [node.parent], self._count(node))
+        return self._add(draft, node, final_kernel(node))
+
+    def _by_group(
+        self, node: AggregateNode, combine: CombinerKernel | None = None
+    ) -> ByKey | Gather:
+        name = step_name(node)
+        if not node.group or self._count(node) == 1:
+            return Gather(name, combine)
+        return ByKey(name, node.group.names, combine, stable=False)
+
+    def _native_aggregate(self, draft: _Draft, node: AggregateNode) -> _Draft:
+        assert isinstance(node.aggregator, CombinerAggregator)
+        self._leave(draft, node.parent)
+        step = NativeAggregate(
+            ids=(node.id,),
+            name=step_name(node),
+            makes=node.facts.makes,
+            columns=self._needed[node],
+            group=(node.group or Fields()).names,
+            inputs=node.inputs.names,
+            aggregator=node.aggregator,
+            stays=not self._hints[node] or self._update_after(node) is not None,
+        )
+        self._append(draft, node, step).made = {}
+        return draft
+
+    # States.
+
+    @_rule.register
+    def _(self, node: StateUpdateNode) -> _Draft:
+        draft = self._updating_on_spark(node) if self._spark else self._updating(node)
+        kept = self._kept(node)
+        inputs, name = node.parent.fields.select(node.inputs), step_name(node)
+        check = type_check(name, node.updater, node.facts.makes)
+        if self._spark:
+            for output in kept or ():
+                self._check_type(node, output)
+        reads = node.parent.fields.select(node.inputs)
+        if watches_origins(node):
+            reads = reads + Fields.typed([(ORIGIN, "string")])
+        update = Update(
+            ids=(node.id,),
+            name=name,
+            makes=node.facts.makes,
+            columns=Fields() if kept is None else self._needed[node],
+            kernel=UpdateKernel(name, node.updater, inputs, node.fields.names, check, kept),
+            state=node.state,
+            reads=reads,
+            on_driver=node.state.factory.hosted == "driver",
+            ordered=isinstance(node.updater, WindowUpdater),
+        )
+        self._append(draft, node, update).made = {}
+        return draft
+
+    def _kept(self, node: StateUpdateNode) -> tuple[str, ...] | None:
+        """The new values that a later step reads; None where no step takes them."""
+        taken = any(isinstance(each, NewValuesNode) for each in self._consumers[node])
+        return self._needed[node].names if taken or node is self._result else None
+
+    def _updating(self, node: StateUpdateNode) -> _Draft:
+        if is_keyed(node) or not self._moves(node, node.parent):
+            return self._join(node, node.parent)
+        return self._begin(node, Gather(step_name(node)), [node.parent], 1)
+
+    def _updating_on_spark(self, node: StateUpdateNode) -> _Draft:
+        """The stage of an update, which is by itself but for the combined aggregate before it."""
+        name, factory = step_name(node), node.state.factory
+        combined = self._combined_before(node)
+        combine = None
+        if combined is not None:
+            assert isinstance(combined.exchange, ByKey | Gather)
+            combine, name = combined.exchange.combine, combined.exchange.name
+        count, key = self._updating_count(node), self._key(node)
+        exchange: Exchange
+        if factory.hosted == "driver":
+            count, exchange = 1, Gather(name, combine, on_driver=True)
+        elif count == 1:
+            exchange = Gather(name, combine)
+        else:
+            exchange = ByKey(name, key, combine, grouped=self._is_grouped(node))
+        if combined is not None:
+            combined.exchange, combined.partitions = exchange, count
+            return combined
+        return self._begin(node, exchange, [node.parent], count)
+
+    def _combined_before(self, node: StateUpdateNode) -> _Draft | None:
+        """The stage that combines the aggregates of partitions, if only this update takes it."""
+        aggregate = unlabelled(node.parent)
+        draft = self._of[node.parent]
+        if (
+            isinstance(aggregate, AggregateNode)
+            and isinstance(draft.exchange, ByKey | Gather)
+            and draft.exchange.combine is not None
+            and len(draft.steps) == 1
+            and self._of[aggregate] is draft
+            and self._joins(node, node.parent)
+        ):
+            return draft
+        return None
+
+    def _updating_count(self, node: StateUpdateNode) -> int:
+        """How many partitions update a state: the same in every batch, except for map states."""
+        assert self._spark is not None
+        by_key = isinstance(node.state.factory, MapStateFactory)
+        if not self._key(node) or (
+            self._spark.small and by_key and not node.state.required_partitions
+        ):
+            return 1
+        return self._hints[node] or self._spark.partitions
+
+    def _key(self, node: StateUpdateNode) -> tuple[str, ...]:
+        """The fields whose values say which partition of the state a tuple belongs to."""
+        before = unlabelled(node.parent)
+        if isinstance(before, PartitionNode):
+            return before.by.names if before.by else ()
+        if isinstance(before, AggregateNode):
+            return before.group.names if before.group else ()
+        return node.group.names if node.group else ()
+
+    def _is_grouped(self, node: StateUpdateNode) -> bool:
+        """Whether each key is in one partition already, whichever that is.
+
+        Catalyst's aggregate leaves it so, and a map state doesn't ask which partition a key is in.
+        """
+        before, factory = unlabelled(node.parent), node.state.factory
+        return (
+            isinstance(factory, MapStateFactory)
+            and factory.shards is None
+            and isinstance(before, AggregateNode)
+            and is_native(before.aggregator)
+        )
+
+    @_rule.register
+    def _(self, node: StateQueryNode) -> _Draft:
+        draft = self._join(node, node.parent)
+        on_driver = self._asks_here(node)
+        if draft.row and self._joins_row(draft.row, node):
+            draft.steps.pop()
+            row = [*draft.row, node]
+        else:
+            row = [node]
+            if on_driver:
+                self._leave(draft, node.parent)
+        steady = [
+            each.state in self._updated and each.state.state.factory.kind is StateType.OPAQUE
+            for each in row
+        ]
+        step = LookUp(
+            ids=tuple([each.id for each in row]),
+            name=step_name(node),
+            makes=Fields.typed([each for n in row for each in n.facts.makes.types.items()]),
+            columns=self._needed[node],
+            # Spark would run the query when its rows are asked for: a state may change until then.
+            deterministic=all(steady),
+            row=self._query_row(row, on_driver),
+            states=tuple([each.state.state for each in row]),
+            updated=tuple([each.state in self._updated for each in row]),
+            on_driver=on_driver,
+        )
+        self._append(draft, node, step).row = row
+        if step.is_urgent or on_driver:
+            self._leave(draft, node)
+        return draft
+
+    def _asks_here(self, node: StateQueryNode) -> bool:
+        """Whether a state is asked in the driver's process, for all tuples of a batch."""
+        if not self._spark:
+            return False
+        return self._spark.requests or node.state.state.factory.hosted == "driver"
+
+    def _joins_row(self, row: Sequence[StateQueryNode], node: StateQueryNode) -> bool:
+        here = self._asks_here(node)
+        # What the driver asks is asked for distinct inputs: those of several fields are more.
+        alike = not here or set(row[0].inputs) == set(node.inputs)
+        return alike and self._asks_here(row[0]) == here and joins_row(row, node)
+
+    def _query_row(self, row: Sequence[StateQueryNode], on_driver: bool) -> QueryRow:
+        needed = {node: self._needed[node].names for node in row}
+        if on_driver:  # the answers are joined to the tuples by the inputs
+            names = dict.fromkeys(name for each in row for name in each.inputs)
+            names |= dict.fromkeys(name for each in row for name in each.outputs)
+            needed = dict.fromkeys(row, tuple(names))
+        queries, checks = [], []
+        for node in row:
+            name, given = step_name(node), node.parent.fields
+            carried = [field for field in needed[node] if field in given or field == ORIGIN]
+            inputs, outputs = given.select(node.inputs), node.outputs.names
+            queries.append(QueryKernel(name, node.function, inputs, tuple(carried), outputs))
+            checks.append(type_check(name, node.function, node.facts.makes))
+        return QueryRow(tuple(queries), tuple(checks))
+
+    @_rule.register
+    def _(self, node: StaticStateNode) -> _Draft:
+        raise NotImplementedError(node)  # it is no step of a job, and `in_order` leaves it out
+
+    # Streams that meet.
+
+    @_rule.register
+    def _(self, node: MergeNode) -> _Draft:
+        names = self._needed[node]
+        columns = tuple([tuple(merged_names(node, each, names)) for each in node.merged])
+        counts = [self._of[parent].partitions for parent in node.merged]
+        count = self._hints[node]
+        if count is None and None not in counts:
+            count = sum(each or 0 for each in counts) if set(counts) != {1} else 1
+        draft = self._begin(node, Union(columns, names.names), node.merged, count)
+        return self._converted(draft, node)
+
+    @_rule.register
+    def _(self, node: JoinNode) -> _Draft:
+        keys = tuple([key.names for key in node.keys])
+        columns = {name: node.columns[name] for name in self._needed[node]}
+        kernel = JoinKernel(step_name(node), keys, node.required, columns)
+        together = not self._spark or all(self._of[each].partitions == 1 for each in node.joined)
+        count = self._hints[node] or (1 if together else None)
+        draft = self._begin(node, Join(kernel), node.joined, count)
+        return self._converted(draft, node)
+
+    def _converted(self, draft: _Draft, node: Node) -> _Draft:
+        """A stage that gives values of several types the one of the field in which they meet; on
+        Spark, Catalyst does."""
+        check = type_check(step_name(node), None, node.facts.makes, self._needed[node])
+        if check is None or self._spark:
+            return draft
+        step = Kernels(
+            ids=(node.id,),
+            name=check.step,
+            makes=node.facts.makes,
+            columns=self._needed[node],
+            kernels=(check,),
+        )
+        return self._append(draft, node, step)
+
+
+def aggregate_kernel(node: AggregatingNode) -> AggregateKernel:
+    """The kernel that aggregates all tuples of a group."""
+    group, inputs = node.group or Fields(), node.parent.fields.select(node.inputs)
+    name, outputs = step_name(node), node.outputs.names
+    aggregator: Any = node.aggregator
+    if isinstance(aggregator, CombinerAggregator):
+        return CombinerKernel(name, aggregator, group.names, inputs, outputs)
+    kind = ReducerKernel if isinstance(aggregator, ReducerAggregator) else AggregatorKernel
+    return kind(name, aggregator, group.names, inputs, outputs)
+
+
+def partial_kernel(node: AggregatingNode) -> CombinerKernel:
+    """The kernel that aggregates those of one partition, before tuples move."""
+    kernel = aggregate_kernel(node)
+    assert isinstance(kernel, CombinerKernel)
+    return replace(kernel, zero=False)
+
+
+def final_kernel(node: AggregatingNode) -> CombinerKernel:
+    """The kernel that combines the aggregates of several partitions, where these combine first."""
+    group, outputs = (node.group or Fields()).names, node.outputs.names
+    aggregator: Any = node.aggregator
+    inputs = Fields(*outputs)
+    return CombinerKernel(step_name(node), aggregator, group, inputs, outputs, partial=True)
+
+
+def _arrow_kernel(node: FlatMapNode, function: Vectorised) -> Kernel:
+    """The kernel of a function of record batches, which needs the driver of Arrow."""
+    try:
+        from trident.spark.arrow_kernel import ArrowKernel
+    except ImportError as error:
+        what = f"{node.origin.call} at {node.origin}: pyarrow is needed for ({error}):"
+        advice = 'Install it: pip install "trident-spark[spark]".'
+        raise PlanError(what, node.call_text, (), advice) from error
+    return ArrowKernel(step_name(node), function, node.parent.fields, node.fields)
+
+
+def _only_on_spark(node: Node) -> PlanError:
+    what = f"{node.origin.call} at {node.origin}: only Spark can run the step"
+    advice = "Start it with a session, start(spark), or write the step in Python."
+    return PlanError(what, node.call_text, (), advice)

@@ -1,0 +1,369 @@
+"""A job: stages, how tuples come into each, and what runs in its partitions.
+
+All of it is frozen data. Kernels hold the user's operations; an engine that prepares operations for
+each partition copies the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from trident.kernels.aggregate_kernels import CombinerKernel
+from trident.kernels.grouping_kernel import GroupingKernel
+from trident.kernels.join_kernel import JoinKernel
+from trident.kernels.kernel import Kernel
+from trident.kernels.query_row import QueryRow
+from trident.kernels.task import StepName
+from trident.kernels.type_check import TypeCheckKernel
+from trident.kernels.update_kernel import UpdateKernel
+from trident.operations.callables import Native
+from trident.operations.interfaces import CombinerAggregator
+from trident.plan.nodes import StateDeclaration
+from trident.tuples.fields import Fields
+
+# How tuples come into a stage.
+
+
+@dataclass(frozen=True)
+class Source:
+    """Tuples begin here: the engine is given them.
+
+    Parameters
+    ----------
+    name : StepName
+        The call that declared it.
+    stream : str
+        By which the engine is given them: the stream's id, or the function that is called.
+    declared : Fields
+        All fields that it has.
+    columns : Fields
+        Those that are read later, and `ORIGIN` where it is.
+    check : TypeCheckKernel or None
+        Checks what a spout emits.
+    origin : str or None
+        The origin of its tuples; None where they have none, as those of requests.
+    kept : bool
+        Whether its tuples are there, so that reading them twice makes nothing twice.
+    """
+
+    name: StepName
+    stream: str
+    declared: Fields
+    columns: Fields
+    check: TypeCheckKernel | None
+    origin: str | None
+    kept: bool
+
+
+@dataclass(frozen=True)
+class Forward:
+    """Tuples stay in their partition.
+
+    Parameters
+    ----------
+    least : int or None
+        How many partitions there have to be; if there are fewer, tuples are dealt anew.
+    """
+
+    least: int | None = None
+
+
+@dataclass(frozen=True)
+class ByKey:
+    """The tuples of a key meet in one partition.
+
+    Parameters
+    ----------
+    name : StepName
+        The step, for a key that can't be encoded.
+    key : tuple of str
+        The fields.
+    combine : CombinerKernel or None
+        What runs in each partition before, so that fewer tuples move.
+    stable : bool
+        Whether a key's partition is the same in every run and on every engine, as a state's is.
+    grouped : bool
+        Whether the tuples of a key are in one partition already, whichever that is; so they may
+        stay where it needn't be stable.
+    """
+
+    name: StepName
+    key: tuple[str, ...]
+    combine: CombinerKernel | None = None
+    stable: bool = True
+    grouped: bool = False
+
+
+@dataclass(frozen=True)
+class Gather:
+    """All tuples come into one partition.
+
+    Parameters
+    ----------
+    name : StepName
+        The step.
+    combine : CombinerKernel or None
+        As of :class:`ByKey`.
+    on_driver : bool
+        Whether that partition is in the driver's process.
+    """
+
+    name: StepName
+    combine: CombinerKernel | None = None
+    on_driver: bool = False
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Tuples are dealt to the partitions in turn.
+
+    Parameters
+    ----------
+    settled : bool
+        Whether they stay where there are as many partitions already.
+    """
+
+    settled: bool
+
+
+@dataclass(frozen=True)
+class Broadcast:
+    """Each partition has every tuple."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A grouping of the user's says into which partitions each tuple comes."""
+
+    kernel: GroupingKernel
+
+
+@dataclass(frozen=True)
+class Union:
+    """The tuples of several inputs.
+
+    Parameters
+    ----------
+    columns : tuple of tuple of str
+        For each input the fields that become those of the stage, in their order.
+    names : tuple of str
+        How these are called in the stage.
+    """
+
+    columns: tuple[tuple[str, ...], ...]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Join:
+    """The tuples of several inputs that have equal keys, put together."""
+
+    kernel: JoinKernel
+
+
+Exchange = Source | Forward | ByKey | Gather | Spread | Broadcast | Chosen | Union | Join
+"""How tuples come into a stage."""
+
+
+# What runs in a stage's partitions.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What is done with the tuples of a partition.
+
+    Parameters
+    ----------
+    ids : tuple of int
+        The steps of the plan that it does.
+    name : StepName
+        The step of the plan, for errors.
+    makes : Fields
+        The fields whose values it makes.
+    columns : Fields
+        The fields of its output that are read later.
+    deterministic : bool
+        Whether it makes the same when it runs again.
+    """
+
+    ids: tuple[int, ...]
+    name: StepName
+    makes: Fields
+    columns: Fields
+    deterministic: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernels(Step):
+    """Kernels that run one after the other: that of a step, and the check of what it makes."""
+
+    kernels: tuple[Kernel, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookUp(Step):
+    """Tuples are looked up in one state, or in several at once.
+
+    Parameters
+    ----------
+    row : QueryRow
+        What asks them.
+    states : tuple of StateDeclaration
+        The states, one for each query of the row.
+    updated : tuple of bool
+        Whether the same batch updates it, so that it is read as it was before.
+    on_driver : bool
+        Whether the states are asked in the driver's process.
+    """
+
+    row: QueryRow
+    states: tuple[StateDeclaration, ...]
+    updated: tuple[bool, ...]
+    on_driver: bool
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether the states have to be asked before the batch updates them."""
+        return any(self.updated) and not self.deterministic
+
+
+@dataclass(frozen=True, kw_only=True)
+class Update(Step):
+    """A state is updated; nothing follows in its stage but its new values.
+
+    Parameters
+    ----------
+    kernel : UpdateKernel
+        What updates it.
+    state : StateDeclaration
+        The state.
+    reads : Fields
+        The fields that the update takes, with their types as far as they are known.
+    on_driver : bool
+        Whether it is updated in the driver's process.
+    ordered : bool
+        Whether it takes its tuples in the order in which they were emitted.
+    """
+
+    kernel: UpdateKernel
+    state: StateDeclaration
+    reads: Fields
+    on_driver: bool
+    ordered: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class NativeStep(Step):
+    """An expression that Catalyst runs: appends fields, or keeps the tuples where it is true."""
+
+    expression: Native
+
+
+@dataclass(frozen=True, kw_only=True)
+class NativeAggregate(Step):
+    """An aggregate that Catalyst runs, which moves its groups itself.
+
+    Parameters
+    ----------
+    group : tuple of str
+        The fields of a group.
+    inputs : tuple of str
+        What is aggregated.
+    aggregator : CombinerAggregator
+        One of the library's.
+    stays : bool
+        Whether its groups may stay in fewer partitions than the stage has.
+    """
+
+    group: tuple[str, ...]
+    inputs: tuple[str, ...]
+    aggregator: CombinerAggregator[object]
+    stays: bool
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Steps that run one after the other in each partition.
+
+    Parameters
+    ----------
+    id : int
+        Its place in the job.
+    inputs : tuple of int
+        The stages whose output it takes, by place.
+    exchange : Exchange
+        How that comes in.
+    steps : tuple of Step
+        What it does.
+    columns : Fields
+        The fields of its output that are read later.
+    partitions : int or None
+        How many partitions it has; None where that follows from its input.
+    hint : int or None
+        The same as the topology says, by a hint or a state; None where it says nothing.
+    readers : int
+        How many stages take its output.
+    repeatable : bool
+        Whether its output is the same when it is made again.
+    """
+
+    id: int
+    inputs: tuple[int, ...]
+    exchange: Exchange
+    steps: tuple[Step, ...]
+    columns: Fields
+    partitions: int | None
+    hint: int | None
+    readers: int
+    repeatable: bool
+
+    @property
+    def update(self) -> Update | None:
+        """The update of a state with which it ends."""
+        last = self.steps[-1] if self.steps else None
+        return last if isinstance(last, Update) else None
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is done for a batch or a request.
+
+    Parameters
+    ----------
+    stages : tuple of Stage
+        In the order in which they run: states are read before they are updated.
+    acts_on_nothing : bool
+        Whether a step gives tuples, or runs the user's operation, where a batch has no tuples.
+    result : int or None
+        The stage whose tuples are the answer.
+    """
+
+    stages: tuple[Stage, ...]
+    acts_on_nothing: bool = False
+    result: int | None = None
+
+    @cached_property
+    def updates(self) -> tuple[Update, ...]:
+        """The updates of states, in the order in which they run."""
+        return tuple([step for step in self.steps if isinstance(step, Update)])
+
+    @property
+    def steps(self) -> Iterator[Step]:
+        """All steps, stage by stage."""
+        return (step for stage in self.stages for step in stage.steps)
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        """Where its streams begin."""
+        found = [stage.exchange for stage in self.stages]
+        return tuple([each for each in found if isinstance(each, Source)])
+
+    def source(self, stream: str) -> Source:
+        """Where a stream begins."""
+        return next(each for each in self.sources if each.stream == stream)
+
+    def beginning(self, stream: str) -> Stage:
+        """The stage with which a stream begins."""
+        return next(stage for stage in self.stages if stage.exchange is self.source(stream))

@@ -1,0 +1,140 @@
+"""What is decided of a plan before it is a job: order, needed fields, rows of look-ups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from trident.operations.builtin import MapGet
+from trident.operations.origins import ORIGIN
+from trident.plan.nodes import (
+    MergeNode,
+    Node,
+    SourceNode,
+    StateQueryNode,
+    StateUpdateNode,
+    StaticStateNode,
+)
+from trident.plan.origins import hands_on, knows_origin, watches_origins
+from trident.plan.places import calls_of
+from trident.plan.plan import Plan, ancestors
+from trident.tuples.fields import Fields
+
+_ORIGIN = Fields.typed([(ORIGIN, "string")])
+
+
+def needed_fields(plan: Plan) -> Mapping[Node, Fields]:
+    """The fields of each step's output that a later step reads, in their order.
+
+    All fields of a query's result are needed; none where a stream ends without a state.
+
+    Examples
+    --------
+    >>> from trident import Count, FixedBatchSpout, MemoryMapState, Split, TridentTopology
+    >>> topology = TridentTopology()
+    >>> stream = topology.newStream("s", FixedBatchSpout("id long, text string", 3))
+    >>> counts = (stream.each("text", Split(), "word").groupBy("word")
+    ...     .persistentAggregate(MemoryMapState.Factory(), Count(), "count"))
+    >>> [str(fields) for fields in needed_fields(topology.plan()).values()]
+    ['text', 'word', 'word, count', '']
+    """
+    asked = (*plan.drpc.values(), *plan.updating.values())
+    return fields_needed(plan.nodes, [query.result for query in asked])
+
+
+def fields_needed(nodes: Sequence[Node], whole: Iterable[Node] = ()) -> Mapping[Node, Fields]:
+    """The same for some steps, given in order of creation; with `ORIGIN`, where a step takes it.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+        The steps.
+    whole : iterable of Node
+        Those of which every field is needed.
+    """
+    needed: dict[Node, set[str]] = {node: set() for node in nodes}
+    for node in whole:
+        needed[node].update(node.fields)
+    origins: set[Node] = set()
+    for node in reversed(nodes):
+        for position, parent in enumerate(node.parents):
+            needed[parent].update(node.takes(position, needed[node]))
+            if watches_origins(node) or (node in origins and hands_on(node)):
+                origins |= {parent} if knows_origin(parent) else set()
+    return {
+        node: node.fields.select(sorted(names, key=node.fields.index))
+        + (_ORIGIN if node in origins else Fields())
+        for node, names in needed.items()
+    }
+
+
+def merged_names(node: MergeNode, parent: Node, names: Iterable[str]) -> list[str]:
+    """What fields of a merge, `ORIGIN` among them, are called in one of the streams."""
+    theirs = dict(zip(node.fields, parent.fields, strict=True))
+    return [theirs.get(name, name) for name in names]
+
+
+def in_order(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """The steps in the order in which they run: parents first, and queries before any update.
+
+    So a batch that fails while it asks a state has updated none. A query that follows from an
+    update keeps its place: where two states are each queried with the other's new values, neither
+    could come first. It reads the right values all the same, as updates are written after the last
+    step.
+    """
+    queries = [
+        node
+        for node in nodes
+        if isinstance(node, StateQueryNode)
+        and not any(isinstance(before, StateUpdateNode) for before in ancestors(node))
+    ]
+    begun: set[Node] = set()
+
+    def visit(node: Node) -> Iterator[Node]:
+        if node not in begun:
+            begun.add(node)
+            for parent in node.parents:
+                yield from visit(parent)
+            yield node
+
+    found = (each for node in (*queries, *nodes) for each in visit(node))
+    return tuple([node for node in found if not isinstance(node, StaticStateNode)])
+
+
+def is_repeatable(node: Node) -> bool:
+    """Whether a step's output is the same when it is made again."""
+    for before in ancestors(node):
+        operation = before.facts.operation
+        if operation is not None and not operation.deterministic:
+            return False
+        match before:  # a spout's tuples are on the driver: every job is given the same ones
+            case SourceNode(clock="dataframe", kind="opaque" | "non-transactional"):
+                return False
+    return True
+
+
+def joins_row(row: Sequence[StateQueryNode], node: StateQueryNode) -> bool:
+    """Whether a look-up, which follows those of a row, is made at once with them.
+
+    A row is a run of `MapGet` look-ups. Each reads another state in a network store, and none needs
+    a field that another one adds. So a batch waits for one round trip, however many states it asks,
+    where their stores read in steps.
+
+    Parameters
+    ----------
+    row : sequence of StateQueryNode
+        Look-ups that are made at once, or a single one.
+    node : StateQueryNode
+        The next step.
+    """
+    there = row[0].parent.fields
+    return (
+        all(type(each.function) is MapGet and _waits(each) for each in (*row, node))
+        and all(name in there for name in node.inputs)
+        and node.state not in [each.state for each in row]
+    )
+
+
+def _waits(node: StateQueryNode) -> bool:
+    """Whether a state's store is asked over a network, as far as is known."""
+    calls = calls_of(node.state.state.factory)
+    return calls is not None and calls.asks

@@ -1,0 +1,446 @@
+"""Runs a job on Spark, stage by stage: a DataFrame for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from trident.batch.outcome import Outcome
+from trident.job.job import (
+    Broadcast,
+    ByKey,
+    Chosen,
+    Forward,
+    Gather,
+    Job,
+    Join,
+    Kernels,
+    LookUp,
+    NativeAggregate,
+    NativeStep,
+    Source,
+    Spread,
+    Stage,
+    Step,
+    Union,
+    Update,
+)
+from trident.kernels.block import Block, joined
+from trident.kernels.grouping_kernel import PARTITION
+from trident.operations.origins import ORIGIN
+from trident.spark.arrow_block import block_of_table
+from trident.spark.common_types import conversions
+from trident.spark.exchanges import (
+    chosen,
+    copied,
+    dealt,
+    gathered,
+    met,
+    routed,
+    with_origin,
+    without_partition,
+)
+from trident.spark.flow import Flow, InputFrame
+from trident.spark.joins import native_join, partitions_of
+from trident.spark.local_frame import local_frame
+from trident.spark.natives import native_aggregate, native_step
+from trident.spark.query_kernel import TaskQueryKernel
+from trident.spark.routing import POSITION, with_position
+from trident.spark.schemas import Schemas, quoted, selected
+from trident.spark.stage import StageContext, run_kernels
+from trident.spark.statuses import STATUS
+from trident.spark.update_stage import UpdateStage, judged
+from trident.tuples.fields import Fields
+
+_PARTITION = Fields.typed([(PARTITION, "int")])
+Ask = Callable[[LookUp, Block], Block]
+"""Asks states in this process for distinct inputs; adds to these what the states answer."""
+Write = Callable[[Update, Block], Block]
+"""Updates a state in this process, or notes that; gives the new values that are kept."""
+
+
+class JobRun:
+    """One attempt of a batch, or one request; made for it and used by the thread that runs it.
+
+    Parameters
+    ----------
+    job : Job
+        The job, made for Spark.
+    partitions : int
+        How many partitions Catalyst makes where nothing else is said.
+    context : StageContext
+        The attempt; made for it alone.
+    inputs : mapping of str to InputFrame
+        The tuples of each stream.
+    schemas : Schemas
+        Looks schemas up.
+    session : SparkSession
+        Where it runs.
+    ask : callable
+        Asks states in this process.
+    write : callable, optional
+        Updates them; a request updates none.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        partitions: int,
+        context: StageContext,
+        inputs: Mapping[str, InputFrame],
+        schemas: Schemas,
+        session: SparkSession,
+        ask: Ask,
+        write: Write | None = None,
+    ) -> None:
+        self._job = job
+        self._partitions = partitions
+        self._context = context
+        self._inputs = inputs
+        self._schemas = schemas
+        self._session = session
+        self._ask = ask
+        self._write = write
+        self._task = context.task()
+        self._flows: list[Flow] = []
+        self._persisted: list[DataFrame] = []
+        self._outcome = Outcome()
+
+    def run(self) -> Outcome:
+        """Run all stages; return what tasks have read from and written to states.
+
+        States are read before any is updated.
+        """
+        for stage in self._job.stages:
+            self._flows.append(self._run(stage))
+        self._context.counted(self._task)
+        return self._outcome
+
+    def result(self) -> Block:
+        """The tuples of the result."""
+        assert self._job.result is not None
+        stage = self._job.stages[self._job.result]
+        flow = self._settled(self._flows[stage.id], stage.columns.names)
+        return block_of_table(flow.frame.toArrow())
+
+    def release(self) -> None:
+        """Release what was kept in the cluster."""
+        for frame in self._persisted:
+            frame.unpersist()
+
+    def _run(self, stage: Stage) -> Flow:
+        flow = self._brought(stage)
+        if isinstance(stage.exchange, Source):
+            columns = stage.exchange.columns.names
+        elif isinstance(stage.exchange, Forward):
+            columns = self._job.stages[stage.inputs[0]].columns.names
+        else:
+            columns = tuple([name for name in flow.types if name != PARTITION])
+        for step in stage.steps:
+            flow = self._done(stage, step, flow, columns)
+            columns = step.columns.names
+        if stage.update is not None:
+            return flow
+        if stage.readers > 1:
+            return self._kept(stage, flow, stage.columns.names)
+        if not stage.readers and (stage.steps or not isinstance(stage.exchange, Source | Forward)):
+            end = self._settled(flow, stage.columns.names)
+            end.frame.write.format("noop").mode("overwrite").save()
+        return flow
+
+    def _settled(self, flow: Flow, names: Sequence[str]) -> Flow:
+        return flow.settled(names, self._context, self._schemas)
+
+    def _kept(self, stage: Stage, flow: Flow, names: Sequence[str]) -> Flow:
+        """The flow, persisted, so that what is read twice is made once.
+
+        Where making it again may give other rows it is checkpointed: then the loss of a block fails
+        the attempt.
+        """
+        if flow.kept:
+            return flow
+        flow = self._settled(flow, names)
+        if flow.kept:
+            return flow
+        if not stage.repeatable:
+            return replace(flow, frame=flow.frame.localCheckpoint(eager=True), kept=True)
+        # Spark keeps one copy of equal plans: a user's own cache() must not end with the batch.
+        own = F.lit(uuid4().hex)
+        frame = flow.frame.where(own == own).persist()
+        self._persisted.append(frame)
+        return replace(flow, frame=frame, kept=True)
+
+    # How tuples come into a stage.
+
+    def _brought(self, stage: Stage) -> Flow:
+        exchange = stage.exchange
+        match exchange:
+            case Source():
+                return self._begun(stage, exchange)
+            case Forward(least):
+                return self._forwarded(stage, least)
+            case ByKey() | Gather():
+                return self._by_key(stage, exchange)
+            case Union():
+                return self._together(stage, exchange)
+            case Join():
+                return self._joined(stage, exchange)
+            case Chosen():
+                return self._chosen(stage, exchange)
+        flow, count = self._of(stage, 0), self._count(stage)
+        if isinstance(exchange, Broadcast):
+            return copied(flow, count)
+        assert isinstance(exchange, Spread)
+        return dealt(flow, count, settled=exchange.settled)
+
+    def _count(self, stage: Stage) -> int:
+        assert stage.partitions is not None  # an exchange knows how many it makes
+        return stage.partitions
+
+    def _of(self, stage: Stage, place: int) -> Flow:
+        """The output of an input of a stage, as a DataFrame."""
+        before = self._job.stages[stage.inputs[place]]
+        return self._settled(self._flows[before.id], before.columns.names)
+
+    def _begun(self, stage: Stage, source: Source) -> Flow:
+        given = self._inputs[source.stream]
+        frame, partitions = given.frame, given.partitions
+        if stage.hint is None and (stage.partitions == 1 or partitions <= 1):
+            # One partition even where there was none, so that a task aggregates a batch of no rows.
+            frame, partitions = frame.coalesce(1), 1
+        elif stage.hint is not None and not given.kernels:  # else its tasks have emitted it
+            frame, partitions = frame.repartition(stage.hint), stage.hint
+        types = source.columns.types
+        return Flow(frame, types, partitions, given.kernels, kept=source.kept)
+
+    def _forwarded(self, stage: Stage, least: int | None) -> Flow:
+        flow = self._flows[stage.inputs[0]]
+        if least is None or least <= flow.partitions:
+            return flow
+        return flow.moved(flow.frame.repartition(least), least)
+
+    def _by_key(self, stage: Stage, exchange: ByKey | Gather) -> Flow:
+        if stage.steps and isinstance(stage.steps[0], NativeAggregate):
+            return self._of(stage, 0)
+        flow, update = self._combined(stage, exchange), stage.update
+        if isinstance(exchange, Gather) and exchange.on_driver:
+            return flow
+        if update is not None and update.ordered and flow.partitions > 1:
+            typed = {**flow.types, POSITION: "long"}
+            flow = replace(flow, frame=with_position(flow.frame), types=typed)
+        count = self._count(stage)
+        if isinstance(exchange, Gather):
+            return gathered(flow)
+        if exchange.grouped and flow.partitions == count:
+            return flow
+        if not exchange.stable:
+            return met(flow, exchange.key, count)
+        shards = update.state.factory.shards if update is not None else None
+        flow = routed(flow, exchange.key, count, self._schemas, self._context, shards)
+        return without_partition(flow) if update is None else flow
+
+    def _combined(self, stage: Stage, exchange: ByKey | Gather) -> Flow:
+        """What moves: the aggregates of partitions, where these combine first."""
+        kernel = exchange.combine
+        if kernel is None:
+            before = self._flows[stage.inputs[0]]
+            names = self._job.stages[stage.inputs[0]].columns.names
+            reads = names if stage.update is None else stage.update.reads.names
+            return self._settled(before, reads)
+        final = stage.steps[0]
+        flow = self._flows[stage.inputs[0]].then(
+            [kernel],
+            kernel.step,
+            final.makes,
+            deterministic=kernel.operation.deterministic,
+        )
+        return self._settled(flow, (*kernel.group, *kernel.outputs))
+
+    def _chosen(self, stage: Stage, exchange: Chosen) -> Flow:
+        kernel = exchange.kernel
+        flow = self._flows[stage.inputs[0]].then(
+            [kernel],
+            kernel.step,
+            _PARTITION,
+            deterministic=kernel.operation.deterministic,
+        )
+        flow = self._settled(flow, (*kernel.carried, PARTITION))
+        return chosen(flow, kernel.carried, kernel.count)
+
+    def _together(self, stage: Stage, union: Union) -> Flow:
+        flows = [
+            self._with_columns(stage, place, names) for place, names in enumerate(union.columns)
+        ]
+        frames = [
+            flow.frame.withColumns({name: to(F.col(quoted(name))) for name, to in own.items()})
+            if own
+            else flow.frame
+            for flow, own in zip(flows, conversions(flows, union.columns), strict=True)
+        ]
+        names = union.names
+        first = frames[0].toDF(*names) if names else frames[0]
+        frame = reduce(DataFrame.union, frames[1:], first)
+        types = dict.fromkeys(names)
+        if stage.hint is not None:
+            return Flow(frame.repartition(stage.hint), types, stage.hint)
+        partitions = sum(flow.partitions for flow in flows)
+        # Coalesced, all partitions of a stage would run in task 0, each as partition 0.
+        if stage.partitions == 1 and partitions == len(flows):
+            return Flow(frame.coalesce(1), types, 1)
+        return Flow(frame, types, partitions)
+
+    def _with_columns(self, stage: Stage, place: int, names: Sequence[str]) -> Flow:
+        """An input of a union with these columns, and with `ORIGIN` where it has none."""
+        before = self._job.stages[stage.inputs[place]]
+        flow = self._flows[before.id]
+        if ORIGIN not in names or ORIGIN in before.columns.names:
+            return self._settled(flow, names)
+        flow = self._settled(flow, [name for name in names if name != ORIGIN])
+        return with_origin(flow, names)
+
+    def _joined(self, stage: Stage, join: Join) -> Flow:
+        flows = []
+        for place, number in enumerate(stage.inputs):
+            flow = self._of(stage, place)
+            if stage.inputs.count(number) > 1:
+                before = self._job.stages[number]
+                flow = self._flows[number] = self._kept(before, flow, before.columns.names)
+            flows.append(flow)
+        kernel = join.kernel
+        types = {
+            name: flows[of[0][0]].types[of[0][1]] if len(of) == 1 else None
+            for name, of in kernel.columns.items()
+        }
+        converted = conversions(flows, kernel.keys)
+        frame = native_join([flow.frame for flow in flows], converted, kernel)
+        hint = stage.hint
+        if all(flow.partitions == 1 for flow in flows):
+            frame, partitions = frame.coalesce(1), 1  # which it is, where Spark knows that it can
+        else:
+            partitions = partitions_of(frame)
+        if not partitions:  # Spark doesn't say, as of full joins that compare each with each
+            partitions = max(flow.partitions for flow in flows)
+            frame = frame.repartition(partitions)
+        if hint is not None and hint != partitions:
+            frame, partitions = frame.repartition(hint), hint
+        return Flow(frame, types, partitions)
+
+    # What runs in a stage.
+
+    def _done(self, stage: Stage, step: Step, flow: Flow, columns: Sequence[str]) -> Flow:
+        """The output of a step, which takes these columns."""
+        match step:
+            case Kernels():
+                deterministic = step.deterministic
+                return flow.then(step.kernels, step.name, step.makes, deterministic=deterministic)
+            case LookUp() if step.on_driver:
+                flow = self._kept(stage, self._settled(flow, columns), columns)
+                return self._looked_up(step, flow)
+            case LookUp():
+                return self._asked_in_tasks(step, flow)
+            case NativeStep():
+                flow = self._settled(flow, columns)
+                made = step.makes.names
+                kept = [name for name in step.columns if name not in made]
+                types = {name: flow.types[name] for name in kept} | dict.fromkeys(made)
+                frame = native_step(flow.frame, step)
+                return replace(flow, frame=frame, types=types, kept=False)
+            case NativeAggregate():
+                return self._aggregated(stage, step, self._settled(flow, columns))
+            case Update() if step.on_driver:
+                return self._updated_here(step, flow)
+            case Update():
+                return self._updated_in_tasks(stage, step, flow)
+        raise NotImplementedError(step)
+
+    def _aggregated(self, stage: Stage, step: NativeAggregate, flow: Flow) -> Flow:
+        frame = native_aggregate(flow.frame, step, self._context)
+        partitions = 1 if flow.partitions == 1 or not step.group else self._partitions
+        count = self._count(stage)
+        if count < partitions:
+            frame, partitions = frame.coalesce(count), count
+        names = (*step.group, *step.makes.names)
+        flow = Flow(frame, dict.fromkeys(names), partitions)
+        # Catalyst leaves groups in the one partition that they come from.
+        return met(flow, step.group, count) if count > partitions and not step.stays else flow
+
+    def _asked_in_tasks(self, step: LookUp, flow: Flow) -> Flow:
+        query = step.row.queries[0]
+        factories = [state.factory for state in step.states]
+        kernel = TaskQueryKernel(
+            query.step,
+            query.operation,
+            step.row,
+            tuple(zip(factories, step.updated, strict=True)),
+        )
+        flow = flow.then([kernel], step.name, step.makes, deterministic=step.deterministic)
+        return self._settled(flow, step.columns.names) if step.is_urgent else flow
+
+    def _looked_up(self, step: LookUp, flow: Flow) -> Flow:
+        """Ask states for the distinct inputs of a step, in this process, and join the answers."""
+        queries, needed = step.row.queries, step.columns.names
+        inputs = tuple(dict.fromkeys(name for each in queries for name in each.inputs.names))
+        if inputs:
+            asked = block_of_table(selected(flow.frame, inputs).distinct().toArrow())
+        else:
+            asked = Block({}, 1)
+        made = self._ask(step, asked)
+        keys = {name: f"__trident_key{index}" for index, name in enumerate(inputs)}
+        outputs = [name for each in queries for name in each.outputs if name in needed]
+        types = {keys[name]: kind for name, kind in flow.typed(inputs).items()}
+        types |= {name: str(step.columns.types[name]) for name in outputs}
+        renamed = made.renamed({**keys, **dict(zip(outputs, outputs, strict=True))})
+        schema = self._schemas.of(types)
+        found = local_frame(self._session, schema, renamed, queries[-1].step, self._task)
+        found = found.coalesce(1)
+        condition = F.lit(True)
+        for name, key in keys.items():
+            condition &= flow.frame[quoted(name)].eqNullSafe(found[key])
+        both = flow.frame.join(found, condition, "inner")
+        kinds = {name: flow.types.get(name, types.get(name)) for name in needed}
+        return replace(flow, frame=selected(both, needed), types=kinds, kept=False)
+
+    # Updates.
+
+    def _updated_here(self, step: Update, flow: Flow) -> Flow:
+        assert self._write is not None
+        block = block_of_table(flow.frame.toArrow())
+        if flow.kernels:
+            block = joined(run_kernels(flow.kernels, iter([block]), self._task))
+        made = self._write(step, block)
+        types = step.columns.types
+        if step.kernel.kept is None:
+            return flow
+        schema = self._schemas.of({name: str(kind) for name, kind in types.items()})
+        frame = local_frame(self._session, schema, made, step.name, self._task)
+        return Flow(frame.coalesce(1), types, 1)
+
+    def _updated_in_tasks(self, stage: Stage, step: Update, flow: Flow) -> Flow:
+        count, names = self._count(stage), step.columns.names
+        types = {name: str(kind) for name, kind in step.columns.types.items()}
+        schema = self._schemas.of({**types, STATUS: "string"})
+        tasks = UpdateStage(
+            flow.kernels, step.kernel, step.state.factory, schema.arrow, self._context, count
+        )
+        frame = flow.frame
+        if POSITION in flow.types:
+            frame = frame.sortWithinPartitions(POSITION)
+        if step.kernel.operation.acts_on_nothing:
+            frame = frame.coalesce(1)  # one partition even where there are no tuples
+        frame = frame.mapInArrow(tasks, schema.struct)
+        if step.kernel.kept is None:
+            self._judge(frame)
+            return flow
+        frame = frame.localCheckpoint(eager=True)
+        is_status = F.col(STATUS).isNotNull()
+        self._judge(frame.where(is_status).select(STATUS))
+        values = frame.where(~is_status)
+        return Flow(selected(values, names), step.columns.types, count, kept=True)
+
+    def _judge(self, statuses: DataFrame) -> None:
+        self._outcome += judged(statuses.toArrow().column(0).to_pylist(), self._context.seal)

@@ -1,0 +1,78 @@
+"""States that a batch on Spark asks and updates in the driver's process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+from trident.batch.computed import DeferredUpdate
+from trident.job.job import LookUp, Update
+from trident.kernels.block import NOTHING, Block
+from trident.kernels.task import Task
+from trident.local.begun_states import BegunStates
+from trident.spark.query_kernel import view_of
+from trident.spark.stage import prepared
+from trident.spark.update_stage import updated
+from trident.states.state import State
+
+
+class StatesHere:
+    """Asks the states of a batch.
+
+    Parameters
+    ----------
+    states : mapping of str to State
+        The states by name.
+    task : Task
+        What errors name.
+    """
+
+    def __init__(self, states: Mapping[str, State], task: Task) -> None:
+        self._states = states
+        self._task = task
+
+    def ask(self, look_up: LookUp, inputs: Block) -> Block:
+        """Add to inputs what states answer."""
+        views = [
+            view_of(self._states[state.name], self._task, updated=updated)
+            for state, updated in zip(look_up.states, look_up.updated, strict=True)
+        ]
+        with ExitStack() as cleaning:
+            for query in look_up.row.queries:
+                cleaning.enter_context(prepared(query.step, query.operation, self._task))
+            return look_up.row.apply(views, inputs, self._task)
+
+
+class Written:
+    """Updates states at once; their commit writes what they keep.
+
+    Parameters
+    ----------
+    begun : BegunStates
+        The states of the attempt.
+    task : Task
+        What errors name.
+    """
+
+    def __init__(self, begun: BegunStates, task: Task) -> None:
+        self._begun = begun
+        self._task = task
+
+    def write(self, update: Update, block: Block) -> Block:
+        """Update a state; give the new values that are kept."""
+        if not update.kernel.acts_on(block):
+            return NOTHING  # the state has no part in the batch
+        return updated(update.kernel, self._begun.updated(update.state.name), block, self._task)
+
+
+class Noted:
+    """Notes updates, which are made when the batch is written."""
+
+    def __init__(self) -> None:
+        self.updates: list[DeferredUpdate] = []
+
+    def write(self, update: Update, block: Block) -> Block:
+        """Note an update; no step may take its new values."""
+        if update.kernel.acts_on(block):
+            self.updates.append(DeferredUpdate(update, block))
+        return NOTHING
