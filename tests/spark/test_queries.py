@@ -509,6 +509,8 @@ def single(value: int) -> Any:
 def test_an_operation_that_cannot_be_sent_is_found_before_the_first_call(spark: Any) -> None:
     topology = TridentTopology()
     event = Event()  # holds a lock
-    topology.newDRPCStream("sent", engine="spark").each("args", lambda _: event.is_set(), "set")
+    topology.newDRPCStream("sent", engine="spark").each(
+        "args", lambda _: event.is_set(), "set boolean"
+    )
     with pytest.raises(PlanError, match="can't be sent to executors"):
         LocalDRPC(topology.plan())

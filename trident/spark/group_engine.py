@@ -130,7 +130,7 @@ class SparkGroupEngine:
         """
         before, started = self._counters.counts(), perf_counter()
         begun = BegunStates(self._group.large, self._states, record)
-        updating = Written(begun, StageContext(record).task())
+        updating = Written(begun)
         with self._run(record, inputs, updating, small=small) as run:
             in_tasks = run.run()
             begun.commit()
@@ -209,7 +209,6 @@ class SparkGroupEngine:
     ) -> Iterator[JobRun]:
         context = StageContext(record, counts=self._counts.accumulator)
         group = self._group
-        asking = StatesHere(self._states, context.task())
         run = JobRun(
             group.small if small else group.large,
             group.partitions,
@@ -217,7 +216,7 @@ class SparkGroupEngine:
             inputs,
             self._schemas,
             next(iter(inputs.values())).frame.sparkSession,
-            asking.ask,
+            StatesHere(self._states).ask,
             updating.write,
         )
         with self._shown(context.seal):

@@ -32,6 +32,7 @@ from trident.job.job import (
 )
 from trident.kernels.block import Block, joined
 from trident.kernels.grouping_kernel import PARTITION
+from trident.kernels.task import Task
 from trident.operations.origins import ORIGIN
 from trident.spark.arrow_block import block_of_table
 from trident.spark.common_types import conversions
@@ -58,9 +59,9 @@ from trident.spark.update_stage import UpdateStage, judged
 from trident.tuples.fields import Fields
 
 _PARTITION = Fields.typed([(PARTITION, "int")])
-Ask = Callable[[LookUp, Block], Block]
+Ask = Callable[[LookUp, Block, Task], Block]
 """Asks states in this process for distinct inputs; adds to these what the states answer."""
-Write = Callable[[Update, Block], Block]
+Write = Callable[[Update, Block, Task], Block]
 """Updates a state in this process, or notes that; gives the new values that are kept."""
 
 
@@ -389,7 +390,7 @@ class JobRun:
             asked = block_of_table(selected(flow.frame, inputs).distinct().toArrow())
         else:
             asked = Block({}, 1)
-        made = self._ask(step, asked)
+        made = self._ask(step, asked, self._task)
         keys = {name: f"__trident_key{index}" for index, name in enumerate(inputs)}
         outputs = [name for each in queries for name in each.outputs if name in needed]
         types = {keys[name]: kind for name, kind in flow.typed(inputs).items()}
@@ -412,7 +413,7 @@ class JobRun:
         block = block_of_table(flow.frame.toArrow())
         if flow.kernels:
             block = joined(run_kernels(flow.kernels, iter([block]), self._task))
-        made = self._write(step, block)
+        made = self._write(step, block, self._task)
         types = step.columns.types
         if step.kernel.kept is None:
             return flow

@@ -159,13 +159,20 @@ class SparkQuery:
             inputs,
             self._schemas,
             self._session,
-            _Asking(self._states, task).ask,
+            self._asked,
         )
         try:
             run.run()
             return list(run.result().tuples(self._query.result.fields.names))
         finally:
             run.release()
+
+    def _asked(self, look_up: LookUp, inputs: Block, task: Task) -> Block:
+        """Add to inputs what states answer, all as of one moment."""
+        names = [state.name for state in look_up.states]
+        return self._states.read(
+            lambda views: look_up.row.apply([views[name] for name in names], inputs, task)
+        )
 
     @contextmanager
     def _named(self, job: str) -> Iterator[None]:
@@ -199,21 +206,6 @@ class SparkQuery:
         ours = selected(DataFrame(made, self._session), source.columns.names)
         # Of files Spark doesn't say how many; more than one, so nothing takes them for gathered.
         return InputFrame(ours, partitions_of(ours) or max(2, self._partitions))
-
-
-class _Asking:
-    """Asks the states of a query for one request."""
-
-    def __init__(self, states: StateSets, task: Task) -> None:
-        self._states = states
-        self._task = task
-
-    def ask(self, look_up: LookUp, inputs: Block) -> Block:
-        """Add to inputs what states answer, all as of one moment."""
-        names = [state.name for state in look_up.states]
-        return self._states.read(
-            lambda views: look_up.row.apply([views[name] for name in names], inputs, self._task)
-        )
 
 
 def _session_of(query: DRPCQuery, given: SparkSession | None) -> SparkSession:

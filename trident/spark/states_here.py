@@ -23,24 +23,21 @@ class StatesHere:
     ----------
     states : mapping of str to State
         The states by name.
-    task : Task
-        What errors name.
     """
 
-    def __init__(self, states: Mapping[str, State], task: Task) -> None:
+    def __init__(self, states: Mapping[str, State]) -> None:
         self._states = states
-        self._task = task
 
-    def ask(self, look_up: LookUp, inputs: Block) -> Block:
+    def ask(self, look_up: LookUp, inputs: Block, task: Task) -> Block:
         """Add to inputs what states answer."""
         views = [
-            view_of(self._states[state.name], self._task, updated=updated)
+            view_of(self._states[state.name], task, updated=updated)
             for state, updated in zip(look_up.states, look_up.updated, strict=True)
         ]
         with ExitStack() as cleaning:
             for query in look_up.row.queries:
-                cleaning.enter_context(prepared(query.step, query.operation, self._task))
-            return look_up.row.apply(views, inputs, self._task)
+                cleaning.enter_context(prepared(query.step, query.operation, task))
+            return look_up.row.apply(views, inputs, task)
 
 
 class Written:
@@ -50,19 +47,16 @@ class Written:
     ----------
     begun : BegunStates
         The states of the attempt.
-    task : Task
-        What errors name.
     """
 
-    def __init__(self, begun: BegunStates, task: Task) -> None:
+    def __init__(self, begun: BegunStates) -> None:
         self._begun = begun
-        self._task = task
 
-    def write(self, update: Update, block: Block) -> Block:
+    def write(self, update: Update, block: Block, task: Task) -> Block:
         """Update a state; give the new values that are kept."""
         if not update.kernel.acts_on(block):
             return NOTHING  # the state has no part in the batch
-        return updated(update.kernel, self._begun.updated(update.state.name), block, self._task)
+        return updated(update.kernel, self._begun.updated(update.state.name), block, task)
 
 
 class Noted:
@@ -71,7 +65,7 @@ class Noted:
     def __init__(self) -> None:
         self.updates: list[DeferredUpdate] = []
 
-    def write(self, update: Update, block: Block) -> Block:
+    def write(self, update: Update, block: Block, task: Task) -> Block:
         """Note an update; no step may take its new values."""
         if update.kernel.acts_on(block):
             self.updates.append(DeferredUpdate(update, block))
