@@ -142,7 +142,7 @@ def test_queries_know_nothing_of_who_listens_for_them(path: Path) -> None:
 
 @pytest.mark.parametrize("path", sources("trident/page"), ids=identify)
 def test_the_page_knows_no_engine_and_no_run(path: Path) -> None:
-    engines = ("trident.spark", "trident.local", "trident.batch", "trident.run")
+    engines = ("trident.spark", "trident.local", "trident.batch", "trident.api.run")
     for found in imports_of(path):
         assert not found.is_from(*engines), found
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from trident.spark.arrow_block import ArrowBlock
+from trident.kernels.arrow_block import ArrowBlock
 from trident.spark.arrow_collector import ArrowCollector
 from trident.spark.error_transfer import SOURCES, raised_in_stage
 from trident.spark.schemas import Schemas, selected

@@ -10,9 +10,9 @@ from typing import Any
 from pyspark.errors import AnalysisException, IllegalArgumentException
 from pyspark.sql import DataFrame
 
+from trident.errors import SourceUnavailableError
 from trident.spark.errors import SparkSessionError
 from trident.spark.kafka_records import as_tuples, check_types, decoded_by_spark
-from trident.spouts.errors import SourceUnavailableError
 from trident.spouts.kafka.coordinator import KafkaCoordinator
 from trident.spouts.kafka.settings import FIXED, KafkaSettings
 from trident.states.errors import UsageError
