@@ -54,7 +54,7 @@ def check_types(settings: KafkaSettings) -> None:
     """
     for name, declared in settings.fields.types.items():
         if declared is None:
-            what = "KafkaSpout.dataframe: a column needs a type, and none is known of the field"
+            what = "kafka_frame: a column needs a type, and none is known of the field"
             advice = f'Write it in fields=, as "{name} string"; of JSON a translator takes values.'
             raise UsageError(what, name, (), advice)
 
