@@ -42,7 +42,7 @@ chaos: $(STAMP) servers java ## kill drivers and hurt a store, for MINUTES (CHAO
 	@$(PYTHON_IN_ENV) -m trident chaos $(if $(CHAOS),$(CHAOS),--state sqlite:) $(if $(MINUTES),--minutes $(MINUTES))
 
 bench: $(STAMP) servers java ## measure, as ratios to the hand-written job of the same run (BENCH="sqlite drpc" for some; BENCH=sizes for docs/performance.md)
-	@$(PYTHON_IN_ENV) -m tests.bench $(BENCH)
+	@$(PYTHON_IN_ENV) -m benchmarks $(BENCH)
 
 lint: $(STAMP) ## check the style
 	@$(ENV)/bin/ruff check .

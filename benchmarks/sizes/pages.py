@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tests.bench.sizes.cases import (
+from benchmarks.sizes.cases import (
     KEYS_CONTENDERS,
     LOCAL,
     MIXED,
@@ -15,16 +15,16 @@ from tests.bench.sizes.cases import (
     Effort,
     Measured,
 )
-from tests.bench.sizes.plot import Style, short, svg
-from tests.bench.sizes.steady import Cost, Held
-from tests.bench.words import KEYS
+from benchmarks.sizes.plot import Style, short, svg
+from benchmarks.sizes.steady import Cost, Held
+from benchmarks.words import KEYS
 
 BEGIN = "<!-- begin: written by make bench BENCH=sizes -->"
 END = "<!-- end: written by make bench BENCH=sizes -->"
 PLOT = "performance.svg"
 
 _COLOURS = ("#0072b2", "#009e73", "#56b4e9", "#6a3d9a", "#d55e00", "#e69f00", "#cc79a7", "#999999")
-_OVERLAPPED, _OTHERS = "2 3", "7 4"
+_OVERLAPPED, _OTHERS = (1.0, 1.5), (3.5, 2.0)
 _NONE = ""
 
 
@@ -81,7 +81,7 @@ def plotted(report: Report) -> str:
     for contender, colour in zip((*OURS, *OTHERS), _COLOURS, strict=True):
         for found in report.measured:
             if found.case.contender == contender:
-                dashes = _OVERLAPPED if found.case.pending > 1 else ""
+                dashes = _OVERLAPPED if found.case.pending > 1 else ()
                 dashes = _OTHERS if contender in OTHERS else dashes
                 width = 5.0 if contender == LOCAL else 2.0
                 styles[found.case.series] = Style(colour, dashes, width)

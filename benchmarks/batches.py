@@ -11,9 +11,9 @@ from pathlib import Path
 from statistics import quantiles
 from time import perf_counter
 
-from tests.bench.report import Figure, latency, limit, median, rate
-from tests.bench.topologies import word_count
-from tests.bench.words import KEYS, zipf_words
+from benchmarks.report import Figure, latency, limit, median, rate
+from benchmarks.topologies import word_count
+from benchmarks.words import KEYS, zipf_words
 from trident import Fields, IBatchSpout, MemoryMapState, TridentCollector
 from trident.backends import sqlite
 from trident.states.state import StateFactory

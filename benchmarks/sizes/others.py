@@ -10,10 +10,10 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from tests.bench.by_hand import Counts, CountsInRedis, Totals, TotalsInRedis
-from tests.bench.sizes.cases import Case, Measured
-from tests.bench.sizes.setting import UNTIMED, Place, Setting
-from tests.bench.sizes.spark_batches import SPLIT, durations, lines
+from benchmarks.by_hand import Counts, CountsInRedis, Totals, TotalsInRedis
+from benchmarks.sizes.cases import Case, Measured
+from benchmarks.sizes.setting import UNTIMED, Place, Setting
+from benchmarks.sizes.spark_batches import SPLIT, durations, lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

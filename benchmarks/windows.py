@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.bench.report import Figure, alternated, median
+from benchmarks.report import Figure, alternated, median
 from trident import (
     CombinerAggregator,
     Duration,

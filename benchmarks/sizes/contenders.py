@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.bench.sizes.cases import OTHERS, OURS, Case, Measured
-from tests.bench.sizes.others import aggregation, by_hand, bytewax, bytewax_counted
-from tests.bench.sizes.ours import frame, spout
-from tests.bench.sizes.setting import Setting
+from benchmarks.sizes.cases import OTHERS, OURS, Case, Measured
+from benchmarks.sizes.others import aggregation, by_hand, bytewax, bytewax_counted
+from benchmarks.sizes.ours import frame, spout
+from benchmarks.sizes.setting import Setting
 
 _COUNTING = (spout, spout, spout, frame, aggregation, by_hand, bytewax, bytewax_counted)
 CONTENDERS: Mapping[str, Callable[[Setting, Case], Measured]] = dict(

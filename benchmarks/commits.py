@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
-from tests.bench.report import Figure, latency, median
+from benchmarks.report import Figure, latency, median
 from trident.log.checkpoint import held_checkpoint
 from trident.log.entry import LogEntry
 from trident.log.writer import LogWriter

@@ -8,10 +8,10 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench.by_hand import CountsInRedis
-from tests.bench.report import Figure, alternated, throughput
-from tests.bench.topologies import word_count
-from tests.bench.words import WORDS, write_text
+from benchmarks.by_hand import CountsInRedis
+from benchmarks.report import Figure, alternated, throughput
+from benchmarks.topologies import word_count
+from benchmarks.words import WORDS, write_text
 from trident import native
 from trident.backends import redis
 from trident.spark import local_session

@@ -12,14 +12,14 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.bench.sizes.cases import EFFORTS, OVERLAPPING, SHORT, Measured
-from tests.bench.sizes.contenders import CONTENDERS
-from tests.bench.sizes.pages import PLOT, Report, plotted, with_report
-from tests.bench.sizes.setting import Setting
-from tests.bench.sizes.steady import costs, held
+from benchmarks.sizes.cases import EFFORTS, OVERLAPPING, SHORT, Measured
+from benchmarks.sizes.contenders import CONTENDERS
+from benchmarks.sizes.pages import PLOT, Report, plotted, with_report
+from benchmarks.sizes.setting import Setting
+from benchmarks.sizes.steady import costs, held
 from trident.testing.servers.process import MissingServer
 
-_DOCS = Path(__file__).parents[3] / "docs"
+_DOCS = Path(__file__).parents[2] / "docs"
 _PAGE = "performance.md"
 
 

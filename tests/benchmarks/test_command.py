@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.sizes import command
-from tests.bench.sizes.cases import OURS, SHORT, Case, Measured
-from tests.bench.sizes.contenders import CONTENDERS
-from tests.bench.sizes.setting import Setting
+from benchmarks.sizes import command
+from benchmarks.sizes.cases import OURS, SHORT, Case, Measured
+from benchmarks.sizes.contenders import CONTENDERS
+from benchmarks.sizes.setting import Setting
 
 EFFORT = replace(SHORT, sizes=(100,), keys=(), pending=(1,))
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 
-from tests.bench.report import Figure, limit, median
-from tests.bench.topologies import QUESTION, word_count
+from benchmarks.report import Figure, limit, median
+from benchmarks.topologies import QUESTION, word_count
 from trident import FixedBatchSpout, MemoryMapState
 from trident.run import Run
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
-from tests.bench.sizes import cases
-from tests.bench.sizes.cases import OVERLAPPING, Case, Measured
-from tests.bench.sizes.setting import UNTIMED, Place, Setting, Text
-from tests.bench.sizes.spark_batches import SPLIT, durations, lines
-from tests.bench.topologies import word_count
+from benchmarks.sizes import cases
+from benchmarks.sizes.cases import OVERLAPPING, Case, Measured
+from benchmarks.sizes.setting import UNTIMED, Place, Setting, Text
+from benchmarks.sizes.spark_batches import SPLIT, durations, lines
+from benchmarks.topologies import word_count
 from trident import Fields, IBatchSpout, MemoryMapState, TridentCollector, native
 from trident.backends import redis, sqlite
 from trident.states.state import StateFactory

@@ -12,10 +12,10 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench.by_hand import CountsInPostgres
-from tests.bench.report import Figure, alternated, throughput
-from tests.bench.topologies import word_count
-from tests.bench.words import WORDS, write_text
+from benchmarks.by_hand import CountsInPostgres
+from benchmarks.report import Figure, alternated, throughput
+from benchmarks.topologies import word_count
+from benchmarks.words import WORDS, write_text
 from trident import native
 from trident.backends.urls import state_from_url
 from trident.spark import local_session

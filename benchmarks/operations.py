@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tests.bench.report import Figure, rate, throughput, timed
+from benchmarks.report import Figure, rate, throughput, timed
 from trident import (
     CombinerAggregator,
     Count,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench.sizes.setting import UNTIMED
+from benchmarks.sizes.setting import UNTIMED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench.report import Figure, limit, timed
-from tests.bench.topologies import word_count
+from benchmarks.report import Figure, limit, timed
+from benchmarks.topologies import word_count
 from trident import FixedBatchSpout, MemoryMapState
 from trident.backends import sqlite
 from trident.states.state import StateFactory

@@ -11,9 +11,9 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench.by_hand import total_of
-from tests.bench.sizes.cases import Case, Effort
-from tests.bench.words import zipf_words
+from benchmarks.by_hand import total_of
+from benchmarks.sizes.cases import Case, Effort
+from benchmarks.words import zipf_words
 from trident.testing.servers.redis import RedisServer
 
 if TYPE_CHECKING:

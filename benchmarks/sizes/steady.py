@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench.sizes.cases import Case
-from tests.bench.sizes.ours import TimedSpout, engine, state
-from tests.bench.sizes.setting import UNTIMED, Setting, Text
-from tests.bench.topologies import word_count
+from benchmarks.sizes.cases import Case
+from benchmarks.sizes.ours import TimedSpout, engine, state
+from benchmarks.sizes.setting import UNTIMED, Setting, Text
+from benchmarks.topologies import word_count
 from trident import Fields, IBatchSpout, TridentCollector
 
 _FLAT_WORDS = 20_000

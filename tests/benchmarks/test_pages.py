@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.bench.sizes.cases import SHORT, Case, Measured
-from tests.bench.sizes.pages import BEGIN, END, Report, plotted, with_report
-from tests.bench.sizes.steady import Cost, Held
+from benchmarks.sizes.cases import SHORT, Case, Measured
+from benchmarks.sizes.pages import BEGIN, END, Report, plotted, with_report
+from benchmarks.sizes.steady import Cost, Held
 
 PAGE = f"# Performance\n\n{BEGIN}\nold\n{END}\n\nBy hand.\n"
 

@@ -8,9 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from benchmarks.raw import RAW, RawClient
+from benchmarks.report import Figure, alternated, rate, throughput
 from tests.backends_table import BACKENDS, Backend
-from tests.bench.raw import RAW, RawClient
-from tests.bench.report import Figure, alternated, rate, throughput
 from trident.operations.builtin import Count
 from trident.states import CachedMap, ControlRecord, StateFactory, Token
 from trident.states.kinds import PLAIN

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import perf_counter, sleep
 from typing import Any
 
-from tests.bench.report import Figure, latency, median
+from benchmarks.report import Figure, latency, median
 from tests.faults.proxy import Proxy
 from trident import MapGet, Split, TridentTopology, state_from_url
 from trident.drpc.service import LocalDRPC

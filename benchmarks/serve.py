@@ -13,8 +13,8 @@ from time import perf_counter, process_time
 
 from starlette.types import Receive, Scope, Send
 
-from tests.bench.report import Figure, limit, median, rate, throughput
-from tests.bench.topologies import QUESTION, word_count
+from benchmarks.report import Figure, limit, median, rate, throughput
+from benchmarks.topologies import QUESTION, word_count
 from trident import DRPCServer, FixedBatchSpout, MemoryMapState
 from trident.drpc.query import Query
 from trident.run import Run
@@ -150,7 +150,7 @@ def _loaded(port: int | None, request: bytes) -> tuple[float, float, float]:
 
     The clients are another process, which costs a processor of its own.
     """
-    command = [sys.executable, "-m", "tests.bench.serve", str(port), request.hex(), str(_LOAD)]
+    command = [sys.executable, "-m", "benchmarks.serve", str(port), request.hex(), str(_LOAD)]
     before = process_time()
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     cpu = process_time() - before

@@ -1,6 +1,6 @@
-"""``python -m tests.bench [name …]``: measure, and print a table; the exit status is always 0.
+"""``python -m benchmarks [name …]``: measure, and print a table; the exit status is always 0.
 
-``python -m tests.bench sizes [long] [word …]`` is another one, which writes docs/performance.md.
+``python -m benchmarks sizes [long] [word …]`` is another one, which writes docs/performance.md.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.bench.report import HEADING, Figure, line
-from tests.bench.sizes import command as sizes
+from benchmarks.report import HEADING, Figure, line
+from benchmarks.sizes import command as sizes
 
 NAMES = (
     *("sqlite", "local", "batches", "pending", "commits", "drpc", "serve"),
@@ -30,7 +30,7 @@ def main(names: list[str]) -> None:
         )
     print(HEADING)
     for name in names or NAMES:
-        figures: Callable[[Path], Iterator[Figure]] = import_module(f"tests.bench.{name}").figures
+        figures: Callable[[Path], Iterator[Figure]] = import_module(f"benchmarks.{name}").figures
         with TemporaryDirectory(prefix="trident-bench-") as folder:
             for figure in figures(Path(folder)):
                 print(line(figure), flush=True)

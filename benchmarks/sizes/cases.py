@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from statistics import median, quantiles
 
-from tests.bench.words import KEYS
+from benchmarks.words import KEYS
 from trident.start_options import StartOptions
 
 OVERLAPPING = any(option.name == "max_pending" for option in fields(StartOptions))

@@ -14,9 +14,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from tests.bench.report import Figure, throughput
-from tests.bench.topologies import word_count
-from tests.bench.words import KEYS, zipf_words
+from benchmarks.report import Figure, throughput
+from benchmarks.topologies import word_count
+from benchmarks.words import KEYS, zipf_words
 from trident import Fields, IBatchSpout, MemoryMapState
 from trident.backends import redis, sqlite
 from trident.spark import local_session

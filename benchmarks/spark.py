@@ -8,10 +8,10 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.bench.by_hand import Counts, total_of
-from tests.bench.report import Figure, alternated, latency, median, throughput
-from tests.bench.topologies import word_count
-from tests.bench.words import FILES, WORDS, write_few_words, write_text
+from benchmarks.by_hand import Counts, total_of
+from benchmarks.report import Figure, alternated, latency, median, throughput
+from benchmarks.topologies import word_count
+from benchmarks.words import FILES, WORDS, write_few_words, write_text
 from trident import native
 from trident.backends import sqlite
 from trident.spark import local_session

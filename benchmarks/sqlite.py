@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench.by_hand import Counts
-from tests.bench.report import Figure, alternated, throughput
+from benchmarks.by_hand import Counts
+from benchmarks.report import Figure, alternated, throughput
 from trident.backends import sqlite
 from trident.operations.builtin import Count
 from trident.operations.interfaces import CombinerAggregator
