@@ -10,6 +10,9 @@ import pytest
 from tests.api.topologies import Write
 from tests.plan.declared import DECLARED
 from tests.plan.node_classes import names, node_classes
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
+from trident.backends.state_spec import StateSpec
 from trident.errors import FieldError, PlanError
 from trident.job.compile import Local, Spark, Target, _Compiler, compile_job
 from trident.job.job import (
@@ -30,9 +33,6 @@ from trident.operations.callables import native
 from trident.operations.interfaces import Operation
 from trident.plan.nodes import Node
 from trident.spouts.fixed import FixedBatchSpout
-from trident.states.memory import MemoryMapState
-from trident.states.state import StateSpec
-from trident.topology import TridentTopology
 
 memory = MemoryMapState.Factory
 

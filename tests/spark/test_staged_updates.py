@@ -12,7 +12,7 @@ from trident.batch.computed import Computed, DeferredUpdate
 from trident.batch.outcome import Outcome
 from trident.job.compile import Spark, compile_job
 from trident.job.job import Job
-from trident.spark.arrow_block import ArrowBlock
+from trident.kernels.arrow_block import ArrowBlock
 from trident.spark.staged_updates import packed, unpacked
 
 

@@ -17,11 +17,11 @@ from trident.drpc.quick import never_waits
 from trident.drpc.state_sets import StateSets, Views
 from trident.errors import FailedException, OperationError
 from trident.job.compile import Local, compile_job
-from trident.kernels.block import Block
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput, Rows
 from trident.plan.plan import DRPCQuery, Plan
 from trident.states.errors import NoStateError, UnavailableError
+from trident.tuples.block import Block
 
 
 class Query:

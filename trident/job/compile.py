@@ -54,7 +54,6 @@ from trident.kernels.update_kernel import UpdateKernel
 from trident.operations.interfaces import CombinerAggregator, ReducerAggregator
 from trident.operations.origins import ORIGIN, origin_of
 from trident.operations.vectorised import Vectorised
-from trident.operations.window_updater import WindowUpdater
 from trident.plan.field_type import field_type
 from trident.plan.nodes import (
     AggregateNode,
@@ -86,6 +85,7 @@ from trident.plan.stages import is_keyed, stages, unlabelled
 from trident.states.maps import MapStateFactory
 from trident.states.values import StateType
 from trident.tuples.fields import Fields
+from trident.windows.window_updater import WindowUpdater
 
 _ONE_PARTITION = ("global", "batchGlobal")
 
@@ -762,7 +762,7 @@ def final_kernel(node: AggregatingNode) -> CombinerKernel:
 def _arrow_kernel(node: FlatMapNode, function: Vectorised) -> Kernel:
     """The kernel of a function of record batches, which needs the driver of Arrow."""
     try:
-        from trident.spark.arrow_kernel import ArrowKernel
+        from trident.kernels.arrow_kernel import ArrowKernel
     except ImportError as error:
         what = f"{node.origin.call} at {node.origin}: pyarrow is needed for ({error}):"
         advice = 'Install it: pip install "trident-spark[spark]".'

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from trident.errors import EmittedValueError
 from trident.kernels import column_forms
-from trident.kernels.block import Block
 from trident.kernels.kernel import BlockKernel
 from trident.kernels.task import StepName, Task
 from trident.operations.vectorised import Vectorised
+from trident.tuples.block import Block
 from trident.tuples.fields import Fields
 from trident.tuples.value_types import LIMITS, conformed, fits, python_type, sure_types
 

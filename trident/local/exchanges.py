@@ -19,7 +19,6 @@ from trident.job.job import (
     Stage,
     Union,
 )
-from trident.kernels.block import NOTHING, Block, joined
 from trident.kernels.grouping_kernel import PARTITION
 from trident.kernels.join_kernel import JoinKernel
 from trident.kernels.kernel import Kernel
@@ -29,6 +28,7 @@ from trident.kernels.task import StepName
 from trident.local.operation_copies import OperationCopies
 from trident.local.program_input import ProgramInput
 from trident.operations.origins import MADE
+from trident.tuples.block import NOTHING, Block, joined
 
 Partitions = Sequence[Block]
 """The tuples of a stage, a block for each of its partitions."""

@@ -8,20 +8,21 @@ from time import perf_counter
 from typing import Any, cast
 
 from trident.batch.computed import Computed, DeferredUpdate, written
+from trident.batch.counters import Counters, counted_apart
+from trident.batch.open_states import close_states
 from trident.batch.outcome import Outcome
 from trident.job.job import Job
-from trident.kernels.block import NOTHING, Block, joined
-from trident.kernels.emission import Emission, Emitted, Emitting
 from trident.kernels.origins import with_origin
 from trident.local.begun_states import BegunStates
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput
-from trident.open_states import Counters, close_states, counted_apart
 from trident.operations.origins import origin_of
 from trident.plan.nodes import StateNode
-from trident.spouts.source import Tuples
+from trident.sources.emission import Emission, Emitted, Emitting
+from trident.sources.source import Tuples
 from trident.states.control import ControlRecord
 from trident.states.state import State
+from trident.tuples.block import NOTHING, Block, joined
 
 
 class LocalGroupEngine:

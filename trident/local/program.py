@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from trident.batch.computed import DeferredUpdate
 from trident.job.job import Job
-from trident.kernels.block import joined
 from trident.local.operation_copies import OperationCopies
 from trident.local.program_input import ProgramInput, Rows
 from trident.local.side_by_side import Part, SideBySide
 from trident.local.stage_run import StageRun, UpdateRun, stage_run
 from trident.states.state import State
+from trident.tuples.block import joined
 
 
 class _Scheduled(NamedTuple):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from trident.kernels.block import joined
 from trident.local.exchanges import Partitions
 from trident.local.program_input import ProgramInput, Rows
 from trident.local.stage_run import LookUps, StageRun
 from trident.states.cut import BatchMovedOn
 from trident.states.errors import UnavailableError
+from trident.tuples.block import joined
 
 
 class Part(NamedTuple):

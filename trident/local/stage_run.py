@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from trident.batch.computed import DeferredUpdate
 from trident.job.job import Kernels, LookUp, Stage, Step, Update
-from trident.kernels.block import NOTHING, Block
 from trident.kernels.kernel import Kernel
 from trident.kernels.query_row import QueryRow
 from trident.kernels.task import Task
@@ -16,6 +15,7 @@ from trident.kernels.update_kernel import UpdateKernel
 from trident.local.exchanges import Bring, Partitions, Stay, bring_into
 from trident.local.operation_copies import OperationCopies
 from trident.local.program_input import ProgramInput
+from trident.tuples.block import NOTHING, Block
 
 
 class StepRun(ABC):

@@ -11,15 +11,16 @@ from typing import cast
 from pyspark.sql import SparkSession
 
 from trident.batch.computed import Computed, DeferredUpdate, written
+from trident.batch.counters import Counters, counted_apart
+from trident.batch.open_states import close_states
 from trident.batch.outcome import Outcome
 from trident.job.job import Source
-from trident.kernels.block import NOTHING, Block
-from trident.kernels.emission import Emission, Emitted
 from trident.kernels.origins import with_origin
 from trident.kernels.task import Task
 from trident.local.begun_states import BegunStates
-from trident.open_states import Counters, close_states, counted_apart
 from trident.plan.nodes import StateNode
+from trident.sources.emission import Emission, Emitted
+from trident.sources.source import Tuples
 from trident.spark.counts import Counts
 from trident.spark.error_transfer import of_spark
 from trident.spark.flow import InputFrame
@@ -34,9 +35,9 @@ from trident.spark.stage import StageContext
 from trident.spark.staged_updates import packed, unpacked
 from trident.spark.states_here import Noted, StatesHere, Written
 from trident.spark.update_stage import updated
-from trident.spouts.source import Tuples
 from trident.states.control import ControlRecord
 from trident.states.state import State
+from trident.tuples.block import NOTHING, Block
 
 SMALL = 10_000
 """Up to so many tuples one partition is faster than an exchange: a job's stage costs 50 ms."""

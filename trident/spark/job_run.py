@@ -30,11 +30,10 @@ from trident.job.job import (
     Union,
     Update,
 )
-from trident.kernels.block import Block, joined
+from trident.kernels.arrow_block import block_of_table
 from trident.kernels.grouping_kernel import PARTITION
 from trident.kernels.task import Task
 from trident.operations.origins import ORIGIN
-from trident.spark.arrow_block import block_of_table
 from trident.spark.common_types import conversions
 from trident.spark.exchanges import (
     chosen,
@@ -56,6 +55,7 @@ from trident.spark.schemas import Schemas, quoted, selected
 from trident.spark.stage import StageContext, run_kernels
 from trident.spark.statuses import STATUS
 from trident.spark.update_stage import UpdateStage, judged
+from trident.tuples.block import Block, joined
 from trident.tuples.fields import Fields
 
 _PARTITION = Fields.typed([(PARTITION, "int")])

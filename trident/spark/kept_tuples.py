@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 
 from trident.errors import SpoutPartitionError
 from trident.job.job import Source
-from trident.kernels.emission import Emission, Emitted
 from trident.operations.origins import ORIGIN
+from trident.sources.emission import Emission, Emitted
 from trident.spark.emission_stage import ROWS, RUN, EmissionStage, KeptRowsKernel
 from trident.spark.errors import StatusError
 from trident.spark.schemas import Schemas

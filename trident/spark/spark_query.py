@@ -19,7 +19,6 @@ from trident.drpc.state_sets import StateSets
 from trident.errors import PlanError
 from trident.job.compile import Spark, compile_job
 from trident.job.job import LookUp, Source
-from trident.kernels.block import Block
 from trident.kernels.task import Task
 from trident.local.operation_copies import OperationCopies
 from trident.operations.emitted import Row
@@ -37,6 +36,7 @@ from trident.spark.settings import own_session
 from trident.spark.stage import StageContext
 from trident.spark.workers import check_workers
 from trident.states.errors import FailedException
+from trident.tuples.block import Block
 
 _logger = logging.getLogger("trident")
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 from trident.batch.computed import Computed, DeferredUpdate
 from trident.batch.outcome import Outcome
 from trident.job.job import Job, Update
-from trident.kernels.block import Block
+from trident.kernels.arrow_block import ArrowBlock, block_of_table
 from trident.log.errors import StagingError
-from trident.spark.arrow_block import ArrowBlock, block_of_table
 from trident.spark.schemas import Schemas
+from trident.tuples.block import Block
 
 
 def packed(job: Job, computed: Computed, schemas: Schemas) -> dict[str, bytes | memoryview]:

@@ -7,13 +7,13 @@ from contextlib import ExitStack
 
 from trident.batch.computed import DeferredUpdate
 from trident.job.job import LookUp, Update
-from trident.kernels.block import NOTHING, Block
 from trident.kernels.task import Task
 from trident.local.begun_states import BegunStates
 from trident.spark.query_kernel import view_of
 from trident.spark.stage import prepared
 from trident.spark.update_stage import updated
 from trident.states.state import State
+from trident.tuples.block import NOTHING, Block
 
 
 class StatesHere:
