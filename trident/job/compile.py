@@ -81,7 +81,7 @@ from trident.plan.nodes import (
     StaticStreamNode,
 )
 from trident.plan.origins import watches_origins
-from trident.plan.stages import is_keyed, stages, unlabelled
+from trident.plan.stages import combines_first, is_keyed, stages, unlabelled
 from trident.states.maps import MapStateFactory
 from trident.states.values import StateType
 from trident.tuples.fields import Fields
@@ -490,7 +490,7 @@ class _Compiler:
         if native:
             draft = self._begin(node, self._by_group(node), [node.parent], self._count(node))
             return self._native_aggregate(draft, node)
-        if not isinstance(node.aggregator, CombinerAggregator):
+        if not combines_first(node):
             draft = self._begin(node, self._by_group(node), [node.parent], self._count(node))
             return self._add(draft, node, aggregate_kernel(node))
         exchange = self._by_group(node, partial_kernel(node))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 
-from trident.job.compile import Spark, compile_job
-from trident.job.job import LookUp
+from trident.job.compile import Local, Spark, Target, compile_job
+from trident.job.job import Job, LookUp
 from trident.plan.guarantee import guarantee
 from trident.plan.nodes import (
     Node,
@@ -21,11 +21,12 @@ from trident.plan.overlap import one_at_a_time, one_at_a_time_on_spark
 from trident.plan.placement import only_on_spark
 from trident.plan.places import calls_of, place_of
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
-from trident.plan.plan_dict import combines_first
-from trident.plan.stages import Stage, is_keyed, stages
+from trident.plan.stages import Stage, combines_first, is_keyed, stages
 from trident.states.printable import one_line
 from trident.states.values import StateType
 
+_PARTITIONS = 2
+"""Of which nothing is shown."""
 _CLOCKS = {"dataframe": "Structured Streaming", "spout": "spouts"}
 
 
@@ -81,13 +82,13 @@ def _group(plan: Plan, group: BatchGroup) -> Iterator[str]:
     yield f'group "{group.id}", clock: {clock}'
     if group.requests is not None:
         yield f"  {_together(group)}; always in the driver's process"
-        yield from _stages(plan, group.nodes, in_batch=True)
+        yield from _stages(plan, group)
         return
     if group.clock == "spout":
         yield f"  with a session, {_engine(group)}"
     yield f"  {_overlap(group)}"
     yield f"  a batch without tuples {_when_empty(group)}"
-    yield from _stages(plan, group.nodes, in_batch=True)
+    yield from _stages(plan, group)
 
 
 def _together(group: BatchGroup) -> str:
@@ -124,11 +125,12 @@ def _query(plan: Plan, query: DRPCQuery) -> Iterator[str]:
     yield f'query "{query.function}", answers {query.result.fields or "nothing"}'
     if query.source.engine == "spark":
         yield "  Spark answers it, each request by a job of its own"
-    yield from _stages(plan, query.nodes, in_batch=False)
+    yield from _stages(plan, query)
 
 
-def _stages(plan: Plan, nodes: Iterable[Node], *, in_batch: bool) -> Iterator[str]:
-    found, together = stages(nodes), _together_with(nodes)
+def _stages(plan: Plan, part: BatchGroup | DRPCQuery) -> Iterator[str]:
+    nodes, in_batch = part.nodes, isinstance(part, BatchGroup)
+    found, together = stages(nodes), _together_with(part)
     of_node = {node: stage for stage in found for node in stage.nodes}
     for stage in found:
         if stage.exchange:
@@ -146,11 +148,20 @@ def _stages(plan: Plan, nodes: Iterable[Node], *, in_batch: bool) -> Iterator[st
                 yield _numbered(node, f"{node.call_text}, combined in each partition first")
 
 
-def _together_with(nodes: Iterable[Node]) -> dict[int, int]:
+def _together_with(part: BatchGroup | DRPCQuery) -> dict[int, int]:
     """Look-ups that are made at once with the one before, and which that is."""
-    job = compile_job(tuple(nodes), Spark(2, typed=False))
-    rows = [step.ids for step in job.steps if isinstance(step, LookUp)]
+    rows = [step.ids for step in _job(part).steps if isinstance(step, LookUp)]
     return {each: before for row in rows for before, each in pairwise(row)}
+
+
+def _job(part: BatchGroup | DRPCQuery) -> Job:
+    """What runs, as far as that doesn't hang on a session or on the size of a batch."""
+    if isinstance(part, DRPCQuery):
+        asked = Spark(_PARTITIONS, requests=True, typed=False)
+        target: Target = asked if part.source.engine == "spark" else Local()
+        return compile_job(part.nodes, target, part.result)
+    spark = part.clock == "dataframe" or only_on_spark(part) is not None
+    return compile_job(part.nodes, Spark(_PARTITIONS, typed=False) if spark else Local())
 
 
 def _numbered(node: Node, text: str) -> str:

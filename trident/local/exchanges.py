@@ -54,17 +54,18 @@ class Begin(Bring):
     """Tuples are those that were given for a stream, dealt to the partitions in turn."""
 
     source: Source
+    names: tuple[str, ...]
     count: int
 
     def bring(self, parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
-        source = self.source
+        source, names = self.source, self.names
         block = given.sources.get(source.stream, NOTHING)
         if source.check is not None:
             block = source.check.apply(block, given.task(0, self.count))
-        names = source.columns.names
         if source.origin is not None:
             block = with_origin(block, names, source.origin)
-        return dealt(block.only(names), self.count)
+        block = block.only(names)
+        return [block] if self.count == 1 else dealt(block, self.count)
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,7 @@ def bring_into(stage: Stage, inputs: Sequence[int], operations: OperationCopies)
     count, exchange = stage.partitions or 1, stage.exchange
     match exchange:
         case Source():
-            return Begin(exchange, count)
+            return Begin(exchange, exchange.columns.names, count)
         case Forward():
             return Stay()
         case ByKey(name, key, combine):

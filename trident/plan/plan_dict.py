@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from trident.operations.interfaces import CombinerAggregator
 from trident.plan.guarantee import guarantee
-from trident.plan.nodes import AggregateNode, Node, StateNode, StateQueryNode, StateUpdateNode
+from trident.plan.nodes import Node, StateNode, StateQueryNode, StateUpdateNode
 from trident.plan.places import calls_of, place_of
 from trident.plan.plan import BatchGroup, Plan
-from trident.plan.stages import Stage, exchange, stages
+from trident.plan.stages import Stage, combines_first, exchange, stages
 
 
 def to_dict(plan: Plan) -> dict[str, Any]:
@@ -102,11 +101,6 @@ def _nodes(
             "reads": node.state.state.name if isinstance(node, StateQueryNode) else None,
             "declared": str(node.origin),
         }
-
-
-def combines_first(node: Node) -> bool:
-    """Whether a step aggregates in each partition before its exchange, and after it."""
-    return isinstance(node, AggregateNode) and isinstance(node.aggregator, CombinerAggregator)
 
 
 def _state(plan: Plan, node: StateNode) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trident.errors import PlanError
-from trident.operations.interfaces import operation_name
+from trident.operations.interfaces import CombinerAggregator, operation_name
 from trident.plan.nodes import (
     AggregateNode,
     HintNode,
@@ -89,6 +89,11 @@ def exchange(node: Node) -> str:
     if node.grouping is not None:
         return f"by {operation_name(node.grouping)}"
     return "to one partition" if node.how in _ONE_PARTITION else node.how
+
+
+def combines_first(node: Node) -> bool:
+    """Whether a step aggregates in each partition before its exchange, and after it."""
+    return isinstance(node, AggregateNode) and isinstance(node.aggregator, CombinerAggregator)
 
 
 def is_keyed(node: StateUpdateNode) -> bool:

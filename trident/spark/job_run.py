@@ -149,7 +149,7 @@ class JobRun:
             return flow
         if stage.readers > 1:
             return self._kept(stage, flow, stage.columns.names)
-        if not stage.readers and (stage.steps or not isinstance(stage.exchange, Source | Forward)):
+        if not stage.readers and (stage.steps or not flow.kept):
             end = self._settled(flow, stage.columns.names)
             end.frame.write.format("noop").mode("overwrite").save()
         return flow
