@@ -61,7 +61,8 @@ from trident.states.state import Batch, ReadOnlyState, State, StateFactory, Stat
 from trident.states.store import Store
 from trident.states.storm import give_back
 from trident.states.table.cache import CachedMap
-from trident.states.table.counted import CountedMap, Counts
+from trident.states.table.counts import Counts
+from trident.states.table.layered import LayeredMap
 from trident.states.table.split import MicroBatchMap
 from trident.states.updaters import (
     CombinerValueUpdater,
@@ -87,7 +88,6 @@ __all__ = [
     "CopiedLogError",
     "CopyError",
     "CorruptStateError",
-    "CountedMap",
     "Counts",
     "FailedException",
     "GivenBackError",
@@ -97,6 +97,7 @@ __all__ = [
     "KeepUntil",
     "KeyTypeError",
     "LRUMemoryMapState",
+    "LayeredMap",
     "LongOverflowError",
     "LostPlanError",
     "LostStateError",

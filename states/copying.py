@@ -323,7 +323,7 @@ class _Copy:
     def _settled(self) -> bool:
         """Return whether no attempt may write under the source's control record."""
         record = self._record
-        return record.committed >= record.token.txid or record.ready is True
+        return record.committed >= record.token.txid or record.ready
 
     def _check_unmoved(self) -> None:
         found = self._source.control.read()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trident.states.backing_map import Ability, WrappedMap, abilities
+from trident.states.backing_map import Ability, abilities
 from trident.states.control import UNFINISHED, ControlRecord
 from trident.states.errors import DROPPING, StaleBatchError, StateError
 from trident.states.stored_map import StoredMap
@@ -58,8 +58,6 @@ def drop_state(state: StoredMap) -> None:
     """
     check_droppable(state)
     backing = state.backing
-    while isinstance(backing, WrappedMap):  # a layer may not know the names of keys
-        backing = backing.inner
     stored = backing.getControl()
     if stored is None:
         state.control.expect()  # raises, with what there is

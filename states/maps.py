@@ -12,15 +12,15 @@ from trident.states.kinds.opaque import OPAQUE
 from trident.states.kinds.plain import PLAIN
 from trident.states.kinds.transactional import TRANSACTIONAL
 from trident.states.map_state import Key, SnapshottableMap
-from trident.states.named_keys import KeyFactory, NamedKeysMap
 from trident.states.secrets import masked
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.state import StateFactory
-from trident.states.store import OpenedStore, Store, completed
+from trident.states.store import OpenedStore, Store
 from trident.states.stored_map import StoredMap
 from trident.states.storm import StormMap
 from trident.states.table.cache import CachedMap
-from trident.states.table.counted import CountedMap
+from trident.states.table.layered import LayeredMap
+from trident.states.table.named_keys import KeyFactory, NamedKeysMap
 from trident.states.table.split import MicroBatchMap
 from trident.states.values import StateType
 
@@ -65,10 +65,12 @@ class OpaqueMap(_MadeMap):
 
     Parameters
     ----------
-    backing : IBackingMap
-        The store.
+    backing : IBackingMap or LayeredMap
+        The store, perhaps under layers.
     serializer : Serializer, optional
         JSON as Storm writes it, by default.
+    key : sequence
+        Where the single value is kept.
 
     Examples
     --------
@@ -93,10 +95,12 @@ class TransactionalMap(_MadeMap):
 
     Parameters
     ----------
-    backing : IBackingMap
-        The store.
+    backing : IBackingMap or LayeredMap
+        The store, perhaps under layers.
     serializer : Serializer, optional
         JSON as Storm writes it, by default.
+    key : sequence
+        Where the single value is kept.
     """
 
     kept_as = TRANSACTIONAL
@@ -110,10 +114,12 @@ class NonTransactionalMap(_MadeMap):
 
     Parameters
     ----------
-    backing : IBackingMap
-        The store.
+    backing : IBackingMap or LayeredMap
+        The store, perhaps under layers.
     serializer : Serializer, optional
         JSON as Storm writes it, by default.
+    key : sequence
+        Where the single value is kept.
     """
 
     kept_as = PLAIN
@@ -157,7 +163,7 @@ class MapStateFactory(StateFactory):
     key_factory : callable or None
         Gives the name under which a key is kept, from its fields: ``lambda key: "/".join(key)``.
         For what Storm wrote with a KeyFactory; see
-        :class:`~trident.states.named_keys.NamedKeysMap`. None keeps keys as they are encoded.
+        :class:`~trident.states.table.named_keys.NamedKeysMap`. None keeps keys as they are encoded.
 
     Raises
     ------
@@ -253,12 +259,12 @@ class MapStateFactory(StateFactory):
     @property
     def shards(self) -> int | None:  # type: ignore[override]
         """How many shards the store is divided into; None for none."""
-        return completed(self.store).shards
+        return self.store.shards
 
     @property
     def map_type(self) -> type[IBackingMap] | None:  # type: ignore[override]
         """The class of the store's map, where the store tells it before it opens one."""
-        return completed(self.store).map_type
+        return self.store.map_type
 
     @property
     def cache_left_out(self) -> str | None:  # type: ignore[override]
@@ -285,11 +291,11 @@ class MapStateFactory(StateFactory):
     @property
     def max_keys(self) -> int:  # type: ignore[override]
         """How many keys the store keeps, where it forgets others; 0 for all."""
-        return completed(self.store).max_keys
+        return self.store.max_keys
 
     def check_place(self) -> None:
         """Ask the store whether the state can be had; raises UsageError where it can't."""
-        completed(self.store).check_place()
+        self.store.check_place()
 
     def named(self, name: str) -> Self:
         """Return the factory of the state called `name`: its default prefix is filled in."""
@@ -297,8 +303,7 @@ class MapStateFactory(StateFactory):
 
     def keyed(self, types: Sequence[str | None]) -> Self:
         """Return the factory over a store that knows the types of its keys' fields."""
-        store = self.store
-        return self._over(store.keyed(types) if isinstance(store, Store) else store)
+        return self._over(self.store.keyed(types))
 
     def _over(self, store: Store) -> Self:
         return self if store is self.store else replace(self, store=store)
@@ -311,30 +316,30 @@ class MapStateFactory(StateFactory):
         numPartitions: int = 1,
     ) -> SnapshottableMap:
         """Open the store and return the state, for the calling process."""
-        stores_key = completed(self.store).snapshot_key
         state = self.makeMap()
-        state.key = stores_key if self.snapshot_key is None else self.snapshot_key
         state.partitions = numPartitions
         return state
 
     def makeMap(self) -> StoredMap:
-        """Return the same, with its single value where trident has it by default."""
+        """Return the same, as the only partition."""
+        key = self.store.snapshot_key if self.snapshot_key is None else self.snapshot_key
         backing = self.open()
         if self.written_by == "storm":
-            return StormMap(self.kind, backing, self.serializer)
-        return _MAPS[self.kind](backing, self.serializer)
+            return StormMap(self.kind, backing, self.serializer, key)
+        return _MAPS[self.kind](backing, self.serializer, key)
 
-    def open(self) -> IBackingMap:
+    def open(self) -> IBackingMap | LayeredMap:
         """Open the store and return its map, in the layers that were asked for."""
-        backing = self.store.open()
+        store = self.store.open()
+        backing: IBackingMap | LayeredMap = store
         if self.key_factory is not None:
             backing = NamedKeysMap(backing, self.key_factory)
         if self.max_get or self.max_put:
             backing = MicroBatchMap(backing, self.max_get, self.max_put)
-        fenced = Ability.FENCED in abilities(backing)
+        fenced = Ability.FENCED in abilities(store)
         if self.cache_size and self.hosted == "driver" and fenced:
             backing = CachedMap(backing, self.cache_size)
-        return CountedMap(backing)
+        return backing
 
 
 def _given(options: Any, without: Sequence[str]) -> list[str]:

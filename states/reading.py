@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from trident.states.asking import Wait, wait_for
 from trident.states.control import Control, ControlRecord
 from trident.states.cut import BatchMovedOn, Cut
 from trident.states.errors import StateUnavailableError
@@ -27,8 +28,7 @@ from trident.states.map_state import (
 )
 from trident.states.own_values import own_all
 from trident.states.state import ReadOnlyState, State
-from trident.states.steps import Steps, entries_of, together
-from trident.states.table.serialized import SerializedTable
+from trident.states.table.adapters import SerializedTable
 from trident.states.table.table import Table
 from trident.states.values import StateType
 
@@ -50,14 +50,11 @@ class CommittedReads(State):
         Whether :meth:`snapshot` is of one moment.
     removes : bool
         Whether the store removes entries, so that a reader may miss one it should have found.
-    steps : bool
-        Whether the store is asked for its control record in steps.
     """
 
     control: Control
     snapshots: bool
     removes: bool
-    steps: bool = False
 
     @property
     @abstractmethod
@@ -178,27 +175,10 @@ def read_latest(states: Sequence[State], query: Callable[[list[Any]], T]) -> T:
 def _latest(state: State) -> State:
     if not isinstance(state, CommittedReads):
         return state
-    record = _record(state)
+    [record] = _records([state])
     begun = None if record is None else record.announced()
     cut = _NOTHING if begun is None else Cut(begun.committed, begun.token, begun.retried)
     return state.committed(cut.endless())
-
-
-def committed_steps(state: CommittedReads, keys: Iterable[Key]) -> Steps[list[Any]]:
-    """Return what :func:`read_committed` finds under some keys of one state, in steps."""
-    asked = list(keys)
-    for _ in range(RESTARTS + 1):
-        try:
-            with state.snapshot() if state.snapshots else nullcontext():
-                record = yield from _record_steps(state)
-                cut = _cuts([("", state)], [record]).get("", _NOTHING)
-                found: list[Any] = yield from entries_of(_view(state, record, cut), asked)
-                if state.removes:
-                    _check_nothing_removed((yield from _record_steps(state)), cut)
-                return found
-        except BatchMovedOn:
-            continue
-    raise _moved_on(RESTARTS + 1)
 
 
 def _moved_on(tries: int) -> StateUnavailableError:
@@ -215,7 +195,7 @@ def _try(states: Sequence[tuple[str, State]], query: Callable[[list[Any]], T]) -
         for _, state in reads:
             if state.snapshots:
                 moment.enter_context(state.snapshot())
-        records = _records(reads)
+        records = _records([state for _, state in reads])
         cuts = _cuts(reads, records)
         views: dict[int, State] = {
             id(state): _view(state, record, cuts.get(group, _NOTHING))
@@ -223,33 +203,20 @@ def _try(states: Sequence[tuple[str, State]], query: Callable[[list[Any]], T]) -
         }
         answer = query([views.get(id(state), state) for _, state in states])
         again = [each for each in reads if each[1].removes]
-        if again:
-            for (group, _), record in zip(again, _records(again), strict=True):
-                _check_nothing_removed(record, cuts.get(group, _NOTHING))
+        records = _records([state for _, state in again])
+        for (group, _), record in zip(again, records, strict=True):
+            _check_nothing_removed(record, cuts.get(group, _NOTHING))
     return answer
 
 
-def _records(reads: Sequence[tuple[str, CommittedReads]]) -> list[ControlRecord | None]:
-    """Return the record of each state; several are asked before any is waited for."""
-    if len(reads) == 1:
-        return [_record(reads[0][1])]
-    if sum([state.steps for _, state in reads]) < 2:
-        return [_record(state) for _, state in reads]
-    return together([_record_steps(state) for _, state in reads])
+def _records(states: Sequence[CommittedReads]) -> list[ControlRecord | None]:
+    """Return the record of each state; all are asked before any is waited for."""
+    return wait_for([_ask_record(state) for state in states])
 
 
-def _record(state: CommittedReads) -> ControlRecord | None:
-    """Return the record of a state whose entries can be told apart by it."""
-    if state.kind is StateType.OPAQUE:
-        return state.control.expect()
-    state.control.check_begun()
-    return None
-
-
-def _record_steps(state: CommittedReads) -> Steps[ControlRecord | None]:
-    if state.kind is StateType.OPAQUE:
-        return (yield from state.control.expect_steps())
-    return _record(state)
+def _ask_record(state: CommittedReads) -> Wait[ControlRecord | None]:
+    """Ask for the record of a state whose entries can be told apart by it."""
+    return state.control.ask() if state.kind is StateType.OPAQUE else state.control.check_begun
 
 
 def _cuts(
@@ -319,19 +286,18 @@ class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupl
         return self._cut.committed
 
     def multiGet(self, keys: Iterable[Key]) -> list[Any]:
-        encoded = encode_keys(keys)
-        if not encoded:
-            return []
-        asked = list(dict.fromkeys(encoded))  # many tuples have the same key
-        return self._values(encoded, asked, self._table.read(asked))
+        return self._ask(keys)()
 
-    def read_steps(self, keys: Iterable[Key]) -> Steps[list[Any]]:
-        """Return the values of `keys`, in steps."""
+    def ask(self, keys: Iterable[Key]) -> Wait[list[Any]]:
+        return self._ask(keys)
+
+    def _ask(self, keys: Iterable[Key]) -> Wait[list[Any]]:
         encoded = encode_keys(keys)
         if not encoded:
-            return []
-        asked = list(dict.fromkeys(encoded))
-        return self._values(encoded, asked, (yield from self._table.read_steps(asked)))
+            return list
+        asked = list(dict.fromkeys(encoded))  # many tuples have the same key
+        wait = self._table.ask(asked)
+        return lambda: self._values(encoded, asked, wait())
 
     def _values(
         self, encoded: Sequence[bytes], asked: Sequence[bytes], entries: Sequence[Any]

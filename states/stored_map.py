@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from trident.states.attempt import Attempt
 from trident.states.backing_map import Ability, IBackingMap, abilities
@@ -15,16 +16,19 @@ from trident.states.key_types import KeyTypes
 from trident.states.keys import decode_key, encode_key, encode_keys
 from trident.states.kinds.kind import Kind
 from trident.states.map_state import GLOBAL_KEY, Key, SnapshottableMap
-from trident.states.reading import CommittedMap, CommittedReads, committed_steps, read_committed
+from trident.states.reading import CommittedMap, CommittedReads, read_committed
 from trident.states.serializers import JSONSerializer, Serializer
-from trident.states.state import Batch
-from trident.states.steps import Steps, reads_in_steps
-from trident.states.table.build import build
-from trident.states.table.layered import layers
+from trident.states.state import Batch, State
+from trident.states.table.build import build, layers
+from trident.states.table.cache import CachedMap
+from trident.states.table.counts import Counts
+from trident.states.table.layered import LayeredMap
 from trident.states.tracebacks import Briefly
 from trident.states.updaters import Combiner, PutUpdater, ValueUpdater
 from trident.states.values import StateType, Token
 from trident.states.without_log import STAND_ALONE, begin_without_log
+
+T = TypeVar("T")
 
 
 class StoredMap(CommittedReads, SnapshottableMap):
@@ -35,13 +39,17 @@ class StoredMap(CommittedReads, SnapshottableMap):
 
     Parameters
     ----------
-    backing : IBackingMap
+    backing : IBackingMap or LayeredMap
         The store, perhaps under layers.
     serializer : Serializer
         Makes bytes of values, for stores that exchange bytes.
+    key : sequence
+        Where the single value is kept.
 
     Attributes
     ----------
+    backing : IBackingMap
+        The store.
     partitions : int
         How many tasks update the state, each through an object of its own.
     serializer : Serializer
@@ -54,17 +62,22 @@ class StoredMap(CommittedReads, SnapshottableMap):
     late: int
     """How many tuples have come too late for windows in this state, since it was made."""
 
-    def __init__(self, backing: IBackingMap, serializer: Serializer | None = None) -> None:
-        self.key = GLOBAL_KEY
-        self.backing = backing
-        self.control = Control(backing)
-        able = abilities(backing)
+    def __init__(
+        self,
+        backing: IBackingMap | LayeredMap,
+        serializer: Serializer | None = None,
+        key: Key = GLOBAL_KEY,
+    ) -> None:
+        self.key = key
+        wrapping, self.backing = layers(backing)
+        self.caches = [layer for layer in wrapping if isinstance(layer, CachedMap)]
+        self.control = Control(self.backing)
+        able = abilities(self.backing)
         self.snapshots = Ability.SNAPSHOT in able
         self.removes = Ability.REMOVE in able
-        self.lists = Ability.LIST in able
-        self.steps = reads_in_steps(type(layers(backing)[1]), "getControl", "control_steps")
         self.serializer = serializer or JSONSerializer()
         self.tables = build(backing, self.kept_as, self.serializer)
+        self.lists = self.tables.reading.lists
         self._attempt: Attempt | None = None
         self._without_log = False
         self._dead: set[bytes] = set()
@@ -76,6 +89,11 @@ class StoredMap(CommittedReads, SnapshottableMap):
     def kind(self) -> StateType:  # type: ignore[override]
         """How values are kept."""
         return self.kept_as.type
+
+    @property
+    def counts(self) -> Counts:
+        """What the store was asked for so far."""
+        return replace(self.tables.counts)
 
     def beginCommit(self, batch: Batch) -> None:
         """Begin the updates of one attempt; what was pending before is dropped.
@@ -227,26 +245,6 @@ class StoredMap(CommittedReads, SnapshottableMap):
             others = [key for key in asked if tuple(key) != tuple(self.key)]
             self._key_types.check(self.control.place, others)
 
-    def read_steps(self, keys: Iterable[Key]) -> Steps[list[Any]]:
-        """Return the values of `keys` as :meth:`multiGet` does, in steps."""
-        if self._attempt is not None:
-            return self._attempt.get(encode_keys(keys))
-        return (yield from committed_steps(self, keys))
-
-    def get(self) -> Any:
-        """Return the single value; None where there is none."""
-        [value] = self.multiGet([self.key])
-        return value
-
-    def update(self, updater: ValueUpdater) -> Any:
-        """Update the single value and return the new one."""
-        [value] = self.multiUpdate([self.key], [updater])
-        return value
-
-    def set(self, value: Any) -> None:
-        """Replace the single value; None removes it."""
-        self.multiPut([self.key], [value])
-
     def getTuples(self) -> Iterator[tuple[Any, ...]]:
         """Return ``(*key fields, value)`` of every key, where the store lists its entries.
 
@@ -306,3 +304,36 @@ class StoredMap(CommittedReads, SnapshottableMap):
         """Close the store; may be called twice."""
         self._attempt = None
         self.backing.close()
+
+
+def read_each(states: Sequence[State], query: Callable[[list[Any]], T]) -> T:
+    """Run `query` on views of states, each as of its own last batch, so that all are asked at once.
+
+    What is no map over a store is handed on as it is: a view, a state of the user's own, and a map
+    that is inside a batch or reads in a way of its own.
+
+    Parameters
+    ----------
+    states : sequence of State
+        What is to be read.
+    query : callable
+        Takes the list of views, in the order of `states`; may be called several times.
+    """
+    plain = {number for number, state in enumerate(states) if _is_plain(state)}
+    reads = [(str(number), states[number]) for number in sorted(plain)]
+
+    def ask(views: list[Any]) -> T:
+        found = iter(views)
+        return query(
+            [next(found) if number in plain else state for number, state in enumerate(states)]
+        )
+
+    return read_committed(reads, ask)
+
+
+def _is_plain(state: State) -> bool:
+    return (
+        isinstance(state, StoredMap)
+        and state._attempt is None
+        and type(state).multiGet is StoredMap.multiGet
+    )

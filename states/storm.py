@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NoReturn
 
-from trident.states.backing_map import Ability, IBackingMap, abilities
+from trident.states.backing_map import IBackingMap
 from trident.states.control import GIVEN_BACK, Control, ControlRecord
 from trident.states.cut import Cut
 from trident.states.errors import NoStateError, StaleBatchError, StateError
 from trident.states.kinds import KINDS
 from trident.states.kinds.opaque import OpaqueKind
-from trident.states.map_state import MapState
+from trident.states.map_state import GLOBAL_KEY, Key, MapState
 from trident.states.serializers import Serializer
 from trident.states.state import Batch
 from trident.states.stored_map import StoredMap
+from trident.states.table.layered import LayeredMap
 from trident.states.values import OpaqueEntries, OpaqueValue, StateType, Token, TransactionalValue
 
 _AT_ONCE = 10_000
@@ -72,8 +73,8 @@ def give_back(
     """
     if not isinstance(state, StoredMap):
         raise StateError(f"give_back: {type(state).__name__} is no map over a store")
-    control, able = state.control, abilities(state.backing)
-    if Ability.LIST not in able:
+    control = state.control
+    if not state.lists:
         raise StateError(
             f"state {control.place} can't be given back: its store lists no entries, so those of "
             "failed attempts can't be found. Copy what you know the keys of, or count anew."
@@ -113,7 +114,7 @@ def _settled(
                 "after a batch; or give in_flight='committed' where the checkpoint's log has "
                 "that batch as committed, 'burn' where it has not."
             )
-        if in_flight == "committed" and found.ready is False:
+        if in_flight == "committed" and not found.ready:
             raise StateError(
                 f"state {state.control.place}: of attempt {attempt} of batch {begun} not "
                 "everything was written, so it can't have been committed. Give in_flight='burn'; "
@@ -219,7 +220,7 @@ class StormMap(StoredMap):
     ----------
     kind : StateType
         How Storm keeps its values.
-    backing : IBackingMap
+    backing : IBackingMap or LayeredMap
         The store, perhaps under layers.
     serializer : Serializer
         What reads Storm's bytes: JSON, for Storm's own serializers.
@@ -234,11 +235,15 @@ class StormMap(StoredMap):
     """
 
     def __init__(
-        self, kind: StateType, backing: IBackingMap, serializer: Serializer | None = None
+        self,
+        kind: StateType,
+        backing: IBackingMap | LayeredMap,
+        serializer: Serializer | None = None,
+        key: Key = GLOBAL_KEY,
     ) -> None:
         self.kept_as = _LAST_WRITTEN if kind is StateType.OPAQUE else KINDS[kind]
-        super().__init__(backing, serializer)
-        self.control: StormControl = StormControl(backing)
+        super().__init__(backing, serializer, key)
+        self.control: StormControl = StormControl(self.backing)
 
     def beginCommit(self, batch: Batch) -> NoReturn:
         self.control.check_vacant()

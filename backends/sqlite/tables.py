@@ -11,9 +11,10 @@ from typing import Any, cast
 
 import orjson
 
+from trident.states.errors import SerializationError
 from trident.states.kinds import KINDS
 from trident.states.serializers import Serializer
-from trident.states.table.serialized import naming_key
+from trident.states.table.adapters import naming_key
 from trident.states.values import StateType
 
 CATALOG = "trident_states"
@@ -93,7 +94,10 @@ class Table:
         """Return the rows that keep `values`, none of which is None, under `keys`."""
         kind = KINDS[self.kind]
         columns = kind.by_column(values)
-        kept = naming_key(self._kept, keys, values)
+        try:
+            kept = self._kept(values)
+        except SerializationError as error:
+            raise naming_key(error, self._kept, keys, values) from None
         return zip(stored_keys(keys), *columns[: kind.tokens], *kept, strict=True)
 
     def _kept(self, values: Sequence[Any]) -> list[Sequence[Any]]:

@@ -59,7 +59,7 @@ class OpaqueChecks(Checks):
 
     @pytest.fixture
     def state(self, backing: IBackingMap) -> StoredMap:
-        return OpaqueMap(backing)
+        return OpaqueMap(self.layers(backing))
 
     def test_updates_are_seen_inside_the_batch(self, state: StoredMap) -> None:
         state.beginCommit(1)
@@ -126,7 +126,7 @@ class OpaqueChecks(Checks):
 
     @only_if("shared")
     def test_another_reader_sees_committed_batches_only(self, state: StoredMap) -> None:
-        reader = OpaqueMap(self.reopen(state.backing))
+        reader = OpaqueMap(self.layers(self.reopen(state.backing)))
         batch(state, record(1), a=1)
         assert self._committed(reader, "a") == [1]
         state.beginCommit(self._begin(state, record(2)))
@@ -163,7 +163,7 @@ class OpaqueChecks(Checks):
     @needs(Ability.FENCED)
     def test_a_duplicate_task_comes_too_late(self, state: StoredMap) -> None:
         own = self._begin(state, record(1))
-        late = OpaqueMap(self.reopen(state.backing))
+        late = OpaqueMap(self.layers(self.reopen(state.backing)))
         late.beginCommit(own)
         plus(late, a=1)
         state.beginCommit(own)
@@ -180,7 +180,7 @@ class OpaqueChecks(Checks):
     def test_a_duplicate_task_writes_the_same(self, state: StoredMap) -> None:
         batch(state, record(1), a=1)
         own = self._begin(state, record(2))
-        for task in (state, OpaqueMap(self.reopen(state.backing))):
+        for task in (state, OpaqueMap(self.layers(self.reopen(state.backing)))):
             task.beginCommit(own)
             assert plus(task, a=1) == [2]
             task.commit(own)
@@ -190,7 +190,7 @@ class OpaqueChecks(Checks):
     @only_if("shared")
     def test_another_process_goes_on(self, state: StoredMap) -> None:
         batch(state, record(1), a=1)
-        other = OpaqueMap(self.reopen(state.backing))
+        other = OpaqueMap(self.layers(self.reopen(state.backing)))
         batch(other, record(2), a=1)
         other.close()
         batch(state, record(3), b=1)
@@ -289,7 +289,7 @@ class OpaqueChecks(Checks):
             state.commit(2)
 
     def test_two_states_are_read_as_of_one_batch(self, state: StoredMap) -> None:
-        second = OpaqueMap(self.make_map())
+        second = OpaqueMap(self.layers(self.make_map()))
         for own in (record(1), record(2)):
             for each in (state, second):
                 each.control.begin(own)
@@ -330,13 +330,13 @@ class OtherStateChecks(Checks):
 
     @pytest.fixture
     def transactional(self) -> Iterator[StoredMap]:
-        state = TransactionalMap(self.make_map_of(StateType.TRANSACTIONAL))
+        state = TransactionalMap(self.layers(self.make_map_of(StateType.TRANSACTIONAL)))
         yield state
         state.close()
 
     @pytest.fixture
     def plain(self) -> Iterator[StoredMap]:
-        state = NonTransactionalMap(self.make_map_of(StateType.NON_TRANSACTIONAL))
+        state = NonTransactionalMap(self.layers(self.make_map_of(StateType.NON_TRANSACTIONAL)))
         yield state
         state.close()
 

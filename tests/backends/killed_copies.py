@@ -52,8 +52,6 @@ def _killed(source: str, target: str, moment: int) -> bool:
         calls = iter(range(sys.maxsize))
         with closing(opened(source)) as one, closing(opened(target)) as other:
             backing: Any = other.backing
-            while hasattr(backing, "inner"):
-                backing = backing.inner
             for name in ("putControl", "multiPutFenced", "flush"):
                 setattr(backing, name, _counted(getattr(backing, name), calls, moment))
             copy_state(one, other)

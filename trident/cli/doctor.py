@@ -18,7 +18,6 @@ from trident.states.errors import StateURLError, TridentError
 from trident.states.finding import Finding
 from trident.states.maps import MapStateFactory
 from trident.states.printable import one_line
-from trident.states.store import completed
 from trident.states.urls import StateURL
 
 
@@ -130,7 +129,7 @@ def _store(named: NamedState) -> Iterator[Finding]:
         yield Finding("ok", f"{named.shown} is no map of this library, and was not looked at")
         return
     try:
-        yield from completed(named.factory.store).examine()
+        yield from named.factory.store.examine()
     except StateURLError:
         raise
     except (TridentError, ImportError) as error:

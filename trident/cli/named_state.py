@@ -119,7 +119,7 @@ def state_of(plan: Plan, name: str, topology: str) -> NamedState:
 def _of_url(url: StateURL, prefix: str | None) -> NamedState:
     factory: StateFactory = state_from_url(url)
     if "prefix" not in url.options and not prefix:
-        others = factory.open().prefixes() if isinstance(factory, MapStateFactory) else []
+        others = factory.store.open().prefixes() if isinstance(factory, MapStateFactory) else []
         what = f"{url}: the URL names no state, as it has no prefix="
         advice = "Add prefix=…, by default the state's name."
         if others:
