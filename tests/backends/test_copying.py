@@ -90,7 +90,7 @@ def opened(url: str) -> StoredMap:
 def stored(state: StoredMap) -> dict[bytes, bytes]:
     """What is in a store that lists its entries, in a form in which NaN is NaN."""
     found = {key: entry for page in state.tables.reading.pages() for key, entry in page}
-    dumped = JSONSerializer().dumps_opaque(*state.kept_as.by_column(list(found.values())))
+    dumped = state.kept_as.dumps(list(found.values()), JSONSerializer())
     return dict(zip(found, dumped, strict=True))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 from uuid import uuid4
 
+from trident.states.kinds.opaque import OpaqueEntries
 from trident.states.memory import MemoryMap
-from trident.states.values import OpaqueEntries, OpaqueValue
+from trident.states.values import OpaqueValue
 
 KEYS = [b"cat", b"dog"]
 COLUMNS = OpaqueEntries([3, 3], [0, 0], [7, 8], [4, None])
