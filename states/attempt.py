@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from operator import add
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import compress, islice, repeat
+from operator import add, is_, is_not
 from typing import Any
 
 from trident.states.control import ControlRecord
@@ -18,15 +19,15 @@ from trident.states.expiry import alive, now
 from trident.states.keys import decode_key
 from trident.states.kinds.kind import Kind
 from trident.states.own_values import IMMUTABLE, own
-from trident.states.pending_updates import PendingUpdates
 from trident.states.table.table import Table
 from trident.states.updaters import Combiner, CombinerValueUpdater, check_addable
-from trident.states.values import are_longs
 
 Update = Callable[[Any], Any]
 
 _CHUNK = 2**16
 _CONFLICTS = 16
+_UNTOUCHED: Any = object()
+"""The new value of a key that was read, and not updated."""
 
 
 class Attempt:
@@ -84,15 +85,16 @@ class Attempt:
         """Update each key by its function, a repeated key in order; return the new values."""
         _check_lengths(keys, updates)
         currents = self._currents(keys)
+        starts = self._alive(currents)
         fresh: dict[bytes, Any] = {}
         values = []
-        for key, current, update in zip(keys, currents, updates, strict=True):
+        for key, current, start, update in zip(keys, currents, starts, updates, strict=True):
             if key in self._applied:
                 values.append(current)
                 continue
-            [given] = self._alive([fresh.get(key, current)])
-            value = update(own(given))
-            fresh[key] = value
+            if key in fresh:
+                [start] = self._alive([fresh[key]])
+            value = fresh[key] = update(own(start))
             values.append(value)
         _check_longs(keys, values)
         self._pending.put(list(fresh), list(fresh.values()))
@@ -243,7 +245,7 @@ def _combined(
     # Integers are added right here, but for those that leave the 64 bits.
     if combiner.adds and set(map(type, currents)) | set(map(type, partials)) == {int}:
         values = list(map(add, currents, partials))
-        if are_longs(values):
+        if min(values) >= -(2**63) and max(values) < 2**63:
             return values
     combine = combiner.combine
     values = [
@@ -274,8 +276,96 @@ def _check_lengths(keys: Sequence[Any], others: Sequence[Any]) -> None:
 
 
 def _check_longs(keys: Sequence[bytes], values: Sequence[Any]) -> None:
-    if are_longs(values):
+    """Raise for an integer of more than 64 bits."""
+    longs = [value for value in values if type(value) is int]
+    if not longs or (min(longs) >= -(2**63) and max(longs) < 2**63):
         return
     for key, value in zip(keys, values, strict=True):
         if type(value) is int and not -(2**63) <= value < 2**63:
             raise LongOverflowError(f"the value of key {decode_key(key)!r}", value)
+
+
+class PendingUpdates:
+    """The keys that were read, each with its value before the batch and its new value.
+
+    Most batches use each key in one call only. So the position of each key is noted only when a
+    second call may use it again.
+
+    Examples
+    --------
+    >>> pending = PendingUpdates()
+    >>> pending.add([b"a", b"b"], [1, None])
+    >>> pending.put([b"b"], [5])
+    >>> pending.currents([b"b", b"a"])
+    [5, 1]
+    >>> [list(map(list, chunk)) for chunk in pending.chunks(10)]
+    [[[b'b'], [5], [None]]]
+    """
+
+    def __init__(self) -> None:
+        self._keys: list[bytes] = []
+        self._befores: list[Any] = []
+        self._values: list[Any] = []
+        self._positions: dict[bytes, int] = {}
+
+    @property
+    def positions(self) -> Mapping[bytes, int]:
+        """The position of each key."""
+        positions, keys = self._positions, self._keys
+        if len(positions) < len(keys):
+            fresh = range(len(positions), len(keys))
+            positions.update(zip(islice(keys, len(positions), None), fresh, strict=True))
+        return positions
+
+    def knows(self, keys: Sequence[bytes]) -> bool:
+        """Return whether any of `keys` was read."""
+        return bool(self._keys) and not self.positions.keys().isdisjoint(keys)
+
+    def unknown(self, keys: Sequence[bytes]) -> list[bytes]:
+        """Return those of `keys` that were not read yet, each once."""
+        if not self._keys:
+            return list(dict.fromkeys(keys))
+        positions = self.positions
+        return [key for key in dict.fromkeys(keys) if key not in positions]
+
+    def add(self, keys: Sequence[bytes], befores: Sequence[Any]) -> None:
+        """Add keys that were not read yet, and the values they had before the batch."""
+        self._keys += keys
+        self._befores += befores
+        self._values += repeat(_UNTOUCHED, len(keys))
+
+    def put(self, keys: Sequence[bytes], values: Sequence[Any]) -> None:
+        """Keep new values for different keys, all of which were read."""
+        if self._keys[-len(keys) :] == keys:
+            self._values[-len(keys) :] = values
+            return
+        for position, value in zip(map(self.positions.__getitem__, keys), values, strict=True):
+            self._values[position] = value
+
+    def currents(self, keys: Sequence[bytes]) -> list[Any]:
+        """Return the newest values of keys, all of which were read."""
+        positions, values, befores = self.positions, self._values, self._befores
+        return [
+            befores[position] if values[position] is _UNTOUCHED else values[position]
+            for position in map(positions.__getitem__, keys)
+        ]
+
+    def touched(self) -> list[bytes]:
+        """Return the keys that have new values."""
+        return list(compress(self._keys, self._are_touched()))
+
+    def removed(self) -> set[bytes]:
+        """Return the keys whose new value is None."""
+        return set(compress(self._keys, map(is_, self._values, repeat(None))))
+
+    def chunks(self, size: int) -> Iterator[tuple[Sequence[bytes], Sequence[Any], Sequence[Any]]]:
+        """Return the touched keys, their new values and those before, `size` at a time."""
+        columns: tuple[list[Any], ...] = self._keys, self._values, self._befores
+        if not all(self._are_touched()):
+            columns = tuple(list(compress(column, self._are_touched())) for column in columns)
+        for start in range(0, len(columns[0]), size):
+            keys, values, befores = (column[start : start + size] for column in columns)
+            yield keys, values, befores
+
+    def _are_touched(self) -> Iterator[bool]:
+        return map(is_not, self._values, repeat(_UNTOUCHED))

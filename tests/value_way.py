@@ -2,7 +2,7 @@
 
 A profile hook watches every call while a batch combines one number into a state and commits. A
 file is passed where one of its functions is handed the number, in whatever form: as it is, in a
-list or an entry, or in bytes.
+list or an entry, or in bytes. What is the operation's own is left out.
 
 Run ``python -m tests.value_way`` for SQLite and a Redis server of the moment, or give the URLs of
 empty states.
@@ -23,7 +23,7 @@ from trident.operations.builtin import Max
 from trident.testing.servers.redis import RedisServer
 
 _LIBRARY = Path(__file__).resolve().parents[1]
-_PARTS = ("states", "backends", "trident")
+_PARTS = ("states", "backends")
 _NUMBER = 987_654_321_987
 _TEXT = str(_NUMBER).encode()
 _DEPTH = 4

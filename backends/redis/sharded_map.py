@@ -185,6 +185,8 @@ class ShardedMap(IBackingMap):
 
     def _chunked(self, sharding: Sharding, *columns: Sequence[Any]) -> dict[int, _Chunks]:
         """Return the keys of each shard that has any, and what comes with them."""
+        if len(self._layouts) == 1:
+            return {0: list(chunks(*columns))} if columns[0] else {}
         by_shard = zip(*map(sharding.split, columns), strict=True)
         return {shard: list(chunks(*own)) for shard, own in enumerate(by_shard) if len(own[0])}
 
