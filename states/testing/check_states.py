@@ -88,6 +88,18 @@ class OpaqueChecks(Checks):
         state.commit(1)
         assert state.multiGet(once([("a",), ("b",), ("c",)])) == [1, None, 3]
 
+    def test_keys_may_be_arrays_and_structs(self, state: StoredMap) -> None:
+        keys: list[Any] = [([1, None],), ([1],), ({"a": ["b"]}, 2), (1,), (True,), (1.0,)]
+        for txid in (1, 2):
+            state.beginCommit(txid)
+            state.multiUpdate(keys[:1], [Plus(1)])
+            state.multiUpdate(keys, [Plus(10 * place) for place in range(len(keys))])
+            state.commit(txid)
+        assert state.multiGet(keys) == [2, 20, 40, 60, 80, 100], (
+            "a field of a key may be a list or a dict; where keys come as tuples, compare and look "
+            "them up by encode_key(key)"
+        )
+
     def test_nothing_is_updated(self, state: StoredMap) -> None:
         state.beginCommit(1)
         assert state.multiUpdate([], []) == []
