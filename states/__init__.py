@@ -53,11 +53,10 @@ from trident.states.maps import (
     OpaqueMap,
     TransactionalMap,
 )
-from trident.states.memory import LRUMemoryMapState, MemoryMap, MemoryMapState
 from trident.states.printable import PRINTABLE_RECORDS
 from trident.states.reading import read_committed, read_latest
 from trident.states.serializers import JSONSerializer, PickleSerializer, Serializer
-from trident.states.state import Batch, ReadOnlyState, State, StateFactory, StateSpec
+from trident.states.state import Batch, ReadOnlyState, State, StateFactory
 from trident.states.store import Store
 from trident.states.storm import give_back
 from trident.states.table.cache import CachedMap
@@ -70,8 +69,6 @@ from trident.states.updaters import (
     ReducerValueUpdater,
     ValueUpdater,
 )
-from trident.states.url_options import URLOptions
-from trident.states.urls import StateURL
 from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
 
 __all__ = [
@@ -96,7 +93,6 @@ __all__ = [
     "JSONSerializer",
     "KeepUntil",
     "KeyTypeError",
-    "LRUMemoryMapState",
     "LayeredMap",
     "LongOverflowError",
     "LostPlanError",
@@ -104,8 +100,6 @@ __all__ = [
     "LostWritesError",
     "MapState",
     "MapStateFactory",
-    "MemoryMap",
-    "MemoryMapState",
     "MicroBatchMap",
     "MissingDriverError",
     "NoStateError",
@@ -129,9 +123,7 @@ __all__ = [
     "State",
     "StateError",
     "StateFactory",
-    "StateSpec",
     "StateType",
-    "StateURL",
     "StateURLError",
     "StateUnavailableError",
     "Store",
@@ -140,7 +132,6 @@ __all__ = [
     "TransactionalValue",
     "TridentError",
     "TupleCollectionMap",
-    "URLOptions",
     "UnfinishedCopyError",
     "UnownedStateError",
     "UsageError",

@@ -292,7 +292,7 @@ def abilities(backing: IBackingMap) -> frozenset[Ability]:
 
     Examples
     --------
-    >>> from trident.states import MemoryMapState
+    >>> from trident.backends.memory import MemoryMapState
     >>> Ability.FENCED in abilities(MemoryMapState.Factory().makeState().backing)
     True
     """
@@ -304,7 +304,7 @@ def has_pages(backing: IBackingMap) -> bool:
 
     Examples
     --------
-    >>> from trident.states import MemoryMap
+    >>> from trident.backends.memory import MemoryMap
     >>> has_pages(MemoryMap("listed"))
     True
     """
@@ -358,7 +358,7 @@ class WrappedMap(IBackingMap):
 
     Examples
     --------
-    >>> from trident.states import MemoryMap
+    >>> from trident.backends.memory import MemoryMap
     >>> class Loud(WrappedMap):
     ...     def multiGet(self, keys):
     ...         print("read", *keys)

@@ -114,7 +114,8 @@ class SnapshottableMap(MapState, RemovableMapState, Snapshottable, ITupleCollect
 
     Examples
     --------
-    >>> from trident.states import MemoryMap, OpaqueMap
+    >>> from trident.backends.memory import MemoryMap
+    >>> from trident.states import OpaqueMap
     >>> total = OpaqueMap(MemoryMap("total"), key=("total",))
     >>> total.beginCommit(1)
     >>> total.set(42)

@@ -56,7 +56,8 @@ def build(backing: IBackingMap | LayeredMap, kind: Kind, serializer: Serializer)
 
     Examples
     --------
-    >>> from trident.states import CachedMap, JSONSerializer, MemoryMap, MicroBatchMap
+    >>> from trident.backends.memory import MemoryMap
+    >>> from trident.states import CachedMap, JSONSerializer, MicroBatchMap
     >>> from trident.states.kinds import OPAQUE
     >>> backing = CachedMap(MicroBatchMap(MemoryMap("built"), max_put=100), 1000)
     >>> tables = build(backing, OPAQUE, JSONSerializer())

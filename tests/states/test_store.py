@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from trident.backends.memory import MemoryMap
 from trident.states.errors import UsageError
 from trident.states.maps import MapStateFactory
-from trident.states.memory import MemoryMap
 from trident.states.store import Store
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import trident.states.table
-from tests.packaging.test_layers import imports_of
+from tests.packaging.test_order import imports
 
 TABLE = Path(trident.states.table.__file__).parent
 LAYERS = ["cache", "named_keys", "split"]
@@ -15,9 +15,9 @@ LAYERS = ["cache", "named_keys", "split"]
 
 def siblings(name: str) -> set[str]:
     """The modules of the package that a module of it imports."""
-    found = (each.module for each in imports_of(TABLE / f"{name}.py"))
     own = "trident.states.table."
-    return {module.removeprefix(own).split(".")[0] for module in found if module.startswith(own)}
+    found = imports()[own + name]
+    return {module.removeprefix(own) for module in found if module.startswith(own)}
 
 
 def test_every_module_of_the_package_is_an_interface_a_layer_an_adapter_or_the_builder() -> None:

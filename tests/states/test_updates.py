@@ -20,16 +20,15 @@ from tests.states.maps import (
     VersionedMap,
 )
 from trident.backends import hbase, memcached, postgres, redis, sqlite
+from trident.backends.memory import LRUMemoryMapState, MemoryMapState
 from trident.states import (
     CachedMap,
     CombinerValueUpdater,
     CorruptStateError,
     FailedException,
     LongOverflowError,
-    LRUMemoryMapState,
     MapState,
     MapStateFactory,
-    MemoryMapState,
     MicroBatchMap,
     NonTransactionalMap,
     OpaqueMap,

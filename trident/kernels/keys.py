@@ -10,10 +10,10 @@ from types import NoneType
 from typing import Any
 from uuid import UUID
 
-from trident.kernels.block import Block, columns_of
 from trident.operations.emitted import Row
 from trident.states.keys import encode_key, encode_keys, one_of_equals
 from trident.states.sharding import shard_of
+from trident.tuples.block import Block, columns_of
 
 # Values of these types are equal in Python exactly where their encoded forms are.
 _SAFE = frozenset({str, int, NoneType, date})

@@ -8,12 +8,12 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
-from trident.kernels.block import Block
 from trident.kernels.query_kernel import QueryKernel
 from trident.kernels.task import Task
 from trident.kernels.type_check import TypeCheckKernel
 from trident.states.asking import wait_for
 from trident.states.stored_map import read_each
+from trident.tuples.block import Block
 
 
 @dataclass(frozen=True)

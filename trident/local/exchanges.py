@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from trident.kernels.block import Block, joined
 from trident.kernels.grouping_kernel import PARTITION
 from trident.kernels.keys import encoded_keys
 from trident.plan.nodes import PartitionNode
 from trident.states.sharding import shards_of
+from trident.tuples.block import Block, joined
 from trident.tuples.fields import Fields
 
 Partitions = Sequence[Block]

@@ -1,0 +1,45 @@
+"""What the states of a group read and write, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from trident.plan.nodes import StateNode, StateUpdateNode
+from trident.states.state import State
+from trident.states.stored_map import StoredMap
+
+Counts = tuple[int, int, int, int]
+"""Keys read, keys written, cache hits, and tuples that were late."""
+
+
+class Counters:
+    """What states read and write, as they count it.
+
+    Parameters
+    ----------
+    states : iterable of State
+        The states; those that aren't maps of this library count nothing.
+    """
+
+    def __init__(self, states: Iterable[State]) -> None:
+        self._maps = [state for state in states if isinstance(state, StoredMap)]
+
+    def counts(self) -> Counts:
+        """Return what was read and written since the states were made."""
+        counts = [state.counts for state in self._maps]
+        hits = sum([cache.hits for state in self._maps for cache in state.caches])
+        read = sum([each.keys_read for each in counts]) + hits
+        late = sum([state.late for state in self._maps])
+        return read, sum([each.keys_written for each in counts]), hits, late
+
+    def since(self, before: Counts) -> Counts:
+        """Return what was read and written since `before` was returned."""
+        read, written, hits, late = self.counts()
+        return read - before[0], written - before[1], hits - before[2], late - before[3]
+
+
+def counted_apart(states: Mapping[StateNode, State]) -> tuple[Counters, Counters]:
+    """Count the states that steps update, and those that steps only query, each by themselves."""
+    updated = [state for node, state in states.items() if isinstance(node, StateUpdateNode)]
+    asked = [state for node, state in states.items() if not isinstance(node, StateUpdateNode)]
+    return Counters(updated), Counters(asked)
