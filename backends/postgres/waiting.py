@@ -6,7 +6,7 @@ from time import monotonic
 
 from trident.backends.postgres.backing_map import PostgresMap
 from trident.states.errors import StateError
-from trident.states.stored_map import StoredMap
+from trident.states.maps.stored_map import StoredMap
 
 _LOOK_SECONDS = 1.0
 """How often is looked without a notification, which a pooler may keep back."""

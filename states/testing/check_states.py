@@ -10,9 +10,9 @@ import pytest
 from trident.states.backing_map import Ability, IBackingMap
 from trident.states.control import ControlRecord
 from trident.states.errors import LongOverflowError, StaleBatchError, StateError
-from trident.states.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
-from trident.states.reading import read_committed
-from trident.states.stored_map import StoredMap
+from trident.states.maps.factory import NonTransactionalMap, OpaqueMap, TransactionalMap
+from trident.states.maps.reading import read_committed
+from trident.states.maps.stored_map import StoredMap
 from trident.states.testing.checks import ODD_KEYS, ODD_VALUES, Checks, needs, only_if, record
 from trident.states.updaters import PutUpdater, ValueUpdater
 from trident.states.values import StateType

@@ -19,9 +19,9 @@ from trident.states.backing_map import Ability, IBackingMap, abilities
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import FailedException, NoStateError, StaleBatchError
 from trident.states.keys import encode_key
-from trident.states.maps import OpaqueMap
-from trident.states.reading import read_committed
-from trident.states.stored_map import StoredMap
+from trident.states.maps.factory import OpaqueMap
+from trident.states.maps.reading import read_committed
+from trident.states.maps.stored_map import StoredMap
 from trident.states.table.cache import CachedMap
 from trident.states.table.layered import LayeredMap
 from trident.states.testing.checks import following

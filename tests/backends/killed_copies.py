@@ -12,7 +12,7 @@ from uuid import uuid4
 from trident.backends.urls import state_from_url
 from trident.states import UnfinishedCopyError, copy_state
 from trident.states.errors import NoStateError
-from trident.states.stored_map import StoredMap
+from trident.states.maps.stored_map import StoredMap
 
 
 def opened(url: str) -> StoredMap:

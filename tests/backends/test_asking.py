@@ -9,8 +9,8 @@ import pytest
 
 from tests.backends_table import BACKENDS, Backend
 from trident.states.asking import wait_for
-from trident.states.reading import read_committed
-from trident.states.stored_map import read_each
+from trident.states.maps.reading import read_committed
+from trident.states.maps.stored_map import read_each
 
 
 @pytest.mark.parametrize("row", BACKENDS, ids=lambda row: row.name)

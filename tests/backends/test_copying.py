@@ -43,8 +43,8 @@ from trident.states import (
 )
 from trident.states.backing_map import has_pages
 from trident.states.control import UNFINISHED, ControlRecord
-from trident.states.copying import CopyProgress
-from trident.states.stored_map import StoredMap
+from trident.states.maps.copying import CopyProgress
+from trident.states.maps.stored_map import StoredMap
 from trident.testing.servers.promised import Served
 
 RECORD = ControlRecord("a1b2", Token(9, 1), committed=8, retried={3: 1}, ready=False)

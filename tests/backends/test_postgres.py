@@ -34,7 +34,7 @@ from trident.states.errors import (
     StateURLError,
 )
 from trident.states.keys import encode_key
-from trident.states.stored_map import StoredMap
+from trident.states.maps.stored_map import StoredMap
 from trident.states.testing.checks import ODD_KEYS
 from trident.states.values import OpaqueValue
 from trident.testing.servers.process import wait_until

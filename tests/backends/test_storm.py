@@ -31,8 +31,8 @@ from trident.states import (
 )
 from trident.states.asking import wait_for
 from trident.states.keys import CONTROL_KEY
-from trident.states.reading import read_committed
-from trident.states.stored_map import read_each
+from trident.states.maps.reading import read_committed
+from trident.states.maps.stored_map import read_each
 from trident.states.testing.checks import following
 from trident.states.testing.stores import PlainMap
 from trident.testing.servers.promised import Served

@@ -19,7 +19,7 @@ from trident.operations.builtin import Count
 from trident.operations.interfaces import TridentCollector
 from trident.spouts.interfaces import BatchCoordinator, Emitter, ITridentSpout
 from trident.states.kinds import OPAQUE
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.serializers import JSONSerializer
 from trident.states.values import OpaqueValue, Token
 from trident.tuples.fields import Fields

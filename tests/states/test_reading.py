@@ -29,7 +29,7 @@ from trident.states import (
     read_latest,
 )
 from trident.states.control import ControlRecord
-from trident.states.stored_map import StoredMap
+from trident.states.maps.stored_map import StoredMap
 from trident.states.testing.stores import FencedMap, Server
 
 EVERY_STORE = pytest.mark.parametrize("store", STORES)

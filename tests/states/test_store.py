@@ -9,7 +9,7 @@ import pytest
 
 from trident.backends.memory import MemoryMap
 from trident.states.errors import UsageError
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.store import Store
 
 

@@ -17,7 +17,7 @@ from trident.cli.named import named_topology
 from trident.cli.named_state import NamedState, is_url, named_state, state_of
 from trident.states.errors import StateURLError, TridentError
 from trident.states.finding import Finding
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.printable import one_line
 
 

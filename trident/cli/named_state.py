@@ -11,9 +11,9 @@ from trident.plan.guarantee import Guarantee, guarantee
 from trident.plan.nodes import StateUpdateNode
 from trident.plan.plan import Plan
 from trident.states.errors import StateURLError, UsageError
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
+from trident.states.maps.stored_map import StoredMap
 from trident.states.state import StateFactory
-from trident.states.stored_map import StoredMap
 
 HELP = (
     "a store's URL, as persistentAggregate takes it, with the prefix= under which the topology "

@@ -13,8 +13,8 @@ from trident.cli.shown import Ticker
 from trident.states.backing_map import has_pages
 from trident.states.control import GIVEN_BACK, UNFINISHED, ControlRecord
 from trident.states.errors import DROPPING
+from trident.states.maps.stored_map import StoredMap
 from trident.states.printable import one_line
-from trident.states.stored_map import StoredMap
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

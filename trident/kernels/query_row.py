@@ -12,7 +12,7 @@ from trident.kernels.query_kernel import QueryKernel
 from trident.kernels.task import Task
 from trident.kernels.type_check import TypeCheckKernel
 from trident.states.asking import wait_for
-from trident.states.stored_map import read_each
+from trident.states.maps.stored_map import read_each
 from trident.tuples.block import Block
 
 

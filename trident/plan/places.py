@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from trident.operations.annotations import callable_name
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.secrets import masked
 from trident.states.state import StateFactory
 from trident.states.store import Calls, OpenedStore

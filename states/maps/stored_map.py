@@ -7,16 +7,17 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from trident.states.attempt import Attempt
 from trident.states.backing_map import Ability, IBackingMap, abilities
 from trident.states.control import Control, ControlRecord
 from trident.states.cut import Cut
 from trident.states.errors import StaleBatchError, StateError
-from trident.states.key_types import KeyTypes
 from trident.states.keys import decode_key, encode_key, encode_keys
 from trident.states.kinds.kind import Kind
 from trident.states.map_state import GLOBAL_KEY, Key, SnapshottableMap
-from trident.states.reading import CommittedMap, CommittedReads, read_committed
+from trident.states.maps.attempt import Attempt
+from trident.states.maps.key_types import KeyTypes
+from trident.states.maps.reading import CommittedMap, CommittedReads, read_committed
+from trident.states.maps.without_log import STAND_ALONE, begin_without_log
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.state import Batch, State
 from trident.states.table.build import build, layers
@@ -26,7 +27,6 @@ from trident.states.table.layered import LayeredMap
 from trident.states.tracebacks import Briefly
 from trident.states.updaters import Combiner, PutUpdater, ValueUpdater
 from trident.states.values import StateType, Token
-from trident.states.without_log import STAND_ALONE, begin_without_log
 
 T = TypeVar("T")
 

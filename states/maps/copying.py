@@ -21,8 +21,8 @@ from trident.states.backing_map import has_pages
 from trident.states.control import UNFINISHED, ControlRecord
 from trident.states.errors import CopyError, NoStateError, StaleBatchError, UnownedStateError
 from trident.states.keys import encode_key
+from trident.states.maps.stored_map import StoredMap
 from trident.states.serializers import JSONSerializer
-from trident.states.stored_map import StoredMap
 from trident.states.table.table import Table
 
 PASSES = 5

@@ -7,7 +7,7 @@ from dataclasses import replace
 from trident.states.backing_map import Ability, abilities
 from trident.states.control import UNFINISHED, ControlRecord
 from trident.states.errors import DROPPING, StaleBatchError, StateError
-from trident.states.stored_map import StoredMap
+from trident.states.maps.stored_map import StoredMap
 from trident.states.values import Token
 
 

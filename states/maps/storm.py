@@ -12,9 +12,9 @@ from trident.states.errors import NoStateError, StaleBatchError, StateError
 from trident.states.kinds import KINDS
 from trident.states.kinds.opaque import OpaqueEntries, OpaqueKind
 from trident.states.map_state import GLOBAL_KEY, Key, MapState
+from trident.states.maps.stored_map import StoredMap
 from trident.states.serializers import Serializer
 from trident.states.state import Batch
-from trident.states.stored_map import StoredMap
 from trident.states.table.layered import LayeredMap
 from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
 

@@ -12,12 +12,12 @@ from trident.states.kinds.opaque import OPAQUE
 from trident.states.kinds.plain import PLAIN
 from trident.states.kinds.transactional import TRANSACTIONAL
 from trident.states.map_state import Key, SnapshottableMap
+from trident.states.maps.stored_map import StoredMap
+from trident.states.maps.storm import StormMap
 from trident.states.secrets import masked
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.state import StateFactory
 from trident.states.store import OpenedStore, Store
-from trident.states.stored_map import StoredMap
-from trident.states.storm import StormMap
 from trident.states.table.cache import CachedMap
 from trident.states.table.layered import LayeredMap
 from trident.states.table.named_keys import KeyFactory, NamedKeysMap
