@@ -27,10 +27,10 @@ from trident.states import (
     Token,
     UnownedStateError,
     give_back,
-    storm,
 )
 from trident.states.asking import wait_for
 from trident.states.keys import CONTROL_KEY
+from trident.states.maps import storm
 from trident.states.maps.reading import read_committed
 from trident.states.maps.stored_map import read_each
 from trident.states.testing.checks import following
