@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
-from trident.states.backing_map import has_pages
 from trident.states.control import UNFINISHED, ControlRecord
 from trident.states.errors import CopyError, NoStateError, StaleBatchError, UnownedStateError
 from trident.states.keys import encode_key
@@ -114,7 +113,7 @@ def copy_state(
             f"{_place(target)} was opened for {target.kind.value} ones",
             "Give both the same mode=, that of the topology.",
         )
-    if not has_pages(source.backing):
+    if not source.tables.reading.has_pages:
         raise CopyError(
             f"{_place(source)} lists no keys, so it can't be copied from there",
             "Count anew in the new place; it may be the target of a copy.",
@@ -174,7 +173,7 @@ class _Copy:
     def _compare(self) -> Copied:
         """Look whether a copy that is whole still is; nothing is written."""
         entries, differing = self._pass(1, None)
-        if has_pages(self._target.backing):
+        if self._target.tables.reading.has_pages:
             more = sum(map(len, self._others()))
             entries, differing = entries + more, differing + more
         if differing:
@@ -206,7 +205,7 @@ class _Copy:
             control.check_vacant()
         except UnownedStateError as error:
             occupant = error.found
-        if not control.can_look and has_pages(self._target.backing):
+        if not control.can_look and self._target.tables.reading.has_pages:
             pages = self._target.backing.pages()
             occupant = next((f"the entry {key!r}" for page in pages for key, _ in page), None)
         if occupant is not None:
@@ -292,7 +291,7 @@ class _Copy:
 
     def _remove_others(self, table: Table, held: bytes | None) -> None:
         """Remove what an earlier copy has written and the source has no longer."""
-        if not has_pages(self._target.backing):
+        if not self._target.tables.reading.has_pages:
             if held != self._marker.encode() or not self._settled():
                 raise CopyError(
                     f"the state {_place(self._source)} has moved on since its unfinished copy in "
