@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from trident.backends.urls import state_from_url
     from trident.batch.adoption import Adoption
     from trident.batch.progress import BatchProgress
+    from trident.client.drpc_client import DRPCClient
+    from trident.client.state_client import StateClient
     from trident.errors import (
         FailedException,
         GuaranteeWarning,
@@ -79,7 +81,6 @@ if TYPE_CHECKING:
     )
     from trident.run import Run
     from trident.server.asgi import DRPCApp
-    from trident.server.client import DRPCClient
     from trident.server.limits import DRPCLimits
     from trident.server.server import DRPCServer
     from trident.spouts.classic import (
@@ -115,7 +116,6 @@ if TYPE_CHECKING:
     from trident.spouts.rich import IRichSpout, OutputFieldsDeclarer, SpoutOutputCollector
     from trident.spouts.socket_lines import SocketLinesSpout
     from trident.spouts.text_files import TextFileSpout
-    from trident.state_service.client import StateClient
     from trident.states.backing_map import IBackingMap
     from trident.states.map_state import (
         ITupleCollection,
@@ -147,7 +147,7 @@ _HOMES = {
     "errors": "FailedException GuaranteeWarning OperationError PlanError TridentError",
     "figures.events": "AttemptFailed GroupEnded GroupStarted QueryEnded",
     "server.asgi": "DRPCApp",
-    "server.client": "DRPCClient",
+    "client.drpc_client": "DRPCClient",
     "server.limits": "DRPCLimits",
     "server.server": "DRPCServer",
     "tuples.fields": "Fields",
@@ -183,7 +183,7 @@ _HOMES = {
     "spouts.rich": "IRichSpout OutputFieldsDeclarer SpoutOutputCollector",
     "spouts.socket_lines": "SocketLinesSpout",
     "spouts.text_files": "TextFileSpout",
-    "state_service.client": "StateClient",
+    "client.state_client": "StateClient",
     "states.backing_map": "IBackingMap",
     "states.map_state": (
         "ITupleCollection MapState ReadOnlyMapState ReadOnlySnapshottable Snapshottable"

@@ -21,10 +21,10 @@ from trident.run import Run
 from trident.server.connection import Wired
 from trident.server.http_protocol import http_protocol
 from trident.server.responses import response
-from trident.server.thrift_binary import CALL, framed, written_message
 from trident.server.thrift_connection import Fields, ThriftConnection
 from trident.states.state import StateLike
 from trident.testing.servers.redis import RedisServer
+from trident.wire.thrift_binary import CALL, framed, written_message
 
 _LINES = [("the cat sat on",), ("the dog ran",), ("a man walked",)]
 _CALLS = 3_000

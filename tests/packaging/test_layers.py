@@ -20,6 +20,11 @@ DRIVERS = {
     "hbase": {"happybase", "thriftpy2", "Hbase_thrift"},
     "postgres": {"psycopg"},
 }
+TRANSPORTS = {
+    "server": {"httptools", "starlette", "uvicorn"},
+    "client": {"urllib3"},
+    "wire": {"thrift"},
+}
 DRIVERS_OF_CHECKPOINTS = {"zookeeper": {"kazoo"}}
 
 
@@ -108,9 +113,8 @@ def test_a_backend_needs_states_and_its_driver_late(path: Path) -> None:
 def test_only_the_spark_engine_imports_spark(path: Path) -> None:
     engine = (ROOT / "trident" / "spark") in path.parents
     allowed = EVERYWHERE | {"trident"} | (ENGINE if engine else set())
-    transports = (ROOT / "trident" / "server") in path.parents
-    allowed |= {"httptools", "starlette", "thrift", "uvicorn"} if transports else set()
-    allowed |= {"starlette"} if path.name == "routes.py" else set()
+    allowed |= TRANSPORTS.get(path.relative_to(ROOT / "trident").parts[0], set())
+    allowed |= {"prometheus_client"} if path.name == "prometheus.py" else set()
     allowed |= {"IPython"} if path == ROOT / "trident" / "page" / "live_display.py" else set()
     allowed |= {"pytest"} if path == ROOT / "trident" / "pytest_plugin.py" else set()
     spans = path == ROOT / "trident" / "figures" / "opentelemetry.py"
@@ -134,10 +138,23 @@ def test_the_kernels_know_no_engine(path: Path) -> None:
         assert not found.is_from("trident.spark", "trident.local", "trident.batch"), found
 
 
-@pytest.mark.parametrize("path", sources("trident/drpc"), ids=identify)
-def test_queries_know_nothing_of_who_listens_for_them(path: Path) -> None:
+ASKED = [
+    path
+    for name in ("drpc", "figures", "page", "state_service")
+    for path in sources(f"trident/{name}")
+]
+
+
+@pytest.mark.parametrize("path", ASKED, ids=identify)
+def test_what_is_asked_knows_nothing_of_who_listens_and_who_asks(path: Path) -> None:
     for found in imports_of(path):
-        assert not found.is_from("trident.server", "trident.page"), found
+        assert not found.is_from("trident.server", "trident.client", "trident.wire"), found
+
+
+@pytest.mark.parametrize("path", sources("trident/client"), ids=identify)
+def test_a_client_knows_no_server(path: Path) -> None:
+    for found in imports_of(path):
+        assert not found.is_from("trident.server"), found
 
 
 @pytest.mark.parametrize("path", sources("trident/page"), ids=identify)

@@ -13,6 +13,7 @@ from trident.drpc.calls import Answer, Call, LoopCall, LoopEnds, ThreadCall
 from trident.drpc.errors import (
     DRPCClosedError,
     DRPCExecutionError,
+    DRPCQueueFullError,
     DRPCTimeoutError,
     DRPCUsageError,
     UnknownFunctionError,
@@ -30,6 +31,7 @@ TIMEOUT = 5.0
 """Seconds that a call waits where nobody says how many."""
 MOST_WAITING = 1_000
 """Calls that the queue of a function takes."""
+_REFUSED = (DRPCClosedError, DRPCQueueFullError, DRPCUsageError)
 
 
 class CallQueue(Protocol):
@@ -306,7 +308,7 @@ class QueuedService:
     def _figures_of(self, function: str) -> QueryFigures:
         """The figures of a function that there is."""
         return self._figures.get(function) or self._figures.setdefault(
-            function, QueryFigures(function, self._listeners)
+            function, QueryFigures(function, self._listeners, _REFUSED)
         )
 
     def _ticks(self, loop: asyncio.AbstractEventLoop, gathering: Gathering) -> LoopTicks:

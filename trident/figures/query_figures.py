@@ -9,7 +9,6 @@ from time import monotonic
 from types import TracebackType
 from typing import Any
 
-from trident.drpc.errors import DRPCClosedError, DRPCQueueFullError, DRPCUsageError
 from trident.figures.events import QueryEnded
 from trident.figures.listening import Listeners
 
@@ -19,7 +18,6 @@ BOUNDS = (
 )
 """Seconds, in which calls are counted by how long they took."""
 _RECENT = 1000
-_REFUSED = (DRPCClosedError, DRPCQueueFullError, DRPCUsageError)
 
 
 class QueryFigures:
@@ -31,6 +29,8 @@ class QueryFigures:
         The function.
     listeners : Listeners
         Who is told of the end of each call.
+    refused : tuple of types
+        The errors of calls that took no time that could be told.
 
     Examples
     --------
@@ -43,11 +43,17 @@ class QueryFigures:
     (4, 1, 0.009, 0.02, 3)
     """
 
-    def __init__(self, function: str, listeners: Listeners) -> None:
+    def __init__(
+        self,
+        function: str,
+        listeners: Listeners,
+        refused: tuple[type[BaseException], ...] = (),
+    ) -> None:
         self.lock = Lock()
         """Held while a call is counted; who holds it anyway counts by :meth:`count`."""
         self.listeners = listeners
         self._function = function
+        self._refused = refused
         self._calls = self._failed = 0
         self._seconds = 0.0
         self._counts = [0] * (len(BOUNDS) + 1)
@@ -73,8 +79,8 @@ class QueryFigures:
         self._calls += 1
         if error is not None:
             self._failed += 1
-            if issubclass(error, _REFUSED):
-                return  # it took no time that could be told
+            if issubclass(error, self._refused):
+                return
         self._seconds += seconds
         self._counts[bisect_left(BOUNDS, seconds)] += 1
         self._recent.append(seconds)
