@@ -11,11 +11,11 @@ from trident.backends.hbase.backing_map import HBaseMap
 from trident.backends.hbase.connections import Gateway
 from trident.backends.hbase.errors import explained
 from trident.backends.hbase.tables import check_family, families
+from trident.backends.state_url import StateURL
 from trident.states.errors import StateError, StateURLError
 from trident.states.finding import Finding
 from trident.states.maps import MapStateFactory
 from trident.states.store import Calls, Store
-from trident.states.urls import StateURL
 from trident.states.values import StateType
 
 _DEFAULT_PREFIX = "state"
@@ -118,8 +118,8 @@ class HBaseStore(Store):
         """Yield whether the gateway answers, and whether the table can keep states."""
         gateway, table, family = self._gateway, self.table, self.family
         name = str(gateway)
-        with explained(name, gateway.timeout, table, family), gateway.lend() as client:
-            found = families(client, table)
+        with explained(name, gateway.timeout, table, family), gateway.lend() as connection:
+            found = families(connection.client, table)
             yield Finding("ok", f"{name} answers")
             if found is None:
                 yield Finding("ok", f"{name}: the table {table} will be made at first use")

@@ -15,6 +15,7 @@ import pytest
 from trident.backends import hbase
 from trident.backends.hbase import HBaseStore, backing_map, connections
 from trident.backends.hbase.backing_map import HBaseMap
+from trident.backends.state_url import StateURL
 from trident.states import StateType
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import (
@@ -27,7 +28,6 @@ from trident.states.errors import (
 )
 from trident.states.keys import CONTROL_KEY
 from trident.states.maps import OpaqueMap
-from trident.states.urls import StateURL
 from trident.states.values import Token
 from trident.testing.servers.process import wait_until
 from trident.testing.servers.promised import Served
@@ -63,7 +63,7 @@ def client(store: HBaseStore) -> Iterator[Any]:
     """A Thrift client of somebody else's."""
     gateway = store.open()._gateway
     with gateway.lend() as lent:
-        yield lent
+        yield lent.client
 
 
 def put(client: Any, store: HBaseStore, row: bytes, value: bytes, timestamp: int) -> None:
@@ -534,7 +534,7 @@ def test_modules_keep_nothing_of_maps_but_connections_and_checked_tables(
     backing = store.open()
     backing.multiGet([b"k"])
     assert (backing._gateway, store.table, "state") in backing_map._prepared
-    connections.close_idle()
+    connections.pool.close_idle()
     assert backing.multiGet([b"k"]) == [None]
 
 

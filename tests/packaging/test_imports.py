@@ -9,10 +9,11 @@ from collections.abc import Callable
 import pytest
 
 from tests.packaging.conftest import ROOT
+from tests.packaging.test_order import imports
 
 HEAVY = tuple(
     "pyspark pyarrow pandas numpy redis pymemcache happybase confluent_kafka kazoo httptools "
-    "starlette thrift uvicorn opentelemetry pytest".split()
+    "starlette thrift uvicorn opentelemetry prometheus_client pytest urllib3".split()
 )
 
 
@@ -64,6 +65,31 @@ def test_packages_are_there_after_importing_trident_and_load_nothing_more() -> N
         f"print(sorted(set({HEAVY}) & set(sys.modules)))"
     )
     assert done.stdout.splitlines() == ["opaque opaque", "OpaqueMap", "[]"], done.stderr
+
+
+AT_ONCE = (
+    *("trident.spark", "trident.kernels.arrow_", "trident.states.testing"),
+    *("trident.server", "trident.client", "trident.wire", "trident.figures.prometheus"),
+)
+"""Where an engine, a driver or pytest may be imported at once: all else imports these late."""
+
+
+def test_a_driver_and_an_engine_are_imported_late() -> None:
+    plain = [
+        module
+        for module in sorted(imports())
+        if not module.startswith(AT_ONCE) and not module.endswith((".__main__", ".pytest_plugin"))
+    ]
+    done = python(
+        "import sys\n"
+        "from importlib import import_module\n"
+        f"for name in {plain}:\n"
+        "    import_module(name)\n"
+        f"    loaded = {{*{HEAVY}, 'trident.spark'}} & set(sys.modules)\n"
+        "    assert not loaded, f'{name} loads {loaded}'"
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(plain) > 300
 
 
 PACKAGES = {"backends", "spark", "states", "testing", "transactional"}

@@ -9,29 +9,27 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+from trident.batch.events import QueryEnded
+from trident.batch.listening import Listeners, Listening
 from trident.drpc.calls import Answer, Call, LoopCall, LoopEnds, ThreadCall
 from trident.drpc.errors import (
     DRPCClosedError,
     DRPCExecutionError,
-    DRPCQueueFullError,
     DRPCTimeoutError,
     DRPCUsageError,
     UnknownFunctionError,
 )
 from trident.drpc.gathering import LONG, Answers, Gathering
 from trident.drpc.loop_ticks import LoopTicks
+from trident.drpc.query_figures import QueryFigures
 from trident.drpc.request_id import check_request_id
 from trident.drpc.workers import Workers
-from trident.figures.events import QueryEnded
-from trident.figures.listening import Listeners, Listening
-from trident.figures.query_figures import QueryFigures
 from trident.states.tracebacks import Briefly
 
 TIMEOUT = 5.0
 """Seconds that a call waits where nobody says how many."""
 MOST_WAITING = 1_000
 """Calls that the queue of a function takes."""
-_REFUSED = (DRPCClosedError, DRPCQueueFullError, DRPCUsageError)
 
 
 class CallQueue(Protocol):
@@ -308,7 +306,7 @@ class QueuedService:
     def _figures_of(self, function: str) -> QueryFigures:
         """The figures of a function that there is."""
         return self._figures.get(function) or self._figures.setdefault(
-            function, QueryFigures(function, self._listeners, _REFUSED)
+            function, QueryFigures(function, self._listeners)
         )
 
     def _ticks(self, loop: asyncio.AbstractEventLoop, gathering: Gathering) -> LoopTicks:
