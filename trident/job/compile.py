@@ -82,7 +82,7 @@ from trident.plan.nodes import (
 )
 from trident.plan.origins import watches_origins
 from trident.plan.stages import combines_first, is_keyed, stages, unlabelled
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.values import StateType
 from trident.tuples.fields import Fields
 from trident.windows.window_updater import WindowUpdater

@@ -8,7 +8,7 @@ from typing import Any
 from trident.job.job import Job
 from trident.kernels.task import Task
 from trident.states.control import ControlRecord
-from trident.states.reading import as_before
+from trident.states.maps.reading import as_before
 from trident.states.state import State
 
 

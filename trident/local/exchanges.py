@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from zlib import crc32
 
 from trident.job.job import (
     Broadcast,
@@ -28,6 +27,7 @@ from trident.kernels.task import StepName
 from trident.local.operation_copies import OperationCopies
 from trident.local.program_input import ProgramInput
 from trident.operations.origins import MADE
+from trident.states.sharding import shards_of
 from trident.tuples.block import NOTHING, Block, joined
 
 Partitions = Sequence[Block]
@@ -240,6 +240,6 @@ def by_key(partitions: Partitions, key: Sequence[str], count: int) -> Partitions
     if count == 1:
         return gathered(partitions)
     block = joined(partitions)
-    targets = [crc32(key) % count for key in encoded_keys(block, key)]
+    targets = shards_of(encoded_keys(block, key), count)
     masks = [[target == index for target in targets] for index in range(count)]
     return [block.kept(mask, block.names) for mask in masks]
