@@ -80,6 +80,7 @@ def as_before(state: State, record: ControlRecord) -> Any:
 
 Counts = tuple[int, int, int, int]
 """Keys read, keys written, cache hits, and tuples that were late."""
+_NO_COUNTS = (0, 0, 0, 0)
 
 
 class Counters:
@@ -99,6 +100,8 @@ class Counters:
 
     def counts(self) -> Counts:
         """Return what was read and written since the states were made."""
+        if not self._maps:
+            return _NO_COUNTS
         read = written = 0
         for layer in self._counted:
             counts = layer.counts
