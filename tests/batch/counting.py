@@ -122,7 +122,7 @@ def make_runner(
     return BatchRunner(
         log,
         {
-            name: BatchState(state.control, state.kind)
+            name: BatchState(state.control, state.kind, state=state)
             for name, state in zip(names, states, strict=False)
         },
         group="words",

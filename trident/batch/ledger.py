@@ -99,6 +99,7 @@ class Ledger:
         begun: Iterable[str],
         digest: str | None,
         query_id: str | None,
+        swept: bool = False,
     ) -> None:
         """Commit the attempt that is due, and reserve the next batch's first.
 
@@ -110,10 +111,13 @@ class Ledger:
             The states that have begun it.
         digest, query_id : str or None
             What it covers, and Spark's id of the streaming query.
+        swept : bool
+            Whether no entry names any batch before it by an attempt: they are forgotten.
         """
         entry = self._writer.entry
         token = txid, attempt = entry.begun
         states = dict.fromkeys(begun, token)
+        retried = {} if swept else entry.retried
         self._append(
             query_id=query_id,
             states={**entry.states, **states},
@@ -122,7 +126,7 @@ class Ledger:
             planned=None,
             begun=Token(txid + 1, 0),
             committed=txid,
-            retried={**entry.retried, txid: attempt} if attempt else entry.retried,
+            retried={**retried, txid: attempt} if attempt else retried,
             digest=digest,
         )
 

@@ -36,6 +36,9 @@ from trident.states.errors import (
 )
 from trident.states.values import Token
 
+MOST_RETRIED = 192
+"""How many batches a log remembers by the attempt that has committed, where it can forget them."""
+
 
 class BatchRunner:
     """The batches of one group, whatever engine runs them and whatever clock makes them.
@@ -381,7 +384,7 @@ class BatchRunner:
         ledger, states, work = self._ledger, self._states, attempt.work
         entry, computed = ledger.entry, attempt.computed
         token = entry.begun
-        outcome, ready = Outcome(), None
+        outcome, ready, swept = Outcome(), None, False
         begun_states: Iterable[str] = ()
         if computed is not None:
             if attempt.planned is not entry.planned:
@@ -396,6 +399,9 @@ class BatchRunner:
             reached("before write", token)
             if attempt.dead_letter is None:
                 outcome = work.write(begun, computed)
+            if len(entry.retried) >= MOST_RETRIED and states.can_sweep(entry):
+                states.sweep(begun)
+                swept = True
             reached("after write", token)
             watch.done("run")
             reached("before ready", token)
@@ -405,7 +411,7 @@ class BatchRunner:
             begun_states = states.controls
         work.committing(token)
         reached("before commit", token)
-        ledger.commit(attempt.metadata, begun_states, digest, query_id)
+        ledger.commit(attempt.metadata, begun_states, digest, query_id, swept)
         reached("after commit", token)
         watch.done("commit")
         if ready is not None:
