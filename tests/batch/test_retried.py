@@ -16,12 +16,12 @@ from tests.batch.counting import (
     seen_elsewhere,
 )
 from trident.backends import sqlite
+from trident.backends.memory import MemoryMap
 from trident.batch.watchpoints import watching
 from trident.log.log import Log, MemoryLog
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException, RewoundStateError
 from trident.states.maps import OpaqueMap
-from trident.states.memory import MemoryMap
 from trident.states.reading import read_committed
 from trident.states.values import Token
 from trident.testing import fail_at

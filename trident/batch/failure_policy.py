@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trident.batch.errors import FailurePolicyError
+from trident.batch.start_options import OnFailure
 from trident.batch.states import GroupStates
-from trident.start_options import OnFailure
 
 _LONGEST_PAUSE = 10.0
 

@@ -15,6 +15,7 @@ from trident.batch.changes import Topology
 from trident.batch.errors import BatchInterruptedError
 from trident.batch.failure_policy import DEFAULT_POLICY, FailurePolicy
 from trident.batch.ledger import Ledger
+from trident.batch.monitor import Monitor
 from trident.batch.opening import opening_entry
 from trident.batch.outage import Patience
 from trident.batch.outcome import Outcome
@@ -24,7 +25,6 @@ from trident.batch.states import BatchState, GroupStates
 from trident.batch.stopwatch import Stopwatch
 from trident.batch.watchpoints import reached
 from trident.batch.work import BatchWork, NothingNew
-from trident.figures.group_monitor import GroupMonitor
 from trident.log.entry import LogEntry
 from trident.log.log import Log
 from trident.plan.nodes import Clock
@@ -67,6 +67,8 @@ class BatchRunner:
         Tells that time, in nanoseconds since 1970; by default `time.time_ns`.
     partitioned : bool
         Whether a step asks which partitions of the sources are active.
+    monitor : Monitor, optional
+        Is told of what happens; nobody by default.
 
     Raises
     ------
@@ -102,10 +104,11 @@ class BatchRunner:
         timed: bool = False,
         now: Callable[[], int] | None = None,
         partitioned: bool = False,
+        monitor: Monitor | None = None,
     ) -> None:
         self.group = group
         self.source = source
-        self.monitor = GroupMonitor(group)
+        self.monitor = monitor or Monitor()
         """Is told which attempts fail; the clock tells it of batches that are finished."""
         self.stopping = stopping or threading.Event()
         self.patience = Patience(group, policy, self.stopping)

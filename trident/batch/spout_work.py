@@ -9,7 +9,7 @@ from typing import Any
 from trident.batch.computed import Computed, Postponed
 from trident.batch.outcome import Outcome
 from trident.batch.work import BatchWork, GroupEngine, NothingNew
-from trident.spouts.source import Source, Tuples
+from trident.sources.source import Source, Tuples
 from trident.states.control import ControlRecord
 from trident.states.values import Token
 
