@@ -49,6 +49,10 @@ def _setups() -> Iterator[Setup]:
                 yield hosted
                 for harm in FENCED_HARMS if ability == "fenced" else HARMS:
                     yield replace(hosted, harm=harm)
+            early = replace(plain, hosted="driver", early=True)
+            yield early
+            for harm in FENCED_HARMS if ability == "fenced" else HARMS:
+                yield replace(early, harm=harm)
             staged = replace(plain, hosted="driver", cached=True, staged=True)
             yield staged
             for harm in FENCED_HARMS if ability == "fenced" else HARMS:

@@ -74,6 +74,8 @@ class Rules:
     """Begin refuses a listed state that has no record."""
     rewound: bool = True
     """Begin refuses a listed state whose token is older than the listed one."""
+    looked_first: bool = True
+    """A batch that reads before it begins has looked at the server before it reads."""
     ready: bool = True
     """Before the commit every state confirms that it is the server that the batch began at."""
     mark: bool = True
@@ -165,6 +167,8 @@ class Setup:
     staged : bool
         Whether batches are computed and staged by one process of a driver, and committed behind it
         by another; a source then replays other content whatever the kind.
+    early : bool
+        Whether the driver reads what a batch updates before the batch begins.
     gap : bool
         Whether something may happen between the check of a store without abilities and its
         write.  It may in life: this is what the guarantee of such a store leaves open.
@@ -176,4 +180,5 @@ class Setup:
     cached: bool = False
     harm: Harm = ""
     staged: bool = False
+    early: bool = False
     gap: bool = False
