@@ -21,8 +21,8 @@ from trident.batch.watchpoints import watching
 from trident.log.log import Log, MemoryLog
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException, RewoundStateError
-from trident.states.maps import OpaqueMap
-from trident.states.reading import read_committed
+from trident.states.maps.factory import OpaqueMap
+from trident.states.maps.reading import read_committed
 from trident.states.values import Token
 from trident.testing import fail_at
 

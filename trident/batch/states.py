@@ -18,8 +18,8 @@ from trident.states.errors import (
     OtherLogError,
     RewoundStateError,
 )
+from trident.states.maps.sweeping import can_sweep, sweep
 from trident.states.state import State
-from trident.states.sweeping import can_sweep, sweep
 from trident.states.values import StateType, Token
 
 _logger = logging.getLogger("trident")
