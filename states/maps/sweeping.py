@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trident.states.backing_map import Ability, abilities
 from trident.states.control import ControlRecord
 from trident.states.cut import Cut
 from trident.states.errors import StaleBatchError
@@ -33,7 +32,7 @@ def can_sweep(state: State | None) -> bool:
         return False
     if state.kind is not StateType.OPAQUE:
         return True
-    return Ability.LIST in abilities(state.backing) and state.tables.writing.removes
+    return state.lists and state.tables.writing.removes
 
 
 def sweep(state: State, record: ControlRecord) -> None:

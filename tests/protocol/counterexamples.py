@@ -133,6 +133,7 @@ COUNTEREXAMPLES: dict[str, Trace] = {
         "start D1*19 T2*5 D1*15 T4*5 T3*5 D1*15 T5*5 D1*12 start D1 read D1 backup D1*4 T8*5 "
         "D1*6 restore",
     ),
+    "swept": Trace(Setup("fenced", sweeps=True), 0, ""),
     "looked_first": Trace(
         Setup("fenced", "transactional", "driver", harm="failover", early=True),
         1192,

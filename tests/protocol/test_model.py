@@ -57,6 +57,9 @@ def _setups() -> Iterator[Setup]:
             yield staged
             for harm in FENCED_HARMS if ability == "fenced" else HARMS:
                 yield replace(staged, harm=harm)
+        if ability == "fenced":
+            for harm in ("", *HARMS, "restore", "copy", "cut"):
+                yield Setup(ability, harm=harm, sweeps=True)
         yield Setup(ability, harm="copy", hosted="driver", staged=True)
         for kind in ("opaque", "transactional"):
             yield Setup(ability, kind, harm="copy")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.protocol.model.shared import (
+    Cell,
     Entry,
     Halted,
     Record,
@@ -220,6 +221,8 @@ class Driver:
             yield from self._begin(state, record)
         if not given_up:
             yield from self._run(record, emission, read)
+        if world.setup.sweeps and rules.swept:
+            yield from self._sweep(record)
         ready = record._replace(ready=rules.mark)
         for state in states:
             yield None
@@ -234,6 +237,20 @@ class Driver:
         yield from self._announce(ready, states)
         yield None
         self._finished(token[0])
+
+    def _sweep(self, record: Record) -> Steps:
+        """Rewrite the entries of batches that were tried again, so that each means one thing."""
+        for store in self.world.stores:
+            for key in self.world.keys:
+                yield None
+                cell, version = store.get(key)
+                if cell is None or cell.txid not in dict(record.retried):
+                    continue
+                counts = record.counts(cell.txid, cell.attempt)
+                value = cell.curr if counts else cell.prev
+                yield None
+                if not store.write(key, Cell(cell.txid, 0, value, value), record, version):
+                    raise Stale
 
     def _content(self, txid: int) -> StepsOf[int]:
         """The emission that this attempt processes."""
@@ -347,7 +364,7 @@ class Driver:
     def _commit(self, token: Token, emission: int | None, began: tuple[int, ...]) -> Steps:
         txid, attempt = token
         entry = self.entry
-        retried = dict(entry.retried)
+        retried = {} if self.world.setup.sweeps and began else dict(entry.retried)
         if attempt:
             retried[txid] = attempt
         if not self.rules.retried_kept:
