@@ -119,7 +119,7 @@ if TYPE_CHECKING:
         ReadOnlySnapshottable,
         Snapshottable,
     )
-    from trident.states.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
+    from trident.states.maps.factory import NonTransactionalMap, OpaqueMap, TransactionalMap
     from trident.states.state import State, StateFactory
     from trident.states.updaters import ValueUpdater
     from trident.states.values import Token
@@ -190,7 +190,7 @@ _HOMES = {
     "states.map_state": (
         "ITupleCollection MapState ReadOnlyMapState ReadOnlySnapshottable Snapshottable"
     ),
-    "states.maps": "NonTransactionalMap OpaqueMap TransactionalMap",
+    "states.maps.factory": "NonTransactionalMap OpaqueMap TransactionalMap",
     "backends.memory": "LRUMemoryMapState MemoryMapState",
     "states.state": "State StateFactory",
     "states.updaters": "ValueUpdater",

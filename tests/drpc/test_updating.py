@@ -52,7 +52,7 @@ from trident.errors import PlanError
 from trident.operations.emitted import ListCollector
 from trident.operations.kept_answers import KEPT, KeptAnswer, KeptAnswers, _key, digest
 from trident.states.errors import StateError
-from trident.states.maps import OpaqueMap
+from trident.states.maps.factory import OpaqueMap
 from trident.states.state import StateFactory
 from trident.states.values import Token
 from trident.testing.points import Hold, fail_at, hold_at
