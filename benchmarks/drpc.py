@@ -9,7 +9,7 @@ from time import perf_counter
 from benchmarks.report import Figure, limit, median
 from benchmarks.topologies import QUESTION, word_count
 from trident import FixedBatchSpout, MemoryMapState
-from trident.run import Run
+from trident.api.run import Run
 
 _QUERIES = 5_000
 

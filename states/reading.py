@@ -107,7 +107,7 @@ def read_committed(
 
     Examples
     --------
-    >>> from trident.states import MemoryMapState
+    >>> from trident.backends.memory import MemoryMapState
     >>> counts = MemoryMapState.Factory().makeState()
     >>> counts.beginCommit(1)
     >>> counts.multiPut([("dog",)], [2])
@@ -154,7 +154,7 @@ def read_latest(states: Sequence[State], query: Callable[[list[Any]], T]) -> T:
 
     Examples
     --------
-    >>> from trident.states import MemoryMapState
+    >>> from trident.backends.memory import MemoryMapState
     >>> from trident.states.control import ControlRecord
     >>> from trident.states.values import Token
     >>> counts = MemoryMapState.Factory().makeState()
@@ -363,3 +363,15 @@ class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupl
         found = self._table.entries()
         values = self._alive([entry for _, entry in found])
         return [(key, value) for (key, _), value in zip(found, values, strict=True)]
+
+
+def as_before(state: State, record: ControlRecord) -> Any:
+    """What a query within a batch reads of a state that the same batch updates.
+
+    A map of this library shows the values of the batch before where its kind keeps them, as an
+    opaque map does. Any other state is read as it is.
+    """
+    if isinstance(state, CommittedReads):
+        # Whatever an attempt reads after it was overtaken, it can't commit. So no read is refused.
+        return state.committed(Cut.before(record).endless())
+    return state

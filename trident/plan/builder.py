@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from trident.backends.state_spec import StateSpec
+from trident.backends.state_url import StateURL
 from trident.errors import DuplicateNameError, OperationTypeError, PlanError, described
 from trident.operations.interfaces import Operation, operation_name
-from trident.operations.window_updater import WindowUpdater
 from trident.plan.call_site import caller
 from trident.plan.nodes import (
     DRPCNode,
@@ -24,9 +25,9 @@ from trident.plan.nodes import (
 )
 from trident.plan.plan import Plan, ancestors
 from trident.states.errors import StateURLError
-from trident.states.state import StateFactory, StateSpec
-from trident.states.urls import StateURL
+from trident.states.state import StateFactory
 from trident.tuples.fields import Fields
+from trident.windows.window_updater import WindowUpdater
 
 N = TypeVar("N", bound=Node)
 

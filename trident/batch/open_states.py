@@ -1,0 +1,59 @@
+"""The states of a batch group or query, as objects in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from trident.batch.states import BatchState
+from trident.operations.state_updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
+from trident.plan.nodes import Node, StateNode, StateQueryNode, StateUpdateNode
+from trident.states.state import State
+
+SINGLE = CombinerAggStateUpdater | ReducerAggStateUpdater
+
+
+def state_nodes(nodes: Iterable[Node]) -> tuple[StateNode, ...]:
+    """The states that steps update or query, as the plan declares them, in order of creation."""
+    found: set[StateNode] = set()
+    for node in nodes:
+        if isinstance(node, StateNode):
+            found.add(node)
+        elif isinstance(node, StateQueryNode):
+            found.add(node.state)
+    return tuple(sorted(found, key=lambda node: node.id))
+
+
+def make_states(
+    nodes: Iterable[StateNode], conf: Mapping[str, Any] | None = None
+) -> dict[StateNode, State]:
+    """Make each state in this process, as its only partition; the caller closes them."""
+    made: dict[StateNode, State] = {}
+    try:
+        for node in nodes:
+            made[node] = node.state.factory.makeState(conf or {}, None, 0, 1)
+    except BaseException:
+        close_states(made.values())
+        raise
+    return made
+
+
+def close_states(states: Iterable[State]) -> None:
+    """Close all of them, also where one raises."""
+    with ExitStack() as closing:
+        for state in states:
+            closing.callback(state.close)
+
+
+def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
+    """The states that a group updates, by name, as the batch runner sees them."""
+    return {
+        node.state.name: BatchState(
+            state.control,
+            state.kind,
+            state if isinstance(node.updater, SINGLE) else None,
+        )
+        for node, state in states.items()
+        if isinstance(node, StateUpdateNode)
+    }
