@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from trident.batch.adoption import Adoption
     from trident.batch.events import AttemptFailed, GroupEnded, GroupStarted, QueryEnded
     from trident.batch.progress import BatchProgress
+    from trident.client.drpc_client import DRPCClient
+    from trident.client.state_client import StateClient
     from trident.errors import (
         FailedException,
         GuaranteeWarning,
@@ -74,7 +76,6 @@ if TYPE_CHECKING:
     from trident.operations.sending import KafkaStateUpdater
     from trident.operations.vectorised import vectorised
     from trident.server.asgi import DRPCApp
-    from trident.server.client import DRPCClient
     from trident.server.limits import DRPCLimits
     from trident.server.server import DRPCServer
     from trident.spouts.classic import (
@@ -110,7 +111,6 @@ if TYPE_CHECKING:
     from trident.spouts.rich import IRichSpout, OutputFieldsDeclarer, SpoutOutputCollector
     from trident.spouts.socket_lines import SocketLinesSpout
     from trident.spouts.text_files import TextFileSpout
-    from trident.state_service.client import StateClient
     from trident.states.backing_map import IBackingMap
     from trident.states.map_state import (
         ITupleCollection,
@@ -119,7 +119,7 @@ if TYPE_CHECKING:
         ReadOnlySnapshottable,
         Snapshottable,
     )
-    from trident.states.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
+    from trident.states.maps.factory import NonTransactionalMap, OpaqueMap, TransactionalMap
     from trident.states.state import State, StateFactory
     from trident.states.updaters import ValueUpdater
     from trident.states.values import Token
@@ -149,7 +149,7 @@ _HOMES = {
     "errors": "FailedException GuaranteeWarning OperationError PlanError TridentError",
     "batch.events": "AttemptFailed GroupEnded GroupStarted QueryEnded",
     "server.asgi": "DRPCApp",
-    "server.client": "DRPCClient",
+    "client.drpc_client": "DRPCClient",
     "server.limits": "DRPCLimits",
     "server.server": "DRPCServer",
     "tuples.fields": "Fields",
@@ -185,12 +185,12 @@ _HOMES = {
     "spouts.rich": "IRichSpout OutputFieldsDeclarer SpoutOutputCollector",
     "spouts.socket_lines": "SocketLinesSpout",
     "spouts.text_files": "TextFileSpout",
-    "state_service.client": "StateClient",
+    "client.state_client": "StateClient",
     "states.backing_map": "IBackingMap",
     "states.map_state": (
         "ITupleCollection MapState ReadOnlyMapState ReadOnlySnapshottable Snapshottable"
     ),
-    "states.maps": "NonTransactionalMap OpaqueMap TransactionalMap",
+    "states.maps.factory": "NonTransactionalMap OpaqueMap TransactionalMap",
     "backends.memory": "LRUMemoryMapState MemoryMapState",
     "states.state": "State StateFactory",
     "states.updaters": "ValueUpdater",

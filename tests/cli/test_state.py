@@ -19,7 +19,7 @@ from trident.backends.sqlite.backing_map import SQLiteMap
 from trident.backends.urls import state_from_url
 from trident.cli.main import main
 from trident.states import ControlRecord, OpaqueMap, PickleSerializer, StateError, Token, encode_key
-from trident.states.dropping import drop_state
+from trident.states.maps.dropping import drop_state
 from trident.testing.servers.promised import Served
 
 COUNTED = "tests.cli.counted:topology/count"

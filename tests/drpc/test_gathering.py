@@ -33,7 +33,7 @@ from trident.drpc.query import Query
 from trident.drpc.service import LocalDRPC
 from trident.states.cut import BatchMovedOn
 from trident.states.errors import CorruptStateError, StateUnavailableError
-from trident.states.reading import read_committed
+from trident.states.maps.reading import read_committed
 from trident.states.state import StateFactory
 from trident.states.values import Token
 

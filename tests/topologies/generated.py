@@ -57,7 +57,7 @@ from trident import (
 from trident.api.stream import Stream
 from trident.backends.memory import MemoryMapState
 from trident.operations.interfaces import Filter, MapFunction
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 
 Row = tuple[Any, ...]
 Rows = list[Row]

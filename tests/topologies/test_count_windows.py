@@ -31,7 +31,7 @@ from trident import (
 )
 from trident.backends import sqlite
 from trident.states.errors import CorruptStateError
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.testing import Tester, fail_at
 from trident.windows.window_contents import CHUNK
 

@@ -35,7 +35,7 @@ from trident import (
 from trident.backends import sqlite
 from trident.errors import FieldError, OperationTypeError
 from trident.states.errors import CorruptStateError
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.testing import fail_at
 from trident.windows.windows import DurationWindow
 

@@ -1,1 +1,1 @@
-"""What listens for requests, over HTTP and Thrift, and the client that sends them."""
+"""What listens for requests, over HTTP and Thrift, and answers them."""

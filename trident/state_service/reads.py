@@ -9,13 +9,18 @@ from typing import Any, NamedTuple
 import orjson
 
 from trident.drpc.calls import Answer
-from trident.drpc.errors import DRPCError, DRPCInternalError, DRPCUnavailableError
+from trident.drpc.errors import (
+    DRPCError,
+    DRPCExecutionError,
+    DRPCInternalError,
+    DRPCUnavailableError,
+    StateNotThereError,
+)
 from trident.state_service.errors import (
     AnswerTooLargeError,
     NoJSONError,
     NoSuchKeyError,
     StateLeftOutError,
-    StateNotThereError,
 )
 from trident.state_service.keys import json_of_key
 from trident.state_service.requests import Asked, Keys, Read, Wanted, wanted
@@ -23,9 +28,9 @@ from trident.state_service.served_states import ServedState
 from trident.states.errors import NoStateError, UnavailableError
 from trident.states.keys import encode_key
 from trident.states.map_state import Key
-from trident.states.reading import CommittedReads, read_committed, read_latest
+from trident.states.maps.reading import CommittedReads, read_committed, read_latest
+from trident.states.maps.stored_map import StoredMap
 from trident.states.state import State
-from trident.states.stored_map import StoredMap
 from trident.states.typed_json import needs_tags, tagged
 from trident.states.values import StateType
 
@@ -186,14 +191,12 @@ class StateReads:
         """What those are told who have asked."""
         if isinstance(error, DRPCError):
             return error
-        cause = str(error) or repr(error)
-        failure: DRPCError
+        kind: type[DRPCExecutionError] = DRPCInternalError
         if isinstance(error, UnavailableError):
-            failure = DRPCUnavailableError(self.function, "", cause)
+            kind = DRPCUnavailableError
         elif isinstance(error, NoStateError):
-            failure = StateNotThereError(self.function)
-        else:
-            failure = DRPCInternalError(self.function, "", cause)
+            kind = StateNotThereError
+        failure = kind(self.function, "", str(error) or repr(error))
         failure.__cause__ = error
         return failure
 
