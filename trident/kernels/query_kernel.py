@@ -61,9 +61,7 @@ class QueryKernel:
         with task.at(self.step):
             return retrieved(self.operation, view, given)
 
-    def retrieve_steps(
-        self, view: Any, given: Sequence[Any], task: Task
-    ) -> Steps[Sequence[Any]]:
+    def retrieve_steps(self, view: Any, given: Sequence[Any], task: Task) -> Steps[Sequence[Any]]:
         """The same in steps; of an operation that has them, as those in a row do."""
         assert isinstance(self.operation, MapGet)
         with task.at(self.step):

@@ -38,18 +38,14 @@ class ThriftServer(Server):
             return self.tls.wrap_socket(connection, server_hostname=self.host)
         return connection
 
-    def execute(
-        self, connection: socket.socket, asked: Asked, seconds: float
-    ) -> Callable[[], str]:
+    def execute(self, connection: socket.socket, asked: Asked, seconds: float) -> Callable[[], str]:
         until = monotonic() + seconds
         connection.settimeout(seconds)
         fields = {1: asked.function, 2: asked.args, REQUEST_ID: asked.id}
         connection.sendall(framed(written_message("execute", CALL, 0, fields)))
         size = int.from_bytes(_received(connection, 4, until), "big")
         reply = read_message(_received(connection, size, until))
-        return lambda: _answer(
-            asked.function, asked.args, reply.kind, dict(reply.fields)
-        )
+        return lambda: _answer(asked.function, asked.args, reply.kind, dict(reply.fields))
 
 
 def _received(connection: socket.socket, size: int, until: float) -> bytes:

@@ -95,9 +95,7 @@ class IRichSpout(ITridentDataSource):
     """Seconds from a batch's emission within which it has to be committed; later it is failed."""
 
     @abstractmethod
-    def open(
-        self, conf: Mapping[str, Any], context: Any, collector: SpoutOutputCollector
-    ) -> None:
+    def open(self, conf: Mapping[str, Any], context: Any, collector: SpoutOutputCollector) -> None:
         """Prepare for a run, and keep the collector; called once, before anything else."""
 
     @abstractmethod

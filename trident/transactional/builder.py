@@ -107,9 +107,7 @@ class BoltDeclarer:
         known = self._fields("customGrouping", componentId, stream)
         checked: Any = as_instance("customGrouping", grouping, CustomStreamGrouping)
         without_attempt = Fields(*known.names[1:])
-        return self._taking(
-            "customGrouping", componentId, stream, Custom(checked, without_attempt)
-        )
+        return self._taking("customGrouping", componentId, stream, Custom(checked, without_attempt))
 
     def forget(self) -> None:
         """Take no tuples, as before the first call."""
