@@ -47,16 +47,6 @@ def test_a_tuple_pickles_with_its_fields() -> None:
     assert t.getFields().names == ("a", "b")
 
 
-def test_a_tuple_that_an_earlier_version_pickled_into_a_state_is_read() -> None:
-    kept = (
-        b"ctrident.tuples\n_restored\np0\n(c__builtin__\ngetattr\np1\n(ctrident.fields\nFields\np2\n"
-        b"Vtyped\np3\ntp4\nRp5\n(((Vword\np6\nNtp7\n(Vn\np8\nNtp9\ntp10\ntp11\nRp12\n"
-        b"(Vcat\np13\nI3\ntp14\ntp15\nRp16\n."
-    )
-    t = pickle.loads(kept)
-    assert (t["word"], t["n"]) == ("cat", 3)
-
-
 def test_typed_access_checks_the_type() -> None:
     t = tuple_type_of("s, n, f, b, d, nothing")(["x", 1, 1.5, True, b"x", None])
     assert (t.getString(0), t.getLong(1), t.getInteger(1)) == ("x", 1, 1)
