@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trident.backends.schemes import BuiltIn, Schemes
+from trident.backends.state_url import StateURL
 from trident.states.checkpoint_store import CheckpointStore
-from trident.states.urls import StateURL
 
 GROUP = "trident.checkpoints"
 """The group of entry points under which other packages register schemes."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
+from trident.backends.state_url import StateURL
 from trident.states.errors import StateURLError
-from trident.states.urls import StateURL
 
 T = TypeVar("T")
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import cast
 
 from trident.backends.schemes import BuiltIn, Schemes
+from trident.backends.state_url import StateURL
 from trident.states.errors import StateURLError
 from trident.states.maps import MapStateFactory
 from trident.states.state import StateFactory
 from trident.states.tracebacks import Briefly
-from trident.states.urls import StateURL
 
 GROUP = "trident.states"
 """The group of entry points under which other packages register schemes."""
@@ -27,7 +27,7 @@ BUILT_IN: Mapping[str, BuiltIn] = {
     "hbase": BuiltIn("trident.backends.hbase:from_url", "hbase"),
     "postgresql": BuiltIn("trident.backends.postgres:from_url", "postgres"),
     "sqlite": BuiltIn("trident.backends.sqlite:from_url"),
-    "memory": BuiltIn("trident.states.memory:from_url"),
+    "memory": BuiltIn("trident.backends.memory:from_url"),
 }
 _SCHEMES = Schemes("state", GROUP, BUILT_IN)
 

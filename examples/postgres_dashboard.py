@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from trident import Count, FixedBatchSpout, Run, TridentTopology
+from trident.backends.state_url import StateURL
 from trident.errors import TridentError
-from trident.states.urls import StateURL
 
 URL = "postgresql://localhost:5432/postgres"
 DATA = Path("wordcount-data", "postgres").absolute()

@@ -22,9 +22,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from trident import Count, FixedBatchSpout, Run, TridentTopology, state_from_url
+from trident.backends.state_url import StateURL
 from trident.errors import NoStateError, TridentError
 from trident.states import ReadOnlyMapState
-from trident.states.urls import StateURL
 
 URL = "redis://localhost:6379/0"
 DATA = Path("wordcount-data", "redis").absolute()

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from wordcount_text import Text
 
+from trident.api.run import Run
+from trident.api.topology import TridentTopology
 from trident.batch.progress import BatchProgress
 from trident.plan.guarantee import guarantee
-from trident.run import Run
-from trident.topology import TridentTopology
 
 
 def say_what_starts(text: Text, known: int) -> None:

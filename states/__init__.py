@@ -53,11 +53,10 @@ from trident.states.maps import (
     OpaqueMap,
     TransactionalMap,
 )
-from trident.states.memory import LRUMemoryMapState, MemoryMap, MemoryMapState
 from trident.states.printable import PRINTABLE_RECORDS
 from trident.states.reading import read_committed, read_latest
 from trident.states.serializers import JSONSerializer, PickleSerializer, Serializer
-from trident.states.state import Batch, ReadOnlyState, State, StateFactory, StateSpec
+from trident.states.state import Batch, ReadOnlyState, State, StateFactory
 from trident.states.store import Store
 from trident.states.storm import give_back
 from trident.states.table.cache import CachedMap
@@ -69,8 +68,6 @@ from trident.states.updaters import (
     ReducerValueUpdater,
     ValueUpdater,
 )
-from trident.states.url_options import URLOptions
-from trident.states.urls import StateURL
 from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
 
 __all__ = [
@@ -96,15 +93,12 @@ __all__ = [
     "JSONSerializer",
     "KeepUntil",
     "KeyTypeError",
-    "LRUMemoryMapState",
     "LongOverflowError",
     "LostPlanError",
     "LostStateError",
     "LostWritesError",
     "MapState",
     "MapStateFactory",
-    "MemoryMap",
-    "MemoryMapState",
     "MicroBatchMap",
     "MissingDriverError",
     "NoStateError",
@@ -128,9 +122,7 @@ __all__ = [
     "State",
     "StateError",
     "StateFactory",
-    "StateSpec",
     "StateType",
-    "StateURL",
     "StateURLError",
     "StateUnavailableError",
     "Store",
@@ -139,7 +131,6 @@ __all__ = [
     "TransactionalValue",
     "TridentError",
     "TupleCollectionMap",
-    "URLOptions",
     "UnfinishedCopyError",
     "UnownedStateError",
     "UsageError",

@@ -299,7 +299,7 @@ def abilities(backing: IBackingMap) -> frozenset[Ability]:
 
     Examples
     --------
-    >>> from trident.states import MemoryMapState
+    >>> from trident.backends.memory import MemoryMapState
     >>> Ability.FENCED in abilities(MemoryMapState.Factory().makeState().backing)
     True
     """
@@ -313,7 +313,7 @@ def has_pages(backing: IBackingMap) -> bool:
 
     Examples
     --------
-    >>> from trident.states import MemoryMap
+    >>> from trident.backends.memory import MemoryMap
     >>> has_pages(MemoryMap("listed"))
     True
     """

@@ -97,7 +97,7 @@ def copy_state(
 
     Examples
     --------
-    >>> from trident.states import MemoryMapState
+    >>> from trident.backends.memory import MemoryMapState
     >>> counts, copy = (MemoryMapState.Factory(name).makeState() for name in ("old", "new"))
     >>> counts.beginCommit(1)
     >>> counts.multiPut([("dog",), ("cat",)], [2, 1])

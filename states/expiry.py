@@ -36,7 +36,8 @@ class KeepUntil:
     Examples
     --------
     >>> from datetime import timedelta
-    >>> from trident.states import MemoryMap, OpaqueMap
+    >>> from trident.backends.memory import MemoryMap
+    >>> from trident.states import OpaqueMap
     >>> sessions = OpaqueMap(MemoryMap("sessions"))
     >>> sessions.beginCommit(1)
     >>> later, past = datetime.now(UTC) + timedelta(hours=1), datetime(2020, 1, 1, tzinfo=UTC)

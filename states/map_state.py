@@ -117,7 +117,8 @@ class SnapshottableMap(
 
     Examples
     --------
-    >>> from trident.states import MemoryMap, OpaqueMap
+    >>> from trident.backends.memory import MemoryMap
+    >>> from trident.states import OpaqueMap
     >>> total = SnapshottableMap(OpaqueMap(MemoryMap("total")), ("total",))
     >>> total.beginCommit(1)
     >>> total.set(42)

@@ -72,7 +72,8 @@ class OpaqueMap(_MadeMap):
 
     Examples
     --------
-    >>> from trident.states import MemoryMap, PutUpdater
+    >>> from trident.backends.memory import MemoryMap
+    >>> from trident.states import PutUpdater
     >>> ages = OpaqueMap(MemoryMap("ages"))
     >>> ages.beginCommit(1)
     >>> ages.multiUpdate([("rex",)], [PutUpdater(3)])
@@ -167,7 +168,7 @@ class MapStateFactory(StateFactory):
 
     Examples
     --------
-    >>> from trident.states.memory import MemoryStore
+    >>> from trident.backends.memory import MemoryStore
     >>> factory = MapStateFactory(MemoryStore("words"), StateType.TRANSACTIONAL)
     >>> factory.makeState().kind
     <StateType.TRANSACTIONAL: 'transactional'>

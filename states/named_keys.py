@@ -30,7 +30,8 @@ class NamedKeysMap(WrappedMap):
 
     Examples
     --------
-    >>> from trident.states import MemoryMap, OpaqueMap
+    >>> from trident.backends.memory import MemoryMap
+    >>> from trident.states import OpaqueMap
     >>> store = MemoryMap("named")
     >>> state = OpaqueMap(NamedKeysMap(store, lambda key: "/".join(key)))
     >>> state.beginCommit(1)

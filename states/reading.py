@@ -107,7 +107,7 @@ def read_committed(
 
     Examples
     --------
-    >>> from trident.states import MemoryMapState
+    >>> from trident.backends.memory import MemoryMapState
     >>> counts = MemoryMapState.Factory().makeState()
     >>> counts.beginCommit(1)
     >>> counts.multiPut([("dog",)], [2])
@@ -154,7 +154,7 @@ def read_latest(states: Sequence[State], query: Callable[[list[Any]], T]) -> T:
 
     Examples
     --------
-    >>> from trident.states import MemoryMapState
+    >>> from trident.backends.memory import MemoryMapState
     >>> from trident.states.control import ControlRecord
     >>> from trident.states.values import Token
     >>> counts = MemoryMapState.Factory().makeState()

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, Self
 
 from trident.states.backing_map import IBackingMap
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import StateError
-from trident.states.urls import StateURL
 from trident.states.values import StateType, Token
 
 Batch = int | Token | ControlRecord
@@ -201,30 +199,3 @@ class StateFactory(ABC):
 
         Called on the driver, once a start, before anything is opened.
         """
-
-
-@dataclass(frozen=True)
-class StateSpec:
-    """A factory, and the number of partitions its state must have.
-
-    Parameters
-    ----------
-    stateFactory : StateFactory, StateURL or str
-        Makes the state, or is the URL of what does.
-    requiredNumPartitions : int or None
-        None leaves the number to the topology.
-    name : str or None
-        The state's name; None leaves it to the topology.
-    """
-
-    stateFactory: StateFactory | StateURL | str
-    requiredNumPartitions: int | None = None
-    name: str | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.stateFactory, str):  # which would show its password
-            object.__setattr__(self, "stateFactory", StateURL.parse(self.stateFactory))
-
-
-StateLike = StateFactory | StateSpec | StateURL | str
-"""What may stand for a state where one is declared; a str is its URL."""

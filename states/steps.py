@@ -28,7 +28,8 @@ def reads_in_steps(kind: type, call: str, steps: str) -> bool:
 
     Examples
     --------
-    >>> from trident.states import MemoryMap, OpaqueMap
+    >>> from trident.backends.memory import MemoryMap
+    >>> from trident.states import OpaqueMap
     >>> class Doubled(OpaqueMap):
     ...     def multiGet(self, keys):
     ...         return [value and 2 * value for value in super().multiGet(keys)]

@@ -58,7 +58,7 @@ class Store(ABC):
 
     Examples
     --------
-    >>> from trident.states import MemoryMap
+    >>> from trident.backends.memory import MemoryMap
     >>> @dataclass(frozen=True)
     ... class Drawer(Store):
     ...     name: str

@@ -59,7 +59,7 @@ def give_back(
 
     Examples
     --------
-    >>> from trident.states import MemoryMapState
+    >>> from trident.backends.memory import MemoryMapState
     >>> counts = MemoryMapState.Factory("given back").makeState()
     >>> for txid in 1, 2:
     ...     counts.beginCommit(txid)
@@ -226,7 +226,8 @@ class StormMap(StoredMap):
 
     Examples
     --------
-    >>> from trident.states import MemoryMap, OpaqueValue
+    >>> from trident.backends.memory import MemoryMap
+    >>> from trident.states import OpaqueValue
     >>> counts = StormMap(StateType.OPAQUE, MemoryMap("storm"))
     >>> counts.backing.multiPut([b"dog"], [OpaqueValue(17, 0, 5, 4)])
     >>> counts.multiGet([("dog",), ("cat",)])

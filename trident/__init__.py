@@ -19,9 +19,15 @@ if TYPE_CHECKING:
     from trident import states as states
     from trident import testing as testing
     from trident import transactional as transactional
-    from trident.assemblies import FirstN
+    from trident.api.assemblies import FirstN
+    from trident.api.run import Run
+    from trident.api.stream import Assembly, GroupedStream, Stream, TridentState
+    from trident.api.topology import TridentTopology
+    from trident.backends.memory import LRUMemoryMapState, MemoryMapState
+    from trident.backends.state_spec import StateSpec
     from trident.backends.urls import state_from_url
     from trident.batch.adoption import Adoption
+    from trident.batch.events import AttemptFailed, GroupEnded, GroupStarted, QueryEnded
     from trident.batch.progress import BatchProgress
     from trident.errors import (
         FailedException,
@@ -30,7 +36,6 @@ if TYPE_CHECKING:
         PlanError,
         TridentError,
     )
-    from trident.figures.events import AttemptFailed, GroupEnded, GroupStarted, QueryEnded
     from trident.operations.builtin import (
         Count,
         Debug,
@@ -68,16 +73,6 @@ if TYPE_CHECKING:
     from trident.operations.joining import JoinOutFieldsMode, JoinType
     from trident.operations.sending import KafkaStateUpdater
     from trident.operations.vectorised import vectorised
-    from trident.operations.windows import (
-        BaseWindow,
-        Duration,
-        SessionWindow,
-        SlidingCountWindow,
-        SlidingDurationWindow,
-        TumblingCountWindow,
-        TumblingDurationWindow,
-    )
-    from trident.run import Run
     from trident.server.asgi import DRPCApp
     from trident.server.client import DRPCClient
     from trident.server.limits import DRPCLimits
@@ -125,17 +120,24 @@ if TYPE_CHECKING:
         Snapshottable,
     )
     from trident.states.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
-    from trident.states.memory import LRUMemoryMapState, MemoryMapState
-    from trident.states.state import State, StateFactory, StateSpec
+    from trident.states.state import State, StateFactory
     from trident.states.updaters import ValueUpdater
     from trident.states.values import Token
-    from trident.stream import Assembly, GroupedStream, Stream, TridentState
-    from trident.topology import TridentTopology
     from trident.tuples import TridentTuple
     from trident.tuples.fields import Fields
+    from trident.windows.windows import (
+        BaseWindow,
+        Duration,
+        SessionWindow,
+        SlidingCountWindow,
+        SlidingDurationWindow,
+        TumblingCountWindow,
+        TumblingDurationWindow,
+    )
 
 _HOMES = {
-    "assemblies": "FirstN",
+    "api.assemblies": "FirstN",
+    "backends.state_spec": "StateSpec",
     "backends.urls": "state_from_url",
     "batch.adoption": "Adoption",
     "batch.progress": "BatchProgress",
@@ -145,7 +147,7 @@ _HOMES = {
     ),
     "operations.callables": "native",
     "errors": "FailedException GuaranteeWarning OperationError PlanError TridentError",
-    "figures.events": "AttemptFailed GroupEnded GroupStarted QueryEnded",
+    "batch.events": "AttemptFailed GroupEnded GroupStarted QueryEnded",
     "server.asgi": "DRPCApp",
     "server.client": "DRPCClient",
     "server.limits": "DRPCLimits",
@@ -158,12 +160,12 @@ _HOMES = {
     ),
     "operations.joining": "JoinOutFieldsMode JoinType",
     "operations.sending": "KafkaStateUpdater",
-    "operations.windows": (
+    "windows.windows": (
         "BaseWindow Duration SessionWindow SlidingCountWindow SlidingDurationWindow "
         "TumblingCountWindow TumblingDurationWindow"
     ),
     "operations.vectorised": "vectorised",
-    "run": "Run",
+    "api.run": "Run",
     "spouts.feeder": "FeederBatchSpout",
     "spouts.fixed": "FixedBatchSpout",
     "spouts.classic": (
@@ -189,12 +191,12 @@ _HOMES = {
         "ITupleCollection MapState ReadOnlyMapState ReadOnlySnapshottable Snapshottable"
     ),
     "states.maps": "NonTransactionalMap OpaqueMap TransactionalMap",
-    "states.memory": "LRUMemoryMapState MemoryMapState",
-    "states.state": "State StateFactory StateSpec",
+    "backends.memory": "LRUMemoryMapState MemoryMapState",
+    "states.state": "State StateFactory",
     "states.updaters": "ValueUpdater",
     "states.values": "Token",
-    "stream": "Assembly GroupedStream Stream TridentState",
-    "topology": "TridentTopology",
+    "api.stream": "Assembly GroupedStream Stream TridentState",
+    "api.topology": "TridentTopology",
     "tuples": "TridentTuple",
 }
 _PACKAGES = frozenset({"backends", "spark", "states", "testing", "transactional"})
@@ -320,7 +322,7 @@ if not TYPE_CHECKING:  # to which any name, also one that is mistyped, would be 
         if name in _PACKAGES:
             return import_module(f"trident.{name}")
         if name not in _HOME_OF:
-            from trident.absent_names import absent
+            from trident.api.absent_names import absent
 
             raise absent(name, __all__)
         value = getattr(import_module(f"trident.{_HOME_OF[name]}"), name)

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 if TYPE_CHECKING:
+    from trident.api.topology import TridentTopology
     from trident.testing import Tester
     from trident.testing.servers.process import MissingServer
     from trident.testing.servers.promised import Served
-    from trident.topology import TridentTopology
 
 __all__ = [
     "checkpoint",

@@ -11,11 +11,11 @@ from trident.backends.hbase.backing_map import HBaseMap
 from trident.backends.hbase.connections import Gateway
 from trident.backends.hbase.errors import explained
 from trident.backends.hbase.tables import check_family, families
+from trident.backends.state_url import StateURL
 from trident.states.errors import StateError, StateURLError
 from trident.states.finding import Finding
 from trident.states.maps import MapStateFactory
 from trident.states.store import Calls, Store
-from trident.states.urls import StateURL
 from trident.states.values import StateType
 
 _DEFAULT_PREFIX = "state"

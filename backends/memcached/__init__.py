@@ -9,11 +9,11 @@ from typing import Any, Self
 from trident.backends.memcached.backing_map import MemcachedMap
 from trident.backends.memcached.keys import LONGEST_PREFIX, quoted
 from trident.backends.memcached.nodes import Node, NodeLike
+from trident.backends.state_url import StateURL
 from trident.states.errors import StateURLError
 from trident.states.finding import Finding
 from trident.states.maps import MapStateFactory
 from trident.states.store import Calls, Store
-from trident.states.urls import StateURL
 from trident.states.values import StateType
 
 _DEFAULT_PREFIX = "state"

@@ -18,12 +18,12 @@ from trident.backends.postgres.tables import (
     view_of,
 )
 from trident.backends.postgres.waiting import wait_committed
+from trident.backends.state_url import StateURL
 from trident.states.errors import StateURLError
 from trident.states.finding import Finding
 from trident.states.maps import MapStateFactory
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.store import Calls, Store
-from trident.states.urls import StateURL
 from trident.states.values import StateType
 
 __all__ = [

@@ -10,9 +10,9 @@ from trident.backends.redis.connections import Address, Command, Wire, connected
 from trident.backends.redis.control import check_replicas
 from trident.backends.redis.store import RedisStore
 from trident.backends.redis.urls import CONNECTION, checked, place_of
+from trident.backends.state_url import StateURL
 from trident.states.checkpoint_store import CheckpointStore
 from trident.states.errors import CorruptStateError, StateUnavailableError, StateURLError
-from trident.states.urls import StateURL
 
 # What is there already is written once more: WAIT counts only what its own connection has written.
 _REPLACE = """

@@ -9,12 +9,12 @@ from typing import Any, Self
 
 from trident.backends.sqlite.backing_map import SQLiteMap
 from trident.backends.sqlite.tables import CATALOG, Table
+from trident.backends.state_url import StateURL
 from trident.states.errors import UsageError
 from trident.states.finding import Finding
 from trident.states.maps import MapStateFactory
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.store import Calls, Store
-from trident.states.urls import StateURL
 from trident.states.values import StateType
 
 _DEFAULT_PREFIX = "state"

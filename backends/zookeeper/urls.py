@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from trident.backends.state_url import StateURL
 from trident.backends.zookeeper.checkpoint import ZooKeeperCheckpoint
 from trident.states.errors import StateURLError
-from trident.states.urls import StateURL
 
 _PORT = 2181
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from trident.states import IBackingMap, MapStateFactory, StateURL, Store
+from trident.backends.state_url import StateURL
+from trident.states import IBackingMap, MapStateFactory, Store
 
 
 def from_url(url: StateURL) -> MapStateFactory:

@@ -53,7 +53,8 @@ def build(backing: IBackingMap, kind: Kind, serializer: Serializer) -> Tables:
 
     Examples
     --------
-    >>> from trident.states import CachedMap, JSONSerializer, MemoryMap, MicroBatchMap
+    >>> from trident.backends.memory import MemoryMap
+    >>> from trident.states import CachedMap, JSONSerializer, MicroBatchMap
     >>> from trident.states.kinds import OPAQUE
     >>> backing = CachedMap(MicroBatchMap(MemoryMap("built"), max_put=100), 1000)
     >>> writing, reading = build(backing, OPAQUE, JSONSerializer())

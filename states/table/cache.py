@@ -121,7 +121,8 @@ class CachedMap(LayeredMap):
 
     Examples
     --------
-    >>> from trident.states import MemoryMap, OpaqueMap
+    >>> from trident.backends.memory import MemoryMap
+    >>> from trident.states import OpaqueMap
     >>> cached = CachedMap(MemoryMap("cached"), 1000)
     >>> state = OpaqueMap(cached)
     >>> for txid in 1, 2:

@@ -66,7 +66,8 @@ class CountedMap(LayeredMap):
 
     Examples
     --------
-    >>> from trident.states import MemoryMap, OpaqueMap
+    >>> from trident.backends.memory import MemoryMap
+    >>> from trident.states import OpaqueMap
     >>> counted = CountedMap(MemoryMap("counted"))
     >>> state = OpaqueMap(counted)
     >>> state.beginCommit(1)

@@ -58,7 +58,8 @@ class MicroBatchMap(LayeredMap):
 
     Examples
     --------
-    >>> from trident.states import MemoryMap, OpaqueMap
+    >>> from trident.backends.memory import MemoryMap
+    >>> from trident.states import OpaqueMap
     >>> state = OpaqueMap(MicroBatchMap(MemoryMap("in slices"), max_put=2))
     >>> state.beginCommit(1)
     >>> state.multiPut([("a",), ("b",), ("c",)], [1, 2, 3])

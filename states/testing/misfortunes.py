@@ -86,7 +86,7 @@ class UnluckyStore(Misfortunes):
 
     Examples
     --------
-    >>> from trident.states import MemoryMap
+    >>> from trident.backends.memory import MemoryMap
     >>> store = UnluckyStore(lambda: MemoryMap("unlucky"))
     >>> dogs = store.open()
     >>> store.crash(after=1)

@@ -10,10 +10,7 @@ import pytest
 
 import trident
 from tests.api.topologies import sentences, word_count
-from trident.absent_calls import ABSENT
-from trident.operations.emitted import ListCollector
-from trident.operations.interfaces import TridentCollector, TridentOperationContext
-from trident.stream import (
+from trident.api.stream import (
     ChainedAggregatorDeclarer,
     ChainedFullAggregatorDeclarer,
     ChainedPartitionAggregatorDeclarer,
@@ -21,7 +18,10 @@ from trident.stream import (
     Stream,
     TridentState,
 )
-from trident.topology import TridentTopology
+from trident.api.topology import TridentTopology
+from trident.operations.absent_calls import ABSENT
+from trident.operations.emitted import ListCollector
+from trident.operations.interfaces import TridentCollector, TridentOperationContext
 from trident.tuples import TridentTuple
 
 PUBLISHED: Mapping[type, str] = {

@@ -10,7 +10,7 @@ import pytest
 
 import trident
 from tests.packaging.test_from_storm import PUBLISHED
-from trident.absent_names import INSTEAD
+from trident.api.absent_names import INSTEAD
 
 CLASSES = [
     name

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from trident.errors import EmittedValueError, OperationError, OperationTypeError
-from trident.kernels.block import Block
 from trident.kernels.task import StepName, Task
 from trident.kernels.tuple_kernels import EachKernel
 from trident.operations.callables import (
@@ -23,6 +22,7 @@ from trident.operations.callables import (
     native,
 )
 from trident.operations.interfaces import Function, PlainFunction
+from trident.tuples.block import Block
 from trident.tuples.fields import Fields
 
 

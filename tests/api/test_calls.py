@@ -22,8 +22,12 @@ from tests.api.topologies import (
     sentences,
     word_count,
 )
-from trident.assemblies import FirstN
+from trident.api.assemblies import FirstN
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
 from trident.backends import memcached, redis
+from trident.backends.memory import MemoryMapState
+from trident.backends.state_spec import StateSpec
 from trident.errors import DuplicateNameError, FieldError, OperationTypeError, PlanError
 from trident.operations.builtin import (
     Count,
@@ -40,10 +44,6 @@ from trident.operations.joining import JoinType
 from trident.operations.vectorised import vectorised
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.maps import OpaqueMap
-from trident.states.memory import MemoryMapState
-from trident.states.state import StateSpec
-from trident.stream import Stream
-from trident.topology import TridentTopology
 from trident.tuples.fields import Fields
 
 Call = Callable[[TridentTopology, Stream], Any]

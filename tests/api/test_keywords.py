@@ -18,9 +18,9 @@ from trident import (
     TridentTopology,
     TumblingCountWindow,
 )
+from trident.api.stream import ChainedAggregatorDeclarer, GroupedStream
 from trident.errors import OperationTypeError, PlanError
 from trident.operations.state_updaters import MapCombinerAggStateUpdater
-from trident.stream import ChainedAggregatorDeclarer, GroupedStream
 
 
 def sales() -> tuple[TridentTopology, Stream]:

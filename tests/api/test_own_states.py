@@ -9,6 +9,7 @@ import pytest
 
 from tests.api.topologies import Log, LogFactory, Write, sentences
 from trident import Count, ReducerAggregator
+from trident.api.topology import TridentTopology
 from trident.errors import (
     DuplicateNameError,
     GuaranteeWarning,
@@ -19,7 +20,6 @@ from trident.errors import (
 from trident.plan.nodes import StateUpdateNode
 from trident.states.state import State, StateFactory
 from trident.states.values import StateType
-from trident.topology import TridentTopology
 
 
 class Bare(StateFactory):

@@ -18,19 +18,20 @@ from tests.api.topologies import (
     sentences,
     word_count,
 )
+from trident.api.start import start
+from trident.api.topology import TridentTopology
 from trident.backends import sqlite
+from trident.backends.memory import MemoryMapState
+from trident.batch.engine import Engine
+from trident.batch.start_options import StartOptions
 from trident.errors import GuaranteeWarning, LostStateError, OperationTypeError, PlanError
 from trident.log.checkpoint import Checkpoint
 from trident.log.errors import CheckpointError
 from trident.operations.builtin import Count, MapGet, TupleCollectionGet
 from trident.operations.callables import native
 from trident.spouts.feeder import FeederBatchSpout
-from trident.start import Engine, start
-from trident.start_options import StartOptions
 from trident.states.maps import OpaqueMap
-from trident.states.memory import MemoryMapState
 from trident.states.state import State, StateFactory
-from trident.topology import TridentTopology
 
 
 class Unannotated(StateFactory):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.api.topologies import Longest
+from trident.backends.memory import MemoryMapState
 from trident.operations.builtin import Count, Sum
 from trident.operations.emitted import ListCollector
 from trident.operations.state_updaters import (
@@ -13,7 +14,6 @@ from trident.operations.state_updaters import (
     MapReducerAggStateUpdater,
     ReducerAggStateUpdater,
 )
-from trident.states.memory import MemoryMapState
 from trident.tuples import tuple_type
 from trident.tuples.fields import Fields
 

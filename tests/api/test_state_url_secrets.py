@@ -11,14 +11,16 @@ from collections.abc import Iterator
 import pytest
 
 from tests.api.topologies import sentences, word_count
+from trident.api.start_checks import warn_inexact
+from trident.api.topology import TridentTopology
+from trident.backends.state_spec import StateSpec
+from trident.backends.state_url import StateURL
 from trident.backends.urls import state_from_url
 from trident.errors import DuplicateNameError, GuaranteeWarning, PlanError, TridentError
 from trident.operations.builtin import Count
-from trident.plan.start_checks import warn_inexact
 from trident.spouts.fixed import FixedBatchSpout
-from trident.states import MapStateFactory, StateSpec, StateUnavailableError, StateURL
+from trident.states import MapStateFactory, StateUnavailableError
 from trident.testing.servers.promised import Served
-from trident.topology import TridentTopology
 
 SECRET = "s3cr3t"
 PLACES = {

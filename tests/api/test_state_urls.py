@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.api.topologies import Write, sentences, word_count
+from trident.api.stream import Stream, TridentState
+from trident.api.topology import TridentTopology
+from trident.backends.state_spec import StateSpec
+from trident.backends.state_url import StateURL
 from trident.errors import PlanError, StateURLError
 from trident.operations.builtin import Count, MapGet
 from trident.spouts.fixed import FixedBatchSpout
-from trident.states import MapStateFactory, StateFactory, StateSpec, StateURL
-from trident.stream import Stream, TridentState
-from trident.topology import TridentTopology
+from trident.states import MapStateFactory, StateFactory
 
 Given = str | StateURL | StateSpec
 Place = Callable[[TridentTopology, Stream, Given], TridentState]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.api.topologies import sentences, word_count
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
 from trident.operations.builtin import Count, Debug, FilterNull, Negate, Split
-from trident.stream import Stream
-from trident.topology import TridentTopology
 
 
 def told(caplog: pytest.LogCaptureFixture, step: Callable[[Stream], Any]) -> list[str]:

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trident.api.stream import Stream, TridentState
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
 from trident.operations.builtin import Count, Split
 from trident.operations.interfaces import (
     Aggregator,
@@ -19,10 +22,7 @@ from trident.operations.interfaces import (
 from trident.plan.nodes import Kind
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.backing_map import IBackingMap
-from trident.states.memory import MemoryMapState
 from trident.states.state import State, StateFactory
-from trident.stream import Stream, TridentState
-from trident.topology import TridentTopology
 
 SENTENCES = "id long, sentence string"
 

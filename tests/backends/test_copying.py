@@ -21,14 +21,13 @@ import pytest
 from tests.backends_table import BACKENDS, Backend
 from trident import Count, FeederBatchSpout, TridentTopology, TupleCollectionGet
 from trident.backends import sqlite
+from trident.backends.memory import MemoryMap, MemoryMapState
 from trident.backends.urls import state_from_url
 from trident.states import (
     CopyError,
     JSONSerializer,
     KeepUntil,
     LostStateError,
-    MemoryMap,
-    MemoryMapState,
     NoStateError,
     OpaqueMap,
     OpaqueValue,

@@ -15,6 +15,7 @@ import pytest
 from trident.backends import hbase
 from trident.backends.hbase import HBaseStore, backing_map, connections
 from trident.backends.hbase.backing_map import HBaseMap
+from trident.backends.state_url import StateURL
 from trident.states import StateType
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import (
@@ -27,7 +28,6 @@ from trident.states.errors import (
 )
 from trident.states.keys import CONTROL_KEY
 from trident.states.maps import OpaqueMap
-from trident.states.urls import StateURL
 from trident.states.values import Token
 from trident.testing.servers.process import wait_until
 from trident.testing.servers.promised import Served

@@ -28,11 +28,11 @@ from trident.backends.memcached import (
 from trident.backends.memcached.backing_map import MemcachedMap
 from trident.backends.memcached.connections import close_all, lent
 from trident.backends.memcached.keys import StoredKeys
+from trident.backends.state_url import StateURL
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import SerializationError, StateURLError
 from trident.states.keys import CONTROL_KEY
 from trident.states.sharding import Sharding
-from trident.states.urls import StateURL
 from trident.states.values import StateType, Token
 from trident.testing.servers.memcached import MemcachedServer
 from trident.testing.servers.promised import Served

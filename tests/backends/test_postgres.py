@@ -20,6 +20,7 @@ import pytest
 
 from tests.packaging.conftest import ROOT
 from trident import Fields, FixedBatchSpout, TridentTopology
+from trident.backends.memory import MemoryMapState
 from trident.backends.postgres import statements, wait_committed
 from trident.backends.urls import state_from_url
 from trident.operations.builtin import Count, Sum
@@ -33,7 +34,6 @@ from trident.states.errors import (
     StateURLError,
 )
 from trident.states.keys import encode_key
-from trident.states.memory import MemoryMapState
 from trident.states.stored_map import StoredMap
 from trident.states.testing.checks import ODD_KEYS
 from trident.states.values import OpaqueValue

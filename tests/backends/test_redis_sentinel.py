@@ -11,12 +11,13 @@ import pytest
 from tests.backends.redis_batches import add, committed, found, record, written
 from tests.faults.replication import offset
 from trident.backends.checkpoints import checkpoint_from_url
+from trident.backends.state_url import StateURL
 from trident.backends.urls import state_from_url
 from trident.log.entry import LogEntry
 from trident.log.errors import CorruptLogError, LogUnavailableError
 from trident.log.stored_log import StoredLog
 from trident.log.writer import LogWriter
-from trident.states import MapStateFactory, StateURL, Token
+from trident.states import MapStateFactory, Token
 from trident.states.errors import LostWritesError, StateUnavailableError
 from trident.testing.servers.process import wait_until
 from trident.testing.servers.redis import RedisReplica, RedisSentinel, RedisServer

@@ -8,21 +8,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 from uuid import uuid4
 
+from trident.backends.memory import MemoryMap
 from trident.batch.failure_policy import FailurePolicy
 from trident.batch.outcome import Outcome
 from trident.batch.runner import BatchRunner
 from trident.batch.states import BatchState
 from trident.batch.work import BatchWork
-from trident.kernels.block import block_of
-from trident.kernels.emission import Emission
 from trident.log.log import Log
 from trident.operations.builtin import Count
+from trident.sources.emission import Emission
 from trident.states.control import ControlRecord
 from trident.states.keys import encode_keys
 from trident.states.maps import OpaqueMap
-from trident.states.memory import MemoryMap
 from trident.states.stored_map import StoredMap
 from trident.states.values import Token
+from trident.tuples.block import block_of
 
 STREAMS = {"words": "word string"}
 

@@ -22,6 +22,7 @@ from tests.batch.counting import (
     open_runner,
     seen_elsewhere,
 )
+from trident.backends.memory import MemoryMap
 from trident.batch.adoption import Adoption, StormState
 from trident.batch.errors import BatchFailedError
 from trident.batch.runner import BatchRunner
@@ -46,7 +47,6 @@ from trident.states.errors import (
     UnownedStateError,
 )
 from trident.states.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
-from trident.states.memory import MemoryMap
 from trident.states.stored_map import StoredMap
 from trident.testing import fail_at
 from trident.testing.servers.promised import Served

@@ -17,6 +17,7 @@ from tests.batch.counting import (
     memory_state,
     open_runner,
 )
+from trident.backends.memory import MemoryMap
 from trident.batch.errors import BatchFailedError, BatchInterruptedError, FailurePolicyError
 from trident.batch.failure_policy import FailurePolicy
 from trident.batch.runner import BatchRunner
@@ -26,7 +27,6 @@ from trident.log.log import MemoryLog
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException
 from trident.states.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
-from trident.states.memory import MemoryMap
 from trident.states.values import Token
 from trident.testing import fail_at
 

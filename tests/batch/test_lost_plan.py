@@ -13,6 +13,7 @@ import pytest
 
 from tests.batch.counting import CountingEngine, Words, counts, open_runner
 from trident.backends.checkpoints import checkpoint_from_url
+from trident.backends.state_url import StateURL
 from trident.batch.runner import BatchRunner
 from trident.batch.watchpoints import watching
 from trident.errors import FailedException, LostPlanError
@@ -24,7 +25,6 @@ from trident.states.errors import StateError
 from trident.states.maps import OpaqueMap, TransactionalMap
 from trident.states.stored_map import StoredMap
 from trident.states.testing.stores import FencedMap, Server
-from trident.states.urls import StateURL
 from trident.states.values import Token
 from trident.testing.servers.promised import Served
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.batch.counting import CountingEngine, Words, counts, memory_state, open_runner
+from trident.backends.memory import MemoryMap
 from trident.batch import outage
 from trident.batch.errors import BatchFailedError, BatchInterruptedError, OutageError
 from trident.batch.failure_policy import FailurePolicy
@@ -29,7 +30,6 @@ from trident.log.log import Log, MemoryLog
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException, StaleBatchError, StateUnavailableError
 from trident.states.maps import OpaqueMap
-from trident.states.memory import MemoryMap
 from trident.states.values import Token
 from trident.testing import fail_at
 

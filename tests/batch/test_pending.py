@@ -18,22 +18,22 @@ import pytest
 from tests.batch import overlapping_run
 from tests.batch.overlapping_run import EXPECTED, PENDING, WORDS, Words, counts, topology
 from trident import FeederBatchSpout, Fields, Function, IRichSpout, Split, TridentTopology
+from trident.api.run import Run
 from trident.backends import redis
+from trident.backends.memory import MemoryMapState
 from trident.batch.computed import Computed, DeferredUpdate, written
 from trident.batch.errors import BatchFailedError
 from trident.batch.outcome import Outcome
 from trident.batch.watchpoints import POINTS, watching
 from trident.errors import PlanError
-from trident.kernels.block import block_of
 from trident.log.checkpoint import group_folder
 from trident.log.file_log import FileLog
 from trident.operations.builtin import Count, MapGet
 from trident.operations.interfaces import TridentCollector
-from trident.run import Run
 from trident.states.errors import FailedException, StateUnavailableError
-from trident.states.memory import MemoryMapState
 from trident.states.values import Token
 from trident.testing import fail_at, hold_at
+from trident.tuples.block import block_of
 
 KINDS = pytest.mark.parametrize("kind", ["opaque", "transactional"])
 

@@ -10,8 +10,9 @@ from typing import Self
 
 import pytest
 
+from trident.api.run import Run
+from trident.batch.group_run import GroupRun
 from trident.batch.progress import BatchProgress
-from trident.run import GroupRun, Run
 from trident.spouts.feeder import FeedError
 
 

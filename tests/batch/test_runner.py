@@ -17,6 +17,7 @@ from tests.batch.counting import (
     open_runner,
     seen_elsewhere,
 )
+from trident.backends.memory import MemoryMap
 from trident.batch.watchpoints import POINTS, watching
 from trident.log.errors import (
     LogConflictError,
@@ -36,7 +37,6 @@ from trident.states.errors import (
     StateUnavailableError,
 )
 from trident.states.maps import OpaqueMap
-from trident.states.memory import MemoryMap
 from trident.states.values import Token
 
 

@@ -9,7 +9,7 @@ from time import perf_counter
 from tests.bench.report import Figure, limit, median
 from tests.bench.topologies import QUESTION, word_count
 from trident import FixedBatchSpout, MemoryMapState
-from trident.run import Run
+from trident.api.run import Run
 
 _QUERIES = 5_000
 

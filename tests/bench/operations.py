@@ -25,6 +25,8 @@ from trident import (
     TridentTuple,
     vectorised,
 )
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology as Topology
 from trident.kernels.build import tuple_kernel
 from trident.kernels.kernel import Kernel
 from trident.kernels.type_check import with_type_check
@@ -33,8 +35,6 @@ from trident.spark import local_session
 from trident.spark.stage import PythonStage, StageContext
 from trident.states.control import ControlRecord
 from trident.states.values import Token
-from trident.stream import Stream
-from trident.topology import TridentTopology as Topology
 
 _LOCAL = 500_000
 _ROWS = 4_000_000

@@ -16,14 +16,14 @@ from starlette.types import Receive, Scope, Send
 from tests.bench.report import Figure, limit, median, rate, throughput
 from tests.bench.topologies import QUESTION, word_count
 from trident import DRPCServer, FixedBatchSpout, MemoryMapState
+from trident.api.run import Run
+from trident.backends.state_spec import StateLike
 from trident.drpc.query import Query
-from trident.run import Run
 from trident.server.connection import Wired
 from trident.server.http_protocol import http_protocol
 from trident.server.responses import response
 from trident.server.thrift_binary import CALL, framed, written_message
 from trident.server.thrift_connection import Fields, ThriftConnection
-from trident.states.state import StateLike
 from trident.testing.servers.redis import RedisServer
 
 _LINES = [("the cat sat on",), ("the dog ran",), ("a man walked",)]

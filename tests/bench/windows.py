@@ -16,9 +16,9 @@ from trident import (
     TridentTopology,
     TumblingDurationWindow,
 )
+from trident.api.stream import Stream
 from trident.backends import sqlite
 from trident.spark import local_session
-from trident.stream import Stream
 
 _TUPLES = 400_000
 _BATCH = 20_000

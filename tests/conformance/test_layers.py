@@ -8,15 +8,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from trident.states import (
-    Ability,
-    CachedMap,
-    CountedMap,
-    IBackingMap,
-    MemoryMap,
-    MicroBatchMap,
-    WrappedMap,
-)
+from trident.backends.memory import MemoryMap
+from trident.states import Ability, CachedMap, CountedMap, IBackingMap, MicroBatchMap, WrappedMap
 from trident.states.kinds import PLAIN
 from trident.states.table.build import layered
 from trident.states.testing.check_map import MapChecks

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from trident.states import Ability, Codec, IBackingMap, MemoryMap
+from trident.backends.memory import MemoryMap
+from trident.states import Ability, Codec, IBackingMap
 from trident.states.testing.stores import ComparedMap, EntryMap, FencedMap, PlainMap, VersionedMap
 from trident.states.testing.suite import BackingMapConformance
 

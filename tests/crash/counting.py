@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from trident.api.topology import TridentTopology
 from trident.backends import sqlite
 from trident.batch.watchpoints import watching
 from trident.operations.builtin import Count, SnapshotGet, Split, TupleCollectionGet
@@ -21,7 +22,6 @@ from trident.operations.interfaces import TridentCollector
 from trident.spouts.fixed import FixedBatchSpout
 from trident.spouts.interfaces import BatchCoordinator, Emitter, ITridentSpout
 from trident.states.values import Token
-from trident.topology import TridentTopology
 from trident.tuples.fields import Fields
 
 _choose = random.Random(7)

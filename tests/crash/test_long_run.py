@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.topologies.conftest import PATIENCE
+from trident.api.topology import TridentTopology
 from trident.backends import sqlite
 from trident.operations.builtin import Count, MapGet, Split
 from trident.spouts.feeder import FeederBatchSpout
-from trident.topology import TridentTopology
 
 _SENTENCE = [("the cow jumped over the moon",)]
 _SLACK = 64 * 1024

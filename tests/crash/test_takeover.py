@@ -12,9 +12,10 @@ import pytest
 
 from tests.crash import counting
 from tests.crash.program import committed, counted_once, run, sentences
+from trident.api.run import Run
+from trident.batch.group_run import GroupRun
 from trident.errors import OtherLogError, StaleBatchError
 from trident.log.errors import CheckpointInUseError, LogConflictError, LogError, TakenOverError
-from trident.run import GroupRun, Run
 from trident.testing import hold_at
 
 

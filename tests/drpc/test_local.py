@@ -17,7 +17,9 @@ from typing import Any
 
 import pytest
 
+from trident.api.topology import TridentTopology
 from trident.backends import sqlite
+from trident.backends.memory import MemoryMapState
 from trident.drpc.errors import DRPCClosedError, DRPCExecutionError, UnknownFunctionError
 from trident.drpc.service import LocalDRPC
 from trident.errors import FailedException, OperationError
@@ -26,9 +28,7 @@ from trident.server.client import DRPCClient
 from trident.server.limits import DRPCLimits
 from trident.spouts.feeder import FeederBatchSpout
 from trident.spouts.fixed import FixedBatchSpout
-from trident.states.memory import MemoryMapState
 from trident.states.state import StateFactory
-from trident.topology import TridentTopology
 
 
 def answered_by(step: Any, fields: str = "made") -> LocalDRPC:

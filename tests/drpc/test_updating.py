@@ -33,7 +33,9 @@ from trident import (
     Sum,
     TridentTopology,
 )
+from trident.api.run import Run
 from trident.backends import sqlite
+from trident.backends.memory import MemoryMap
 from trident.batch.watchpoints import watching
 from trident.drpc.errors import (
     DRPCClosedError,
@@ -48,7 +50,6 @@ from trident.drpc.service import LocalDRPC
 from trident.errors import PlanError
 from trident.operations.emitted import ListCollector
 from trident.operations.kept_answers import KEPT, KeptAnswer, KeptAnswers, _key, digest
-from trident.run import Run
 from trident.server.thrift_binary import (
     CALL,
     REQUEST_ID,
@@ -59,7 +60,6 @@ from trident.server.thrift_binary import (
 )
 from trident.states.errors import StateError
 from trident.states.maps import OpaqueMap
-from trident.states.memory import MemoryMap
 from trident.states.state import StateFactory
 from trident.states.values import Token
 from trident.testing.points import Hold, fail_at, hold_at

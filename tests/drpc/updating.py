@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from trident import MapGet, MemoryMapState, StateUpdater, Sum, TridentTopology
+from trident.backends.state_spec import StateLike
 from trident.batch.watchpoints import POINTS
-from trident.states.state import StateLike
 from trident.testing.points import kill_at
 
 

@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from trident.api.topology import TridentTopology
 from trident.batch.watchpoints import watching
 from trident.operations.builtin import Count, Split, TupleCollectionGet
 from trident.operations.interfaces import TridentCollector
 from trident.spouts.interfaces import BatchCoordinator, Emitter, ITridentSpout
 from trident.states.values import Token
-from trident.topology import TridentTopology
 from trident.tuples.fields import Fields
 
 _choose = random.Random(7)

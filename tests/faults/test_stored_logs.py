@@ -11,12 +11,12 @@ import pytest
 
 from tests.faults.proxy import Proxy
 from trident.backends.checkpoints import checkpoint_from_url
+from trident.backends.state_url import StateURL
 from trident.log.entry import LogEntry
 from trident.log.errors import CorruptLogError, LogConflictError, LogUnavailableError
 from trident.log.stored_log import StoredLog
 from trident.log.writer import LogWriter
 from trident.states.checkpoint_store import CheckpointStore, this_process
-from trident.states.urls import StateURL
 from trident.states.values import Token
 from trident.testing.servers.process import ServerProcess, wait_until
 from trident.testing.servers.redis import RedisServer

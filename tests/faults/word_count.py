@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
+from trident.api.run import Run
+from trident.api.topology import TridentTopology
 from trident.batch.watchpoints import POINTS, watching
 from trident.operations.builtin import Count
 from trident.operations.interfaces import TridentCollector
-from trident.run import Run
 from trident.spouts.interfaces import BatchCoordinator, Emitter, ITridentSpout
 from trident.states.maps import MapStateFactory
 from trident.states.serializers import JSONSerializer
 from trident.states.values import OpaqueValue, Token
-from trident.topology import TridentTopology
 from trident.tuples.fields import Fields
 
 PATIENCE = 100.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from trident.states.memory import MemoryMap
+from trident.backends.memory import MemoryMap
 
 let_go = threading.Event()
 let_go.set()

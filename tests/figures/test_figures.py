@@ -19,14 +19,14 @@ from trident import (
     GeneratorSpout,
     TridentTopology,
 )
+from trident.batch.lag import Lag
+from trident.batch.listening import Listeners
 from trident.drpc.errors import DRPCQueueFullError, DRPCTimeoutError
+from trident.drpc.query_figures import BOUNDS, QueryFigures
 from trident.drpc.service import LocalDRPC
 from trident.figures import group_figures
 from trident.figures.group_figures import GroupFigures
 from trident.figures.group_monitor import GroupMonitor
-from trident.figures.lag import Lag
-from trident.figures.listening import Listeners
-from trident.figures.query_figures import BOUNDS, QueryFigures
 from trident.states.values import Token
 from trident.testing import fail_at
 
@@ -71,11 +71,11 @@ def test_what_ends_a_group_is_among_the_errors_once() -> None:
     monitor.started(Token(5, 0), recovered=True, committed=4)
     monitor.attempt_failed(Token(5, 0), ValueError("broken"), 0.1)
     monitor.ended(ValueError("broken"))
-    assert [each["message"] for each in monitor.figures.told()["errors"]] == ["broken"]
+    assert [each["message"] for each in monitor.figures()["errors"]] == ["broken"]
     other = GroupMonitor("words")
     other.started(Token(5, 0), recovered=True, committed=4)
     other.ended(ValueError("before any attempt"))
-    told = other.figures.told()
+    told = other.figures()
     [error] = told["errors"]
     assert (error["txid"], error["reason"]) == (5, "error")
     assert told["failures"] == {}
@@ -85,7 +85,7 @@ def test_memory_is_bounded_whatever_fails() -> None:
     monitor = GroupMonitor("words")
     for number in range(1000):
         monitor.attempt_failed(Token(1, number), ValueError("x" * 10_000), 0.0)
-    errors = monitor.figures.told()["errors"]
+    errors = monitor.figures()["errors"]
     assert len(errors) == 20
     assert errors[-1]["attempt"] == 999
     assert len(json.dumps(errors)) < 20_000

@@ -12,7 +12,7 @@ from trident import (
     MemoryMapState,
     TridentTopology,
 )
-from trident.states.state import StateLike
+from trident.backends.state_spec import StateLike
 
 
 def counted(spout: Any, state: StateLike | None = None, stream: str = "words") -> TridentTopology:

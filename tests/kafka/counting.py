@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from trident import Count, TridentTopology, TupleCollectionGet
+from trident.api.run import Run
 from trident.backends import sqlite
 from trident.plan.nodes import Kind
-from trident.run import Run
 
 
 class Counting:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.kafka.counting import Counting
 from trident import KafkaSpout
-from trident.spark import local_session
+from trident.spark import kafka_frame, local_session
 from trident.testing import kill_at
 from trident.testing.servers import spark_kafka
 
@@ -28,7 +28,7 @@ def main(folder: Path, servers: str, topic: str, point: str, txid: int) -> None:
     """Count the topic until killed at a point of a batch."""
     spark = local_session(**{"spark.master": "local[2]", **spark_kafka.settings()})
     with kill_at(point, txid):
-        Counting(folder).run(spout(servers, topic).dataframe(spark), session=spark)
+        Counting(folder).run(kafka_frame(spark, spout(servers, topic)), session=spark)
 
 
 if __name__ == "__main__":

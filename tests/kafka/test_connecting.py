@@ -14,7 +14,7 @@ from tests.kafka.counting import Counting
 from trident import KafkaSpout
 from trident.backends.kafka.connecting import KafkaConnectionError
 from trident.backends.kafka.driver import Admin
-from trident.spouts.errors import SourceUnavailableError
+from trident.errors import SourceUnavailableError
 from trident.testing.servers.kafka import KafkaServer
 from trident.testing.servers.ports import free_port
 

@@ -20,6 +20,7 @@ from tests.kafka.counting import Counting
 from trident import DeadLetterTopic, FailedException, KafkaRecord, KafkaSpout
 from trident.batch.errors import BatchFailedError, OutageError
 from trident.errors import TridentError
+from trident.spark import kafka_frame
 from trident.spark.errors import SparkFailure
 from trident.states.errors import UsageError
 from trident.testing import fail_at, hold_at
@@ -35,12 +36,12 @@ class Framed:
         self.counting = Counting(folder)
 
     def run(self, spout: Any, **options: Any) -> dict[str, int]:
-        return self.counting.run(spout.dataframe(self.spark), session=self.spark, **options)
+        return self.counting.run(kafka_frame(self.spark, spout), session=self.spark, **options)
 
     def batches(self, spout: Any, **options: Any) -> list[list[tuple[Any, ...]]]:
         """The batches of all that there is."""
         found: list[list[tuple[Any, ...]]] = []
-        frame = spout.dataframe(self.spark, **options)
+        frame = kafka_frame(self.spark, spout, **options)
         writer = frame.writeStream.trigger(availableNow=True)
         writer.foreachBatch(lambda batch, _: found.append(list(map(tuple, batch.collect()))))
         writer.start().awaitTermination()
@@ -85,7 +86,7 @@ def test_a_batch_that_comes_back_after_a_restart_has_the_same_records(
     with fail_at("after write", txid=1, times=9), pytest.raises(BatchFailedError):
         framed.run(spout, retries=0)
     broker.produce(topic, ["c"])
-    with framed.counting.start(spout.dataframe(framed.spark), framed.spark) as run:
+    with framed.counting.start(kafka_frame(framed.spark, spout), framed.spark) as run:
         run.processAllAvailable()
         assert framed.counting.asked(run) == {"a": 1, "b": 1, "c": 1}
         group = run.groups["values"].lastProgress
@@ -123,7 +124,7 @@ def test_a_batch_whose_broker_is_killed_and_runs_again_is_counted_once(
     broker = Broker(own_server.url)
     topic = broker.topic()
     broker.produce(topic, ["a", "b"])
-    frame = KafkaSpout.opaque(broker.servers, topic).dataframe(framed.spark)
+    frame = kafka_frame(framed.spark, KafkaSpout.opaque(broker.servers, topic))
     with (
         hold_at("before write", txid=1) as hold,
         framed.counting.start(frame, framed.spark) as run,
@@ -213,7 +214,7 @@ def test_partitions_and_topics_that_appear_are_read_from_their_first_record(
     pattern = re.compile(rf"{name.upper()}.*", re.IGNORECASE)
     spout = KafkaSpout.opaque(broker.servers, pattern, first_poll="LATEST")
     broker.produce(name, ["before"])
-    with framed.counting.start(spout.dataframe(framed.spark), framed.spark) as run:
+    with framed.counting.start(kafka_frame(framed.spark, spout), framed.spark) as run:
         run.processAllAvailable()
         broker.add_partitions(name, 2)
         broker.produce(name, ["added"], partition=1)
@@ -260,7 +261,7 @@ def test_an_open_transaction_is_read_when_it_is_committed(
     producer.produce(topic, "within")
     producer.flush()
     broker.produce(topic, ["behind"])
-    with framed.counting.start(spout.dataframe(framed.spark), framed.spark) as run:
+    with framed.counting.start(kafka_frame(framed.spark, spout), framed.spark) as run:
         run.processAllAvailable()
         assert framed.counting.asked(run) == {"before": 1}
         assert run.figures()["groups"][0]["lag"]["tuples"] == 0, "the others can't be read yet"
@@ -323,7 +324,7 @@ def test_columns_are_what_a_spout_emits(framed: Framed, broker: Broker) -> None:
     spout = KafkaSpout.opaque(
         broker.servers, topic, fields="topic, partition, offset, key, value, timestamp"
     )
-    frame = spout.dataframe(framed.spark)
+    frame = kafka_frame(framed.spark, spout)
     assert [f"{name} {kind}" for name, kind in frame.dtypes] == [
         *("topic string", "partition bigint", "offset bigint"),
         *("key string", "value string", "timestamp bigint"),
@@ -487,7 +488,7 @@ def test_what_sparks_source_can_not_do_is_an_error(
 ) -> None:
     spout = KafkaSpout.opaque(**{"servers": "b:9092", "topics": "a", **given})
     with pytest.raises(UsageError, match=re.escape(problem)):
-        spout.dataframe(framed.spark, settings=settings)
+        kafka_frame(framed.spark, spout, settings=settings)
 
 
 def test_settings_of_the_java_client_reach_it(framed: Framed, broker: Broker) -> None:

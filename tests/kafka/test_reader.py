@@ -25,7 +25,7 @@ def topic(broker: Broker) -> str:
 @pytest.fixture
 def reader(broker: Broker, topic: str) -> Iterator[KafkaReader]:
     spout: Any = KafkaSpout.opaque(broker.servers, topic, max_records=20)
-    made = KafkaReader(spout._settings)
+    made = KafkaReader(spout.settings)
     yield made
     made.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trident import KafkaSpout
-from trident.spark import local_session
+from trident.spark import kafka_frame, local_session
 from trident.spark.errors import SparkSessionError
 
 
@@ -11,7 +11,7 @@ def main() -> None:
     """Print what the error says."""
     spark = local_session(**{"spark.master": "local[1]"})
     try:
-        KafkaSpout.opaque("localhost:9092", "lines").dataframe(spark)
+        kafka_frame(spark, KafkaSpout.opaque("localhost:9092", "lines"))
     except SparkSessionError as error:
         print(error)
 

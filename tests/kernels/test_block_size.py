@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from trident.kernels.block import NOTHING, Block
+from trident.tuples.block import NOTHING, Block
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trident.api.topology import TridentTopology
 from trident.errors import OperationError
 from trident.kernels import column_forms
 from trident.kernels.aggregate_kernels import CombinerKernel
-from trident.kernels.block import Block
 from trident.kernels.kernel import Kernel
 from trident.kernels.task import StepName, Task
 from trident.kernels.tuple_kernels import EachKernel, FilterKernel
@@ -21,7 +21,7 @@ from trident.kernels.type_check import type_check
 from trident.operations.builtin import Count, Equals, FilterNull, Max, Min, Negate, Split, Sum
 from trident.operations.interfaces import operation_name
 from trident.spouts.fixed import FixedBatchSpout
-from trident.topology import TridentTopology
+from trident.tuples.block import Block
 from trident.tuples.fields import Fields
 
 STEP = StepName("the step", "job.py:7")

@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from trident.kernels.block import Block
 from trident.kernels.keys import group_keys, key_columns
 from trident.states.keys import encode_key
+from trident.tuples.block import Block
 
 AUTUMN = datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
 from trident.errors import FailedException
 from trident.operations.builtin import Count, MapGet
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.maps import MapStateFactory
-from trident.states.memory import MemoryMapState
 from trident.states.values import StateType
-from trident.topology import TridentTopology
 
 
 @pytest.mark.parametrize("kind", list(StateType))

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMap, MemoryMapState
 from trident.errors import (
     FailedException,
     OperationError,
@@ -21,10 +24,7 @@ from trident.operation_error import operation_error, shown_tuple
 from trident.operations.builtin import Count, Sum
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states import OpaqueMap
-from trident.states.memory import MemoryMap, MemoryMapState
 from trident.states.values import Token
-from trident.stream import Stream
-from trident.topology import TridentTopology
 
 
 def inner(depth: int) -> int:

@@ -8,8 +8,9 @@ from typing import Any, Self
 
 import pytest
 
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
 from trident.errors import EmittedValueError, OperationError, OperationTypeError, PlanError
-from trident.kernels.block import block_of
 from trident.kernels.keys import group_keys, key_fields
 from trident.local.exchanges import by_key
 from trident.local.parallelism import partition_counts
@@ -28,10 +29,9 @@ from trident.operations.interfaces import (
 from trident.plan.nodes import SourceNode
 from trident.spouts.feeder import FeederBatchSpout
 from trident.spouts.fixed import FixedBatchSpout
-from trident.states.memory import MemoryMapState
 from trident.states.state import State, StateFactory
-from trident.topology import TridentTopology
 from trident.tuples import TridentTuple
+from trident.tuples.block import block_of
 from trident.tuples.fields import Fields
 
 

@@ -10,10 +10,10 @@ from uuid import uuid4
 import pytest
 
 from trident.backends.checkpoints import checkpoint_from_url
+from trident.backends.state_url import StateURL
 from trident.log.file_log import FileLog
 from trident.log.log import Log, MemoryLog
 from trident.log.stored_log import StoredLog
-from trident.states.urls import StateURL
 
 Open = Callable[[], Log]
 """Opens the log of one test, as another driver does."""

@@ -18,6 +18,8 @@ from uuid import uuid4
 import pytest
 
 from trident.backends.checkpoints import GROUP, checkpoint_from_url
+from trident.backends.state_url import StateURL
+from trident.batch.start_options import StartOptions
 from trident.errors import PlanError
 from trident.log.checkpoint import groups_at, held_checkpoint, open_checkpoint
 from trident.log.entry import LogEntry
@@ -28,10 +30,8 @@ from trident.log.errors import (
     LogUnavailableError,
 )
 from trident.log.held import HeldCheckpoint
-from trident.start_options import StartOptions
 from trident.states.checkpoint_store import CheckpointStore, this_process
 from trident.states.errors import StateURLError
-from trident.states.urls import StateURL
 from trident.states.values import Token
 from trident.testing.servers.ports import free_port
 from trident.testing.servers.promised import Served

@@ -17,7 +17,7 @@ import trident.errors
 import trident.state_service.errors
 from tests.packaging.conftest import ROOT
 from trident import GroupedStream, Run, Stream, TridentState, TridentTopology
-from trident.stream import ChainedAggregatorDeclarer, WindowedStream
+from trident.api.stream import ChainedAggregatorDeclarer, WindowedStream
 
 PAGE = ROOT / "docs" / "reference.md"
 HEAD = """\

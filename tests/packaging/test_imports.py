@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.packaging.conftest import ROOT
+from tests.packaging.test_order import imports
 
 HEAVY = tuple(
     "pyspark pyarrow pandas numpy redis pymemcache happybase confluent_kafka kazoo httptools "
@@ -64,6 +65,29 @@ def test_packages_are_there_after_importing_trident_and_load_nothing_more() -> N
         f"print(sorted(set({HEAVY}) & set(sys.modules)))"
     )
     assert done.stdout.splitlines() == ["opaque opaque", "OpaqueMap", "[]"], done.stderr
+
+
+AT_ONCE = ("trident.spark", "trident.server", "trident.kernels.arrow_", "trident.states.testing")
+"""Where an engine, a driver or pytest may be imported at once: all else imports these late."""
+
+
+def test_a_driver_and_an_engine_are_imported_late() -> None:
+    plain = [
+        module
+        for module in sorted(imports())
+        if not module.startswith(AT_ONCE)
+        and not module.endswith((".routes", ".__main__", ".pytest_plugin"))
+    ]
+    done = python(
+        "import sys\n"
+        "from importlib import import_module\n"
+        f"for name in {plain}:\n"
+        "    import_module(name)\n"
+        f"    loaded = {{*{HEAVY}, 'trident.spark'}} & set(sys.modules)\n"
+        "    assert not loaded, f'{name} loads {loaded}'"
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(plain) > 300
 
 
 PACKAGES = {"backends", "spark", "states", "testing", "transactional"}

@@ -28,7 +28,7 @@ from trident import (
     Sum,
     TridentTopology,
 )
-from trident.run import Run
+from trident.api.run import Run
 
 WORDS = "the cat dog cow man moon sat ran jumped over walked under a of and".split()
 SECONDS = 10.0

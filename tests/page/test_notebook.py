@@ -16,9 +16,9 @@ import pytest
 from tests.drpc.asking import until
 from tests.page.made_up import figures, word_count
 from trident import Count, FixedBatchSpout, TridentTopology
+from trident.api.stream import TridentState
 from trident.page.live_display import LiveDisplay
 from trident.page.notebook import run_html
-from trident.stream import TridentState
 
 
 def counted() -> tuple[TridentTopology, Any]:

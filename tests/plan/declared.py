@@ -20,7 +20,10 @@ from tests.api.topologies import (
     sentences,
     word_count,
 )
-from trident.assemblies import FirstN
+from trident.api.assemblies import FirstN
+from trident.api.topology import TridentTopology
+from trident.backends.memory import LRUMemoryMapState, MemoryMapState
+from trident.backends.state_spec import StateSpec
 from trident.operations.builtin import (
     Count,
     Debug,
@@ -36,11 +39,8 @@ from trident.operations.builtin import (
 from trident.operations.callables import native
 from trident.operations.joining import JoinType
 from trident.operations.vectorised import vectorised
-from trident.operations.windows import Duration, SessionWindow
 from trident.states.maps import NonTransactionalMap, TransactionalMap
-from trident.states.memory import LRUMemoryMapState, MemoryMapState
-from trident.states.state import StateSpec
-from trident.topology import TridentTopology
+from trident.windows.windows import Duration, SessionWindow
 
 memory = MemoryMapState.Factory
 

@@ -11,7 +11,7 @@ import pytest
 
 from trident import Count, FixedBatchSpout, MapGet, MemoryMapState, TridentTopology
 
-PLAN = ("trident.plan", "trident.stream", "trident.topology")
+PLAN = ("trident.plan", "trident.api")
 
 
 def queries(count: int) -> None:

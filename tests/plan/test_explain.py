@@ -12,7 +12,7 @@ import pytest
 
 from tests.plan.declared import DECLARED
 from trident import Count, FixedBatchSpout
-from trident.topology import TridentTopology
+from trident.api.topology import TridentTopology
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 

@@ -19,18 +19,18 @@ from tests.api.topologies import (
     sentences,
     word_count,
 )
+from trident.api.start_checks import warn_inexact
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
+from trident.backends.memory import LRUMemoryMapState, MemoryMapState
 from trident.errors import GuaranteeWarning
 from trident.operations.builtin import Count, MapGet
 from trident.operations.callables import native
 from trident.plan.guarantee import Guarantee, guarantee
 from trident.plan.nodes import Kind, StateUpdateNode
-from trident.plan.start_checks import warn_inexact
 from trident.states.backing_map import IBackingMap
 from trident.states.maps import MapStateFactory, NonTransactionalMap, OpaqueMap, TransactionalMap
-from trident.states.memory import LRUMemoryMapState, MemoryMapState
 from trident.states.values import StateType
-from trident.stream import Stream
-from trident.topology import TridentTopology
 
 STORE: Any = MemoryMapState.Factory().store
 MAPS: Mapping[StateType, Any] = {

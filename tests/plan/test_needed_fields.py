@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.api.topologies import Everything, Longest, Same, Write, sentences
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
 from trident.operations.builtin import Count, MapGet
 from trident.operations.callables import native
 from trident.plan.needed_fields import needed_fields
-from trident.states.memory import MemoryMapState
-from trident.topology import TridentTopology
 
 memory = MemoryMapState.Factory
 

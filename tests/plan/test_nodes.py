@@ -12,11 +12,11 @@ import pytest
 from tests.api.topologies import sentences
 from tests.plan.declared import DECLARED
 from tests.plan.node_classes import names, node_classes
+from trident.api.topology import TridentTopology
 from trident.errors import FieldError, PlanError
 from trident.operations.callables import Native
 from trident.operations.interfaces import Operation
 from trident.plan.nodes import Facts, Node, StepNode
-from trident.topology import TridentTopology
 from trident.tuples.fields import Fields
 
 NOTHING = Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from trident import FeederBatchSpout, FirstN, TridentTopology
+from trident.api.stream import Stream
 from trident.errors import FieldError
-from trident.stream import Stream
 
 CALLS: dict[str, Callable[[Stream], Any]] = {
     "minBy": lambda stream: stream.minBy("v"),

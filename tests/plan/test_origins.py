@@ -9,10 +9,10 @@ import pytest
 from tests.api.topologies import Column, Frame
 from tests.spouts.test_classic import Opaque
 from trident import Count, FixedBatchSpout, MemoryMapState, TextFileSpout, TridentTopology
+from trident.api.stream import Stream
 from trident.operations.origins import ORIGIN
 from trident.plan.needed_fields import needed_fields
 from trident.plan.origins import watched_streams
-from trident.stream import Stream
 
 
 def plain(topology: TridentTopology, name: str = "plain") -> Stream:

@@ -6,12 +6,12 @@ import pytest
 
 from tests.api.topologies import Column, Frame, sentences, word_count
 from tests.plan.declared import every_step
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
 from trident.operations.builtin import Count, MapGet, Split, Sum
 from trident.plan.nodes import NewValuesNode, StateQueryNode, StateUpdateNode
 from trident.plan.plan import Plan, ancestors
 from trident.spouts.fixed import FixedBatchSpout
-from trident.states.memory import MemoryMapState
-from trident.topology import TridentTopology
 
 
 def spout(topology: TridentTopology, name: str):  # type: ignore[no-untyped-def]

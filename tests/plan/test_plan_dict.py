@@ -10,7 +10,7 @@ import pytest
 from tests.api.topologies import sentences, word_count
 from tests.plan.declared import DECLARED
 from trident import Count, MapGet, MemoryMapState
-from trident.topology import TridentTopology
+from trident.api.topology import TridentTopology
 
 
 @pytest.mark.parametrize("declare", DECLARED)

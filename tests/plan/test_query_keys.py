@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from tests.api.topologies import Longest, Write
+from trident.api.stream import Stream, TridentState
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
 from trident.errors import FieldError
 from trident.operations.builtin import Count, MapGet
 from trident.operations.callables import native
 from trident.spouts.feeder import FeederBatchSpout
 from trident.spouts.fixed import FixedBatchSpout
-from trident.states.memory import MemoryMapState
-from trident.stream import Stream, TridentState
-from trident.topology import TridentTopology
 from trident.tuples.fields import Fields
 
 

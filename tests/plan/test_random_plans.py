@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.api.topologies import Everything, Same, sentences
-from trident.assemblies import FirstN
+from trident.api.assemblies import FirstN
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
 from trident.operations.builtin import Count, MapGet, Max
 from trident.plan.needed_fields import needed_fields
 from trident.plan.stages import exchange, stages
-from trident.states.memory import MemoryMapState
-from trident.stream import Stream
-from trident.topology import TridentTopology
 
 
 def first(stream: Stream) -> str:

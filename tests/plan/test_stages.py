@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from tests.api.topologies import Write, sentences
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
+from trident.backends.state_spec import StateSpec
 from trident.errors import PlanError
 from trident.operations.builtin import Count
 from trident.plan.stages import Stage, stages
-from trident.states.memory import MemoryMapState
-from trident.states.state import StateSpec
-from trident.stream import Stream
-from trident.topology import TridentTopology
 
 
 def of(topology: TridentTopology) -> tuple[Stage, ...]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.api.topologies import Same, sentences
+from trident.api.topology import TridentTopology
 from trident.errors import FieldError
 from trident.operations.builtin import Count, Max, Split, Sum
 from trident.plan.field_type import field_type
-from trident.topology import TridentTopology
 from trident.tuples.fields import Fields
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from trident import Count, FilterNull, MapGet, Split, Sum, TridentTopology, native
+from trident.api.run import Run
 from trident.backends import sqlite
-from trident.run import Run
 from trident.states.maps import MapStateFactory
 
 PATIENCE = 120.0

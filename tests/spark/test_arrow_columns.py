@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from trident import Fields, SpoutCollector
-from trident.spark.arrow_block import block_of_table
+from trident.kernels.arrow_block import block_of_table
 
 
 @pytest.mark.parametrize("column", [pa.array([1, 2]), pa.chunked_array([[1], [2]])])

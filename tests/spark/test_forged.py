@@ -25,6 +25,7 @@ from tests.spark.test_tasks import in_files
 from tests.topologies.conftest import feed
 from trident import FeederBatchSpout, StateUpdater, TridentCollector, TridentTopology, native
 from trident import errors as all_errors
+from trident.api.run import Run
 from trident.errors import (
     FailedException,
     FieldError,
@@ -34,7 +35,6 @@ from trident.errors import (
     StateUnavailableError,
     TridentError,
 )
-from trident.run import Run
 from trident.spark.error_json import error_from_json, error_to_json
 from trident.spark.error_transfer import of_spark, raised_in_stage
 from trident.spark.errors import SparkFailure, StatusError

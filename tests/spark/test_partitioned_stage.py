@@ -12,10 +12,10 @@ import pytest
 from tests.spark.shelves import OpaqueShelf, Part, Shelf
 from trident import Fields
 from trident.errors import EmittedValueError, FailedException, SourceUnavailableError
-from trident.kernels.emission import Assignment, Emission, Emitting
+from trident.kernels.arrow_block import ArrowBlock, blocks
 from trident.kernels.task import StepName, Task
+from trident.sources.emission import Assignment, Emission, Emitting
 from trident.spark import live_emitters
-from trident.spark.arrow_block import ArrowBlock, blocks
 from trident.spark.arrow_collector import ArrowCollector
 from trident.spark.emission_stage import ROWS, RUN, EmissionStage, KeptRowsKernel
 from trident.spark.error_json import error_to_json

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from trident.kernels.arrow_block import python_values
 from trident.kernels.keys import partition_of
-from trident.spark.arrow_block import python_values
 from trident.spark.routing import PARTITION, by_key
 from trident.spark.schemas import Schemas
 from trident.spark.seal import Seal

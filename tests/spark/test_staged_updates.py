@@ -10,8 +10,8 @@ import pytest
 from trident import Count, FixedBatchSpout, MemoryMapState, TridentTopology
 from trident.batch.computed import Computed, DeferredUpdate
 from trident.batch.outcome import Outcome
+from trident.kernels.arrow_block import ArrowBlock
 from trident.plan.plan import BatchGroup
-from trident.spark.arrow_block import ArrowBlock
 from trident.spark.staged_updates import packed, unpacked
 
 

@@ -10,14 +10,13 @@ import pytest
 
 from trident import Count, Fields, Filter, Function, Split, TridentCollector, TridentTuple
 from trident.kernels.aggregate_kernels import CombinerKernel
-from trident.kernels.block import NOTHING
+from trident.kernels.arrow_block import block_of_table
 from trident.kernels.kernel import Kernel
 from trident.kernels.keys import encoded_keys
 from trident.kernels.task import StepName
 from trident.kernels.tuple_kernels import EachKernel, FilterKernel
 from trident.operation_error import OperationError
 from trident.operations.callables import CallableFunction
-from trident.spark.arrow_block import block_of_table
 from trident.spark.error_transfer import StageFailure, of_spark, raised_in_stage
 from trident.spark.errors import SparkFailure
 from trident.spark.schemas import ROW
@@ -27,6 +26,7 @@ from trident.states.control import ControlRecord
 from trident.states.errors import FailedException, StateUnavailableError
 from trident.states.keys import encode_keys
 from trident.states.values import Token
+from trident.tuples.block import NOTHING
 
 STEP = StepName("each(text, f, word)", "job.py:7")
 CONTEXT = StageContext(ControlRecord("a1", Token(3, 1)))

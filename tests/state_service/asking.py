@@ -21,10 +21,10 @@ from trident import (
     Sum,
     TridentTopology,
 )
+from trident.backends.memory import MemoryMap
 from trident.server.access import Access
 from trident.server.limits import DRPCLimits
 from trident.server.serving import Serving
-from trident.states import MemoryMap
 from trident.states.state import State, StateFactory
 
 SOLD = [("cat", 2), ("dog", 5), ("cat", 1)]

@@ -9,12 +9,12 @@ from typing import Any
 
 from tests.state_service.asking import HeldMap, entries, over, static
 from trident import TridentTopology
+from trident.backends.memory import MemoryMap
 from trident.drpc.errors import DRPCInternalError, MalformedRequestError
 from trident.state_service.errors import NoSuchKeyError
 from trident.state_service.reads import StateObjects, StateReads
 from trident.state_service.requests import Asked
 from trident.state_service.served_states import served_states
-from trident.states import MemoryMap
 
 
 @contextmanager

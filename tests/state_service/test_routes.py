@@ -39,6 +39,7 @@ from trident import (
     TumblingCountWindow,
 )
 from trident.backends import sqlite
+from trident.backends.memory import MemoryMap
 from trident.drpc.errors import DRPCUsageError
 from trident.drpc.gathering import MOST_TICKS
 from trident.server.access import Access
@@ -47,7 +48,7 @@ from trident.server.asgi import DRPCApp
 from trident.server.limits import DRPCLimits
 from trident.server.serving import Serving
 from trident.state_service import reads
-from trident.states import MemoryMap, OpaqueMap, OpaqueValue, TransactionalMap
+from trident.states import OpaqueMap, OpaqueValue, TransactionalMap
 from trident.states.control import ControlRecord
 from trident.states.errors import StateUnavailableError
 from trident.states.values import Token

@@ -9,7 +9,8 @@ import pytest
 
 from trident import Count, FeederBatchSpout, MapGet, TridentTopology
 from trident.backends import redis
-from trident.states import MemoryMap, OpaqueMap
+from trident.backends.memory import MemoryMap
+from trident.states import OpaqueMap
 from trident.states.errors import StateError
 from trident.states.maps import MapStateFactory
 from trident.states.named_keys import KeyFactory, NamedKeysMap

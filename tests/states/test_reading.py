@@ -11,13 +11,12 @@ import pytest
 
 from tests.states import maps
 from tests.states.maps import STORES, AddingMap, DictMap
+from trident.backends.memory import MemoryMap, MemoryMapState
 from trident.states import (
     CachedMap,
     CountedMap,
     ITupleCollection,
     MapState,
-    MemoryMap,
-    MemoryMapState,
     NonTransactionalMap,
     NoStateError,
     OpaqueMap,

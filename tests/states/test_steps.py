@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
+from trident.backends.memory import MemoryMap
 from trident.states import (
-    MemoryMap,
     MicroBatchMap,
     NonTransactionalMap,
     OpaqueMap,

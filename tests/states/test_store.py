@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from trident.backends.memory import MemoryMap
 from trident.states.errors import UsageError
 from trident.states.maps import MapStateFactory
-from trident.states.memory import MemoryMap
 
 
 @dataclass(frozen=True)

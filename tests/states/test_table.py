@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import trident.states.table
-from tests.packaging.test_layers import imports_of
+from tests.packaging.test_order import imports
 
 TABLE = Path(trident.states.table.__file__).parent
 LAYERS = ["cache", "counted", "fields", "serialized", "split"]
@@ -16,9 +16,9 @@ ADAPTERS = ["adapters", "adding"]
 
 def siblings(name: str) -> set[str]:
     """The modules of the package that a module of it imports."""
-    found = (each.module for each in imports_of(TABLE / f"{name}.py"))
     own = "trident.states.table."
-    return {module.removeprefix(own).split(".")[0] for module in found if module.startswith(own)}
+    found = imports()[own + name]
+    return {module.removeprefix(own) for module in found if module.startswith(own)}
 
 
 def test_every_module_of_the_package_is_an_interface_a_layer_an_adapter_or_the_builder() -> None:
@@ -37,10 +37,5 @@ def test_an_adapter_knows_no_layer(adapter: str) -> None:
 
 
 def test_only_the_builder_knows_the_store_that_adds_by_itself() -> None:
-    states = TABLE.parent
-    knowing = [
-        path.name
-        for path in states.rglob("*.py")
-        if any(found.is_from("trident.states.table.adding") for found in imports_of(path))
-    ]
-    assert knowing == ["build.py"]
+    knowing = [name for name, found in imports().items() if "trident.states.table.adding" in found]
+    assert knowing == ["trident.states.table.build"]

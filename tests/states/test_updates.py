@@ -19,6 +19,7 @@ from tests.states.maps import (
     VersionedMap,
 )
 from trident.backends import hbase, memcached, postgres, redis, sqlite
+from trident.backends.memory import LRUMemoryMapState, MemoryMapState
 from trident.states import (
     CachedMap,
     CombinerValueUpdater,
@@ -27,10 +28,8 @@ from trident.states import (
     FailedException,
     IBackingMap,
     LongOverflowError,
-    LRUMemoryMapState,
     MapState,
     MapStateFactory,
-    MemoryMapState,
     MicroBatchMap,
     NonTransactionalMap,
     OpaqueMap,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.states.maps import STORES, Count, DictMap, FencedMap
+from trident.backends.memory import MemoryMapState
 from trident.states import (
     CachedMap,
     CombinerValueUpdater,
@@ -12,7 +13,6 @@ from trident.states import (
     FailedException,
     IBackingMap,
     MapState,
-    MemoryMapState,
     MicroBatchMap,
     NonTransactionalMap,
     OpaqueMap,

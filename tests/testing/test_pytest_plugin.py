@@ -155,7 +155,7 @@ def test_a_checkpoint_is_a_fresh_folder(pytester: pytest.Pytester) -> None:
 
 
 def test_loading_it_loads_no_engine_no_driver_and_not_the_api() -> None:
-    heavy = {*HEAVY, "trident.topology", "trident.states"} - {"pytest"}
+    heavy = {*HEAVY, "trident.api.topology", "trident.states"} - {"pytest"}
     code = f"import sys, trident.pytest_plugin; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr

@@ -21,10 +21,10 @@ from trident import (
     Sum,
     TridentTopology,
 )
+from trident.api.stream import Stream
 from trident.backends import redis, sqlite
+from trident.backends.state_spec import StateLike
 from trident.errors import OperationError, PlanError
-from trident.states.state import StateLike
-from trident.stream import Stream
 from trident.testing import POINTS, Tester
 
 LINES = FixedBatchSpout("line string", 1)

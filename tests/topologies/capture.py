@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 from uuid import uuid4
 
+from trident.api.stream import Stream
 from trident.operations.interfaces import StateUpdater, TridentCollector
 from trident.states.control import ControlRecord
 from trident.states.state import Batch, State, StateFactory
 from trident.states.values import StateType
-from trident.stream import Stream
 from trident.tuples import TridentTuple
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from tests.spark.files import Files
 from tests.topologies.capture import Captured, captured_in
+from trident.api.run import Run
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
 from trident.errors import GuaranteeWarning
-from trident.run import Run
 from trident.spouts.feeder import FeederBatchSpout
 from trident.states.maps import MapStateFactory, OpaqueMap
-from trident.states.memory import MemoryMapState
-from trident.stream import Stream
-from trident.topology import TridentTopology
 
 PATIENCE = 120.0
 

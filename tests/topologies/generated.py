@@ -54,10 +54,10 @@ from trident import (
     TridentTopology,
     vectorised,
 )
+from trident.api.stream import Stream
+from trident.backends.memory import MemoryMapState
 from trident.operations.interfaces import Filter, MapFunction
 from trident.states.maps import MapStateFactory
-from trident.states.memory import MemoryMapState
-from trident.stream import Stream
 
 Row = tuple[Any, ...]
 Rows = list[Row]

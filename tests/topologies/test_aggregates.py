@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from tests.topologies.conftest import Engine, contents
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
 from trident.errors import LongOverflowError, OperationError
 from trident.operations.builtin import Count, Max, Min, Sum
 from trident.operations.interfaces import (
@@ -19,9 +22,6 @@ from trident.operations.interfaces import (
     TridentCollector,
 )
 from trident.spouts.feeder import FeederBatchSpout
-from trident.states.memory import MemoryMapState
-from trident.stream import Stream
-from trident.topology import TridentTopology
 from trident.tuples import TridentTuple
 
 

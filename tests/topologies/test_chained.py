@@ -10,6 +10,8 @@ import pytest
 from tests.topologies.conftest import Engine
 from tests.topologies.generated import Letterset, Tally, Widest
 from tests.topologies.test_aggregates import Step, carried
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
 from trident.operations.builtin import Count, Max, Sum
 from trident.operations.interfaces import (
     Aggregator,
@@ -19,8 +21,6 @@ from trident.operations.interfaces import (
 )
 from trident.plan.nodes import AggregateNode, PartitionAggregateNode
 from trident.spouts.feeder import FeederBatchSpout
-from trident.stream import Stream
-from trident.topology import TridentTopology
 
 FIELDS = "s string, n long"
 ROWS = [("a", 1), (None, 2), ("b", 5), ("a", None), ("a", 7)]

@@ -30,10 +30,10 @@ from trident import (
     TumblingCountWindow,
 )
 from trident.backends import sqlite
-from trident.operations.window_contents import CHUNK
 from trident.states.errors import CorruptStateError
 from trident.states.maps import MapStateFactory
 from trident.testing import Tester, fail_at
+from trident.windows.window_contents import CHUNK
 
 
 class Joined(CombinerAggregator[list[int]]):

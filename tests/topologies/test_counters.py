@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.topologies.conftest import Engine, feed
+from trident.api.run import Run
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
 from trident.operations.interfaces import (
     Filter,
     StateUpdater,
     TridentCollector,
     TridentOperationContext,
 )
-from trident.run import Run
 from trident.spouts.feeder import FeederBatchSpout
-from trident.states.memory import MemoryMapState
-from trident.topology import TridentTopology
 from trident.tuples import TridentTuple
 
 

@@ -13,13 +13,13 @@ import pytest
 
 from tests.topologies.capture import Captured
 from tests.topologies.conftest import Engine, feed
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
 from trident.errors import OperationError
 from trident.operations.interfaces import QueryFunction, StateUpdater, TridentCollector
 from trident.spouts.feeder import FeederBatchSpout
-from trident.states.memory import MemoryMapState
 from trident.states.state import StateFactory
-from trident.stream import Stream
-from trident.topology import TridentTopology
 
 
 class Echo(QueryFunction[Any, Any]):

@@ -10,9 +10,9 @@ import pytest
 
 from tests.topologies.conftest import Engine, feed
 from trident import Count, Max, Min, Sum, TridentTopology
+from trident.backends.memory import MemoryMapState
 from trident.errors import OperationError
 from trident.spouts.feeder import FeederBatchSpout
-from trident.states.memory import MemoryMapState
 
 LONGEST = 2**63 - 1
 

@@ -16,14 +16,14 @@ from tests.topologies.test_aggregates import (
     Spread,
     carried,
 )
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
 from trident.operations.builtin import Count, Sum
 from trident.operations.callables import native
 from trident.operations.interfaces import StateUpdater, TridentCollector
 from trident.spouts.feeder import FeederBatchSpout
 from trident.states.maps import MapStateFactory
-from trident.states.memory import MemoryMapState
-from trident.stream import Stream
-from trident.topology import TridentTopology
 from trident.tuples import TridentTuple, tuple_type
 from trident.tuples.fields import Fields
 

@@ -11,6 +11,9 @@ from tests.plan.node_classes import names, node_classes
 from tests.plan.test_nodes import Odd
 from tests.topologies.conftest import Engine, feed
 from tests.topologies.test_declared_types import Echo, Pass
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
 from trident.errors import PlanError
 from trident.operations.builtin import Sum
 from trident.operations.callables import native
@@ -40,9 +43,6 @@ from trident.plan.nodes import (
     StaticStreamNode,
 )
 from trident.spouts.feeder import FeederBatchSpout
-from trident.states.memory import MemoryMapState
-from trident.stream import Stream
-from trident.topology import TridentTopology
 
 ROWS = [("x", 1, "p"), ("y", 2, "q"), ("x", 3, "q")]
 memory = MemoryMapState.Factory

@@ -11,11 +11,11 @@ import pytest
 from tests.topologies.conftest import Engine, feed
 from tests.topologies.generated import Rows, joined_rows
 from tests.topologies.test_aggregates import carried
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
 from trident.operations.builtin import Count
 from trident.operations.joining import JoinOutFieldsMode, JoinType
 from trident.spouts.feeder import FeederBatchSpout
-from trident.stream import Stream
-from trident.topology import TridentTopology
 
 INNER, OUTER = JoinType.INNER, JoinType.OUTER
 COMPACT, PRESERVE = JoinOutFieldsMode.COMPACT, JoinOutFieldsMode.PRESERVE

@@ -10,12 +10,12 @@ import pytest
 from tests.api.topologies import sentences
 from tests.topologies.conftest import Engine
 from tests.topologies.test_aggregates import Step, carried
-from trident.assemblies import FirstN
+from trident.api.assemblies import FirstN
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
 from trident.errors import OperationError
 from trident.operations.builtin import Count
 from trident.operations.interfaces import CustomStreamGrouping, ReducerAggregator
-from trident.stream import Stream
-from trident.topology import TridentTopology
 
 # The partitions of Trident's own documentation.
 PARTS = [

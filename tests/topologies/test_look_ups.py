@@ -14,6 +14,7 @@ from tests.spark.files import FileMap
 from tests.topologies.conftest import Engine
 from tests.topologies.meeting import filled
 from trident import Count, FeederBatchSpout, MapGet, MemoryMapState, Split, TridentTopology
+from trident.api.start import on_spark
 from trident.drpc.service import LocalDRPC
 from trident.plan.look_ups import row_of
 from trident.plan.nodes import StateQueryNode
@@ -61,7 +62,7 @@ def test_a_query_asks_both_states_before_it_waits(
 ) -> None:
     if engine == "spark":
         request.getfixturevalue("spark")
-    with LocalDRPC(query(tmp_path, engine).plan()) as drpc:
+    with LocalDRPC(query(tmp_path, engine).plan(), on_spark=on_spark()) as drpc:
         found = json.loads(drpc.execute("f", "a b c", timeout=PATIENCE))
     assert sorted(found) == FOUND[:3]
 

@@ -16,9 +16,9 @@ from trident import (
     TridentCollector,
     TridentTopology,
 )
+from trident.api.stream import Stream
 from trident.errors import FieldError
 from trident.spouts.feeder import FeederBatchSpout
-from trident.stream import Stream
 
 XY, YX = "struct<x:long,y:long>", "struct<y:long,x:long>"
 ONE = {"x": 1, "y": 2}

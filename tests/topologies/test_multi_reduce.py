@@ -8,6 +8,8 @@ import pytest
 
 from tests.api.topologies import sentences
 from tests.topologies.conftest import Engine, feed
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
 from trident.errors import OperationError
 from trident.operations.interfaces import (
     GroupedMultiReducer,
@@ -16,8 +18,6 @@ from trident.operations.interfaces import (
     TridentOperationContext,
 )
 from trident.spouts.feeder import FeederBatchSpout
-from trident.stream import Stream
-from trident.topology import TridentTopology
 
 CLICKS = [("a", 1), ("b", 2), ("a", 3), (None, 4)]
 VIEWS = [(2.5, "a"), (3.5, None), (4.5, "c")]

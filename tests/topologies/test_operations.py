@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from tests.topologies.conftest import Engine
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
 from trident.errors import OperationError
 from trident.kernels.keys import partition_of
 from trident.operations.builtin import Count, Debug, Equals, FilterNull, Negate, Split, Sum
@@ -21,8 +23,6 @@ from trident.operations.interfaces import (
     TridentOperationContext,
 )
 from trident.spouts.feeder import FeederBatchSpout
-from trident.stream import Stream
-from trident.topology import TridentTopology
 from trident.tuples import TridentTuple
 from trident.tuples.fields import Fields
 

@@ -19,10 +19,10 @@ from tests.topologies.conftest import Engine, feed
 from tests.topologies.dealt import DEALS, Deal, Prepared, dealt
 from tests.topologies.generated import SOURCE, Row, Rows, Step, World, number, topologies
 from trident import Count, Split
+from trident.api.topology import TridentTopology
 from trident.plan.nodes import NativeNode, Node, StaticStreamNode
 from trident.plan.overlap import one_at_a_time
 from trident.spouts.feeder import FeederBatchSpout
-from trident.topology import TridentTopology
 
 SPARK_SECONDS = 40.0
 PENDING = sampled_from([1, 4])

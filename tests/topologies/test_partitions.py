@@ -9,6 +9,8 @@ import pytest
 
 from tests.topologies.conftest import Engine, feed
 from tests.topologies.test_aggregates import carried
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
 from trident.errors import OperationError
 from trident.operations.builtin import Count
 from trident.operations.interfaces import (
@@ -20,8 +22,6 @@ from trident.operations.interfaces import (
 from trident.spouts.feeder import FeederBatchSpout
 from trident.states.keys import encode_key
 from trident.states.maps import MapStateFactory
-from trident.stream import Stream
-from trident.topology import TridentTopology
 from trident.tuples import TridentTuple
 
 GROUPED: Mapping[str, Callable[[Stream], Stream]] = {

@@ -11,6 +11,8 @@ import pytest
 
 from tests.topologies.conftest import Engine, feed
 from tests.topologies.test_word_count import WordCount, batch
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
 from trident.errors import PlanError
 from trident.operations.builtin import (
     Count,
@@ -23,9 +25,7 @@ from trident.operations.builtin import (
 from trident.operations.interfaces import Aggregator, QueryFunction, TridentCollector
 from trident.spouts.feeder import FeederBatchSpout
 from trident.states.maps import MapStateFactory
-from trident.states.memory import MemoryMapState
 from trident.states.values import StateType
-from trident.topology import TridentTopology
 from trident.tuples import TridentTuple
 
 

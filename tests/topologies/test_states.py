@@ -11,6 +11,8 @@ import pytest
 
 from tests.topologies.conftest import Engine, contents, feed
 from tests.topologies.test_aggregates import Longest
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
 from trident.errors import FailedException, OperationError, StateUnavailableError
 from trident.operations.builtin import Count, MapGet, SnapshotGet, Split, Sum
 from trident.operations.interfaces import (
@@ -24,9 +26,7 @@ from trident.spouts.feeder import FeederBatchSpout
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.map_state import MapState
 from trident.states.maps import MapStateFactory
-from trident.states.memory import MemoryMapState
 from trident.states.values import StateType
-from trident.topology import TridentTopology
 from trident.tuples import TridentTuple
 
 KINDS = [StateType.OPAQUE, StateType.TRANSACTIONAL, StateType.NON_TRANSACTIONAL]

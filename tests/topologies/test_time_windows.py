@@ -34,10 +34,10 @@ from trident import (
 )
 from trident.backends import sqlite
 from trident.errors import FieldError, OperationTypeError
-from trident.operations.windows import DurationWindow
 from trident.states.errors import CorruptStateError
 from trident.states.maps import MapStateFactory
 from trident.testing import fail_at
+from trident.windows.windows import DurationWindow
 
 ms = Duration.of
 

@@ -24,10 +24,10 @@ from trident import (
     TridentTopology,
 )
 from trident.backends import sqlite
+from trident.backends.memory import MemoryMapState
 from trident.errors import OperationError
 from trident.spouts.feeder import FeederBatchSpout
 from trident.states.maps import MapStateFactory, OpaqueMap
-from trident.states.memory import MemoryMapState
 
 
 class Point(NamedTuple):

@@ -14,9 +14,9 @@ import pytest
 from tests.topologies.conftest import Engine
 from tests.topologies.test_aggregates import carried
 from trident import vectorised
+from trident.api.stream import Stream
 from trident.errors import OperationError
 from trident.operations.builtin import Count, Sum
-from trident.stream import Stream
 
 Made = Callable[[pa.RecordBatch], Any]
 

@@ -22,13 +22,13 @@ from trident import (
     TridentTopology,
     TumblingDurationWindow,
 )
+from trident.api.stream import Stream
 from trident.backends import sqlite
 from trident.batch.watchpoints import watching
-from trident.operations.time_windows import Clock
-from trident.operations.watermarks import Partitions
 from trident.states.values import Token
-from trident.stream import Stream
 from trident.testing import Tester, fail_at
+from trident.windows.time_windows import Clock
+from trident.windows.watermarks import Partitions
 
 ms = Duration.of
 TEN: Any = TumblingDurationWindow.of(ms(10)).withTimestampField("t")

@@ -24,11 +24,11 @@ from trident import (
     TumblingCountWindow,
     TumblingDurationWindow,
 )
+from trident.api.stream import WindowedStream
 from trident.backends import sqlite
 from trident.errors import OperationTypeError
 from trident.states.maps import MapStateFactory
 from trident.states.state import State
-from trident.stream import WindowedStream
 from trident.testing import fail_at
 
 FIELDS = "k string, t long, v long"

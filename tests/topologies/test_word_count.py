@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.topologies.conftest import Engine, contents, feed
+from trident.api.stream import TridentState
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryMapState
 from trident.operations.builtin import Count, FilterNull, MapGet, Split, Sum
 from trident.spouts.feeder import FeederBatchSpout
-from trident.states.memory import MemoryMapState
-from trident.stream import TridentState
-from trident.topology import TridentTopology
 
 
 class WordCount:

@@ -8,13 +8,13 @@ from functools import cached_property
 from time import perf_counter
 from typing import Any, NamedTuple
 
+from trident.batch.open_states import Counters
 from trident.batch.outcome import Outcome
-from trident.kernels.block import Block
 from trident.kernels.task import Task, step_name
-from trident.open_states import Counters
 from trident.plan.nodes import StateNode, StateUpdateNode
 from trident.states.control import ControlRecord
 from trident.states.state import State
+from trident.tuples.block import Block
 
 
 class DeferredUpdate(NamedTuple):

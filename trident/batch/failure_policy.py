@@ -8,9 +8,9 @@ from typing import Any
 
 from trident.batch.errors import FailurePolicyError
 from trident.batch.outcome import Outcome
+from trident.batch.start_options import OnFailure
 from trident.batch.states import GroupStates
 from trident.batch.work import BatchWork
-from trident.start_options import OnFailure
 from trident.states.control import ControlRecord
 from trident.states.values import Token
 

@@ -11,17 +11,17 @@ from time import monotonic
 from typing import Any, Self
 
 from trident.batch.errors import BatchInterruptedError
+from trident.batch.group_run import GroupRun, stop_would_wait
 from trident.batch.idle import IdleTimes
+from trident.batch.lag import Lag
 from trident.batch.pending import Pending
 from trident.batch.runner import BatchRunner
 from trident.batch.spout_work import SpoutWork
+from trident.batch.start_options import Trigger
 from trident.batch.work import GroupEngine
-from trident.figures.lag import Lag
-from trident.run import GroupRun, stop_would_wait
+from trident.sources.source import Opening, Source
+from trident.sources.spout_sources import open_source
 from trident.spouts.interfaces import ITridentDataSource
-from trident.spouts.source import Opening, Source
-from trident.spouts.sources import open_source
-from trident.start_options import Trigger
 
 _SHORTEST_POLL = 0.001
 _LONGEST_POLL = 0.25

@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from html import escape
 from typing import Any
+
+Html = Callable[[Mapping[str, Any]], str]
+"""Makes HTML of what `BatchProgress.as_dict` returns."""
+
+
+def _text(progress: Mapping[str, Any]) -> str:
+    return f"<pre>{escape(json.dumps(progress, ensure_ascii=False, indent=1))}</pre>"
+
+
+_html: Html = _text
+
+
+def show_progress_by(html: Html) -> None:
+    """Have notebooks show the progress of a batch by `html`."""
+    global _html
+    _html = html
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +80,8 @@ class BatchProgress:
         return asdict(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: a table."""
-        from trident.page.notebook import progress_html
-
-        return progress_html(self.as_dict())
+        """What a notebook shows: a table, where `trident.page` is loaded, as it is with a run."""
+        return _html(self.as_dict())
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """The same, and its repr for who shows text only."""

@@ -15,6 +15,7 @@ from trident.batch.adoption import Adopt
 from trident.batch.changes import Topology
 from trident.batch.errors import BatchFailedError, BatchInterruptedError
 from trident.batch.failure_policy import DEFAULT_POLICY, DroppedWork, FailurePolicy
+from trident.batch.monitor import Monitor
 from trident.batch.opening import opening_entry
 from trident.batch.outage import Outage
 from trident.batch.outcome import Outcome
@@ -23,7 +24,6 @@ from trident.batch.states import BatchState, GroupStates
 from trident.batch.stopwatch import Stopwatch
 from trident.batch.watchpoints import reached
 from trident.batch.work import BatchWork, NothingNew
-from trident.figures.group_monitor import GroupMonitor
 from trident.log.entry import ACTIVE, MOMENT, LogEntry, plans_of_streams
 from trident.log.errors import (
     LogMismatchError,
@@ -74,6 +74,8 @@ class BatchRunner:
         Tells that time, in nanoseconds since 1970; by default `time.time_ns`.
     partitioned : bool
         Whether a step asks which partitions of the sources are active.
+    monitor : Monitor, optional
+        Is told of what happens; nobody by default.
 
     Raises
     ------
@@ -109,9 +111,10 @@ class BatchRunner:
         timed: bool = False,
         now: Callable[[], int] | None = None,
         partitioned: bool = False,
+        monitor: Monitor | None = None,
     ) -> None:
         self.group = group
-        self.monitor = GroupMonitor(group)
+        self.monitor = monitor or Monitor()
         """Is told which attempts fail; the clock tells it of batches that are finished."""
         self.stopping = stopping or threading.Event()
         self._log = log

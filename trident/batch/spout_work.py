@@ -8,7 +8,7 @@ from typing import Any, cast
 from trident.batch.ahead import ComputedBatch
 from trident.batch.outcome import Outcome
 from trident.batch.work import BatchWork, GroupEngine, NothingNew, OverlappingEngine
-from trident.spouts.source import Source, Tuples
+from trident.sources.source import Source, Tuples
 from trident.states.control import ControlRecord
 from trident.states.values import Token
 

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from trident.batch.computed import Computed
 from trident.batch.outcome import Outcome
-from trident.kernels.emission import Emission, Emitted
-from trident.spouts.source import Tuples
+from trident.sources.emission import Emission, Emitted
+from trident.sources.source import Tuples
 from trident.states.control import ControlRecord
 from trident.states.values import Token
 

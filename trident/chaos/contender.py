@@ -10,23 +10,23 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 from uuid import uuid4
 
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryStore
+from trident.batch.open_states import close_states, make_states
 from trident.batch.watchpoints import POINTS, watching
 from trident.chaos.life import Life
 from trident.chaos.record import Record, Words
 from trident.chaos.truth import Key, Reading, Truth
-from trident.open_states import close_states, make_states
 from trident.plan.nodes import StateNode
 from trident.plan.plan import Plan
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.errors import UsageError
 from trident.states.keys import decode_key
 from trident.states.maps import MapStateFactory
-from trident.states.memory import MemoryStore
 from trident.states.reading import read_committed
 from trident.states.state import State
 from trident.states.stored_map import StoredMap
 from trident.states.values import StateType
-from trident.topology import TridentTopology
 
 TopologyFunction = Callable[[Any, Any], TridentTopology]
 

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trident.backends.state_url import StateURL
 from trident.backends.urls import state_from_url
 from trident.chaos.trouble import TIMEOUT, Trouble
 from trident.states.errors import UsageError
 from trident.states.maps import MapStateFactory
-from trident.states.urls import StateURL
 
 
 @dataclass(frozen=True)

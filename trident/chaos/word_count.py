@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from trident.api.topology import TridentTopology
+from trident.backends.state_spec import StateLike
 from trident.operations.builtin import Count
-from trident.states.state import StateLike
-from trident.topology import TridentTopology
 
 
 def topology(source: Any, state: StateLike) -> TridentTopology:

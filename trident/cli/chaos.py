@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from trident.backends.state_url import StateURL
 from trident.chaos.campaign import Campaign
 from trident.chaos.contender import Contender, TopologyFunction, truth_of
 from trident.chaos.record import Record
@@ -24,7 +25,6 @@ from trident.chaos.word_count import topology as word_count
 from trident.cli.named import named
 from trident.states.printable import one_line
 from trident.states.secrets import masked
-from trident.states.urls import StateURL
 
 _DEFAULT = "trident.chaos.word_count:topology"
 _COMPARED_EPISODES = 30

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 from trident.backends import checkpoints, urls
+from trident.backends.state_url import StateURL
 from trident.cli.installed import Extra, extras
 from trident.cli.named import named_topology
 from trident.cli.named_state import NamedState, is_url, named_state, state_of
@@ -19,7 +20,6 @@ from trident.states.finding import Finding
 from trident.states.maps import MapStateFactory
 from trident.states.printable import one_line
 from trident.states.store import completed
-from trident.states.urls import StateURL
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

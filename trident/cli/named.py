@@ -9,9 +9,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from trident.api.topology import TridentTopology
 from trident.states.errors import TridentError, UsageError
 from trident.states.secrets import masked
-from trident.topology import TridentTopology
 
 
 def named(name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from trident.backends.state_url import StateURL
 from trident.backends.urls import schemes, state_from_url
 from trident.cli.named import named_topology
 from trident.plan.guarantee import Guarantee, guarantee
@@ -13,7 +14,6 @@ from trident.states.errors import StateURLError, UsageError
 from trident.states.maps import MapStateFactory
 from trident.states.state import StateFactory
 from trident.states.stored_map import StoredMap
-from trident.states.urls import StateURL
 
 HELP = (
     "a store's URL, as persistentAggregate takes it, with the prefix= under which the topology "

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, get_args
 
+from trident.api.run import Run
 from trident.batch.progress import BatchProgress
+from trident.batch.start_options import EngineChoice, OnFailure
 from trident.cli.named import named_topology
 from trident.cli.serving import add_server_arguments, listening, server_options, until_a_signal
-from trident.run import Run
-from trident.start_options import EngineChoice, OnFailure
 from trident.states.errors import UsageError
 from trident.states.printable import one_line
 

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from trident.drpc.calls import Answer, Call
 from trident.drpc.errors import DRPCClosedError, DRPCInternalError
+from trident.drpc.query_figures import QueryFigures
 from trident.drpc.waiting_calls import WaitingCalls
 from trident.drpc.workers import Workers
-from trident.figures.query_figures import QueryFigures
 
 LONG = 0.05
 """Seconds. A tick that takes longer holds nobody up: the next begins beside it, of fewer calls."""

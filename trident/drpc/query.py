@@ -16,12 +16,12 @@ from trident.drpc.errors import (
 from trident.drpc.quick import never_waits
 from trident.drpc.state_sets import StateSets, Views
 from trident.errors import FailedException, OperationError
-from trident.kernels.block import Block
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput, Rows
 from trident.plan.nodes import Node
 from trident.plan.plan import DRPCQuery, Plan
 from trident.states.errors import NoStateError, UnavailableError
+from trident.tuples.block import Block
 
 
 class Query:

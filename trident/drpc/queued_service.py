@@ -9,6 +9,8 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+from trident.batch.events import QueryEnded
+from trident.batch.listening import Listeners, Listening
 from trident.drpc.calls import Answer, Call, LoopCall, LoopEnds, ThreadCall
 from trident.drpc.errors import (
     DRPCClosedError,
@@ -19,11 +21,9 @@ from trident.drpc.errors import (
 )
 from trident.drpc.gathering import LONG, Answers, Gathering
 from trident.drpc.loop_ticks import LoopTicks
+from trident.drpc.query_figures import QueryFigures
 from trident.drpc.request_id import check_request_id
 from trident.drpc.workers import Workers
-from trident.figures.events import QueryEnded
-from trident.figures.listening import Listeners, Listening
-from trident.figures.query_figures import QueryFigures
 from trident.states.tracebacks import Briefly
 
 TIMEOUT = 5.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trident.backends.memory import MemoryMap
 from trident.operations.builtin import (
     Count,
     Equals,
@@ -14,7 +15,6 @@ from trident.operations.builtin import (
     Sum,
 )
 from trident.plan.plan import DRPCQuery
-from trident.states.memory import MemoryMap
 
 _NEVER_WAIT = {Count, Equals, FilterNull, MapGet, Max, Min, SnapshotGet, Split, Sum}
 """Operations that call nothing of a user's, and take a time that follows from their tuples. A class

@@ -6,17 +6,16 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter, time_ns
 from typing import Any, NamedTuple
 
+from trident.batch.open_states import Counters, as_before, close_states
 from trident.batch.outcome import Outcome
 from trident.drpc.answer_json import answer_json
 from trident.drpc.calls import Answer
 from trident.drpc.errors import DRPCInternalError, MalformedRequestError
 from trident.drpc.query import failure_of
 from trident.errors import PlanError
-from trident.kernels.block import Block
 from trident.kernels.task import Task, step_name
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput
-from trident.open_states import Counters, as_before, close_states
 from trident.operations.emitted import ListCollector
 from trident.operations.kept_answers import KeptAnswer, KeptAnswers, digest
 from trident.plan.nodes import Node, StateNode, StateUpdateNode
@@ -31,6 +30,7 @@ from trident.states.errors import (
 )
 from trident.states.map_state import MapState
 from trident.states.state import State
+from trident.tuples.block import Block
 
 MOST_KEPT = 2**16
 """Characters of an answer that is kept: a key of a store holds some of them."""

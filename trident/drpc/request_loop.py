@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, Self
 
 from trident.batch.errors import BatchInterruptedError
+from trident.batch.group_run import GroupRun
 from trident.batch.outcome import Outcome
 from trident.batch.runner import BatchRunner
 from trident.batch.work import BatchWork
@@ -17,7 +18,6 @@ from trident.drpc.errors import DRPCClosedError, DRPCInternalError
 from trident.drpc.query import failure_of
 from trident.drpc.request_engine import Asked, RequestEngine, blames_request
 from trident.drpc.waiting_calls import WaitingCalls
-from trident.run import GroupRun
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException
 from trident.states.values import Token

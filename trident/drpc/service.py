@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from trident.drpc.calls import Call
 from trident.drpc.errors import DRPCElsewhereError
 from trident.drpc.query import Query
 from trident.drpc.queued_service import MOST_WAITING, CallQueue, QueuedService
+from trident.errors import PlanError
 from trident.plan.plan import DRPCQuery, Plan
+
+SparkQueue = Callable[[Plan, DRPCQuery, Mapping[str, Any] | None, int], CallQueue]
+"""Makes the queue of a query that Spark answers."""
 
 
 class LocalDRPC(QueuedService):
@@ -27,9 +31,9 @@ class LocalDRPC(QueuedService):
         The plan; its states are made anew, for reading.
     conf : mapping, optional
         What operations are prepared with.
-    spark : SparkSession, optional
-        Where queries run that Spark answers and that read no DataFrame; by default in the active
-        session.
+    on_spark : callable, optional
+        Makes the queue of a query that Spark answers, of the plan, the query, `conf` and
+        `most_waiting`. Without it such a query is refused.
     most_waiting : int
         How many calls of one function wait at most; more are refused.
 
@@ -61,7 +65,7 @@ class LocalDRPC(QueuedService):
         plan: Plan,
         conf: Mapping[str, Any] | None = None,
         *,
-        spark: Any = None,
+        on_spark: SparkQueue | None = None,
         most_waiting: int = MOST_WAITING,
     ) -> None:
         self.plan = plan
@@ -70,13 +74,13 @@ class LocalDRPC(QueuedService):
             for function, query in plan.drpc.items()
             if query.source.engine == "local"
         }
-        on_spark = {
-            function: _on_spark(plan, query, conf, spark, most_waiting)
+        by_jobs = {
+            function: (on_spark or _nowhere)(plan, query, conf, most_waiting)
             for function, query in plan.drpc.items()
             if query.source.engine == "spark"
         }
         super().__init__(local, most_waiting)
-        self._gatherings |= on_spark
+        self._gatherings |= by_jobs
         for function in plan.updating:
             self._gatherings[function] = _Elsewhere(function)
 
@@ -85,16 +89,11 @@ class LocalDRPC(QueuedService):
         self._gatherings[function] = queue
 
 
-def _on_spark(
-    plan: Plan, query: DRPCQuery, conf: Mapping[str, Any] | None, session: Any, most_waiting: int
+def _nowhere(
+    plan: Plan, query: DRPCQuery, conf: Mapping[str, Any] | None, most_waiting: int
 ) -> CallQueue:
-    """The queue of a function that Spark answers."""
-    from trident.spark.job_queue import JobQueue  # pyspark is optional
-    from trident.spark.spark_query import SparkQuery
-
-    made = SparkQuery(plan, query, conf, session)
-    made.prepare()
-    return JobQueue(made, most_waiting)
+    advice = "Start the topology with a session, or leave engine='spark' out."
+    raise PlanError("newDRPCStream: no Spark is here for the query", query.function, (), advice)
 
 
 class _Elsewhere:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from trident.open_states import close_states, make_states
+from trident.batch.open_states import close_states, make_states
 from trident.plan.nodes import StateNode
 from trident.plan.plan import DRPCQuery, Plan
 from trident.states.reading import read_committed

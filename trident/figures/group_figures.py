@@ -9,8 +9,8 @@ from threading import Lock
 from time import time
 from typing import Any
 
+from trident.batch.events import AttemptFailed, GroupEnded
 from trident.batch.progress import BatchProgress
-from trident.figures.events import AttemptFailed, GroupEnded
 from trident.figures.times import iso
 
 WINDOW = 10.0

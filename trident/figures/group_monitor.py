@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
 from time import monotonic, time
+from typing import Any
 
+from trident.batch.events import AttemptFailed, Event, GroupEnded, GroupStarted
+from trident.batch.listening import Listening
+from trident.batch.monitor import Monitor
 from trident.batch.progress import BatchProgress
-from trident.figures.events import AttemptFailed, Event, GroupEnded, GroupStarted
 from trident.figures.group_figures import GroupFigures
-from trident.figures.listening import Listening
 from trident.figures.reasons import class_of, frame_of, message_of, reason_of
 from trident.states.values import Token
 
@@ -18,11 +21,8 @@ _SILENCE = 60.0
 """Seconds between warnings of tuples that are late."""
 
 
-class GroupMonitor:
+class GroupMonitor(Monitor):
     """What is known of a group while it runs.
-
-    Its runner says when the group starts and which attempts fail, its clock which batches are
-    finished, and the end.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class GroupMonitor:
 
     def __init__(self, group: str) -> None:
         self.group = group
-        self.figures = GroupFigures(time())
+        self._figures = GroupFigures(time())
         self._began: GroupStarted | None = None
         self._end: GroupEnded | None = None
         self._listening: tuple[Listening, ...] = ()
@@ -44,7 +44,6 @@ class GroupMonitor:
 
     @property
     def told_here(self) -> bool:
-        """Whether this thread is telling a listener: who waits for the group here waits forever."""
         return self._teller == threading.get_ident()
 
     def listen(self, listening: Listening) -> None:
@@ -61,24 +60,12 @@ class GroupMonitor:
                 self._listening = (*others, listening)
 
     def started(self, due: Token, *, recovered: bool, committed: int | None) -> None:
-        """Learn that the log is open.
-
-        Parameters
-        ----------
-        due : Token
-            The attempt that is made next.
-        recovered : bool
-            Whether the log was there already.
-        committed : int or None
-            The last committed batch; None where there is none.
-        """
-        self.figures.begin(committed)
+        self._figures.begin(committed)
         self._began = GroupStarted(self.group, *due, recovered, time())
         how = "goes on with" if recovered else "begins with"
         _logger.info("%s %s batch %d, attempt %d", self.group, how, *due)
 
     def attempt_failed(self, token: Token, error: Exception, seconds: float) -> None:
-        """Learn that an attempt has failed, where its error is caught."""
         event = AttemptFailed(
             self.group,
             *token,
@@ -89,11 +76,19 @@ class GroupMonitor:
             seconds,
             time(),
         )
-        self.figures.failed(event)
+        self._figures.failed(event)
         self._tell(event)
 
+    def figures(self) -> Mapping[str, Any]:
+        return self._figures.told()
+
+    def add(self, progress: BatchProgress) -> None:
+        self._figures.add(progress)
+
+    def corrected(self, tuples: int) -> None:
+        self._figures.corrected(tuples)
+
     def finished(self, progress: BatchProgress) -> None:
-        """Learn of a finished batch that is in the figures."""
         if _logger.isEnabledFor(logging.DEBUG):
             _logger.debug("%s", _line(progress))
         self.warn_of_late(progress)
@@ -116,7 +111,6 @@ class GroupMonitor:
         )
 
     def ended(self, failure: BaseException | None) -> None:
-        """Learn that no batch follows, where its failure is caught."""
         if failure is None:
             end = GroupEnded(self.group, "stopped", None, None, None, time())
             _logger.info("%s stopped, %s", self.group, self._last())
@@ -125,7 +119,7 @@ class GroupMonitor:
             end = GroupEnded(self.group, "failed", reason, error, message, time())
             # The text of an error may show values; it is raised, and the figures have it.
             _logger.info("%s failed with %s (%s), %s", self.group, error, reason, self._last())
-            self.figures.ended(end, frame_of(failure))
+            self._figures.ended(end, frame_of(failure))
         with self._telling:
             self._end = end
             self._tell(end)
@@ -145,7 +139,7 @@ class GroupMonitor:
             self._teller = before
 
     def _last(self) -> str:
-        last = self.figures.txid
+        last = self._figures.txid
         return "no batch is committed" if last is None else f"the last batch was {last}"
 
 

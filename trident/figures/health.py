@@ -10,9 +10,9 @@ from threading import Lock
 from typing import Any
 
 from trident.figures.reasons import message_of
-from trident.figures.shared_call import SharedCall
 from trident.plan.nodes import StateNode
 from trident.plan.plan import Plan
+from trident.shared_call import SharedCall
 from trident.states.state import State
 
 LIMIT = 2.0

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from time import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from trident.batch.events import AttemptFailed, Event, GroupEnded, QueryEnded
+from trident.batch.listening import Listening
 from trident.batch.progress import BatchProgress
-from trident.figures.events import AttemptFailed, Event, GroupEnded, QueryEnded
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
-
-    from trident.run import Run
 
 __all__ = ["Tracing", "trace"]
 
 STEPS = ("plan", "emit", "begin", "run", "ready", "commit", "announce", "acknowledge")
 """The steps of a batch that follow each other; all else that took time is a part of ``run``."""
 _MOST_EVENTS = 100
+
+
+class Traced(Protocol):
+    """A run, as `trident.api.run.Run` is one."""
+
+    drpc: Any
+
+    def listen(self, callback: Callable[[Event], object]) -> Listening: ...
 
 
 class Tracing:
@@ -34,7 +41,7 @@ class Tracing:
         What makes spans.
     """
 
-    def __init__(self, run: Run, tracer: Tracer) -> None:
+    def __init__(self, run: Traced, tracer: Tracer) -> None:
         spans = _Spans(tracer)
         self._listening = [run.listen(spans.told)]
         if run.drpc is not None:
@@ -57,7 +64,7 @@ class Tracing:
         self.stop()
 
 
-def trace(run: Run, tracer: Tracer | None = None) -> Tracing:
+def trace(run: Traced, tracer: Tracer | None = None) -> Tracing:
     """Make spans of a run's batches and queries from now on.
 
     A batch is a span ``batch {group}``, the root of a trace, from the begin of its first attempt to

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from trident.batch.errors import BatchFailedError, OutageError
+from trident.errors import SourceUnavailableError
 from trident.log.errors import LogConflictError, LogError, LogUnavailableError, TakenOverError
 from trident.operation_error import OperationError, user_frames
-from trident.spouts.errors import SourceUnavailableError
 from trident.states.errors import (
     CopiedLogError,
     FailedException,

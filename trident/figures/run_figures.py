@@ -6,18 +6,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
+from trident.batch.lag import Lag
+from trident.batch.monitor import Monitor
 from trident.batch.progress import BatchProgress
-from trident.figures.group_monitor import GroupMonitor
-from trident.figures.lag import Lag
 
 _RECENT = 20
 
 
 class Group(Protocol):
-    """A group of a run, as `trident.run.GroupRun` is one."""
+    """A group of a run, as `trident.batch.group_run.GroupRun` is one."""
 
     group: str
-    monitor: GroupMonitor
+    monitor: Monitor
 
     @property
     def status(self) -> str: ...
@@ -33,7 +33,7 @@ def group_figures(group: Group) -> dict[str, Any]:
     return {
         "group": group.group,
         "status": group.status,
-        **group.monitor.figures.told(),
+        **group.monitor.figures(),
         "lag": None if lag is None else asdict(lag),
         "recent": [done.as_dict() for done in recent[-_RECENT:]],
     }

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Sequence
 from time import time
 from typing import Any, Protocol
 
-from trident.figures.shared_call import SharedCall
 from trident.figures.times import iso
+from trident.shared_call import SharedCall
 
 LIMIT = 2.0
 """Seconds in which the figures have to be there."""
 
 
 class Figured(Protocol):
-    """A run, as `trident.run.Run` is one."""
+    """A run, as `trident.api.run.Run` is one."""
 
     def figures(self) -> dict[str, Any]:
         """Return its figures."""

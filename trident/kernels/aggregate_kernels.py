@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from trident.kernels import column_forms
-from trident.kernels.block import Block, block_of
 from trident.kernels.column_forms import Totals
 from trident.kernels.kernel import Kernel, made_tuples
 from trident.kernels.keys import group_keys, key_columns, key_fields
@@ -20,6 +19,7 @@ from trident.operations.interfaces import (
     TridentCollector,
     operation_name,
 )
+from trident.tuples.block import Block, block_of
 from trident.tuples.fields import Fields
 
 _MOST_KEPT = 131_072

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, repeat, starmap
 from typing import Any
 
-from trident.kernels.block import Block, columns_of
 from trident.kernels.task import StepName, Task
 from trident.operations.callables import (
     FOR_ONE_VALUE,
@@ -21,6 +20,7 @@ from trident.operations.callables import (
 )
 from trident.operations.emitted import checked_row, checked_rows, checked_values
 from trident.operations.interfaces import PlainFunction, operation_name
+from trident.tuples.block import Block, columns_of
 
 _LISTS = frozenset({list, tuple})
 

@@ -13,7 +13,6 @@ from itertools import repeat
 from operator import eq, is_not, not_
 from typing import Any
 
-from trident.kernels.block import Block
 from trident.operations.builtin import (
     Count,
     Equals,
@@ -26,6 +25,7 @@ from trident.operations.builtin import (
     Split,
     Sum,
 )
+from trident.tuples.block import Block
 
 _LONG_MAX = 2**63 - 1
 _NULL = type(None)

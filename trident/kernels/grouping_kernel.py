@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import chain
 
 from trident.errors import EmittedValueError
-from trident.kernels.block import Block
 from trident.kernels.kernel import TupleKernel, made_tuples
 from trident.kernels.task import Task
 from trident.operations.interfaces import CustomStreamGrouping, operation_name
+from trident.tuples.block import Block
 
 PARTITION = "__trident_partition"
 """The field that says where a tuple goes, until it is there."""

@@ -8,9 +8,9 @@ from itertools import chain, product
 from types import NoneType
 from typing import Any, NamedTuple
 
-from trident.kernels.block import NOTHING, Block
 from trident.kernels.keys import group_keys
 from trident.kernels.task import StepName, Task
+from trident.tuples.block import NOTHING, Block
 
 Pick = tuple[int | None, ...]
 """Which tuple of each stream makes an output tuple; None where the stream is missing."""

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trident.kernels.block import Block
 from trident.kernels.task import StepName, Task
 from trident.operations.interfaces import Operation
 from trident.tuples import tuple_type
+from trident.tuples.block import Block
 from trident.tuples.fields import Fields
 
 

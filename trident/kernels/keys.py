@@ -11,9 +11,9 @@ from typing import Any
 from uuid import UUID
 from zlib import crc32
 
-from trident.kernels.block import Block, columns_of
 from trident.operations.emitted import Row
 from trident.states.keys import encode_key, encode_keys, one_of_equals
+from trident.tuples.block import Block, columns_of
 
 # Values of these types are equal in Python exactly where their encoded forms are.
 _SAFE = frozenset({str, int, NoneType, date})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from trident.kernels.block import Block
 from trident.operations.origins import ORIGIN
+from trident.tuples.block import Block
 
 
 def with_origin(block: Block, needed: Collection[str], origin: str) -> Block:

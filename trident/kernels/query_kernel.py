@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from trident.kernels import column_forms
-from trident.kernels.block import Block, columns_of
 from trident.kernels.kernel import made_tuples
 from trident.kernels.task import StepName, Task
 from trident.operations.builtin import MapGet
 from trident.operations.emitted import ListCollector, retrieved
 from trident.operations.interfaces import QueryFunction, operation_name
 from trident.states.steps import Steps
+from trident.tuples.block import Block, columns_of
 from trident.tuples.fields import Fields
 
 

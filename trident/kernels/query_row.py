@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from trident.kernels.block import Block
 from trident.kernels.query_kernel import QueryKernel
 from trident.kernels.task import Task
 from trident.kernels.type_check import TypeCheckKernel
 from trident.states.steps import together
+from trident.tuples.block import Block
 
 
 @dataclass(frozen=True)

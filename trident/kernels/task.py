@@ -8,13 +8,13 @@ from operator import length_hint
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn
 
-from trident.kernels.block import NOTHING, Block
 from trident.operation_error import OperationError, operation_error, shown_tuple
 from trident.operations.counters import CounterBook
 from trident.plan.nodes import Node
 from trident.states.control import ControlRecord
 from trident.states.cut import BatchMovedOn
 from trident.states.errors import FailedException, SerializationError, StateError
+from trident.tuples.block import NOTHING, Block
 
 # These pass unchanged: the runner acts on failed attempts and errors of states, and a reader of
 # committed values begins again after BatchMovedOn.

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import chain
 
 from trident.kernels import column_forms
-from trident.kernels.block import Block, columns_of
 from trident.kernels.calls import Calls
 from trident.kernels.kernel import TupleKernel, made_tuples
 from trident.kernels.task import Task
@@ -26,6 +25,7 @@ from trident.operations.interfaces import (
     PlainFunction,
     operation_name,
 )
+from trident.tuples.block import Block, columns_of
 
 
 @dataclass(frozen=True)

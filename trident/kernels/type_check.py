@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from trident.errors import EmittedValueError
 from trident.kernels import column_forms
-from trident.kernels.block import Block
 from trident.kernels.kernel import BlockKernel, Kernel
 from trident.kernels.task import Task, step_name
 from trident.operations.vectorised import Vectorised
 from trident.plan.nodes import Node
+from trident.tuples.block import Block
 from trident.tuples.value_types import LIMITS, conformed, fits, python_type, sure_types
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from trident.kernels.block import NOTHING, Block, block_of
 from trident.kernels.kernel import made_tuples
 from trident.kernels.keys import encoded_keys
 from trident.kernels.task import StepName, Task
@@ -17,11 +16,12 @@ from trident.kernels.window_tuples import window_tuples
 from trident.operations.emitted import ListCollector
 from trident.operations.interfaces import StateUpdater, operation_name
 from trident.operations.state_updaters import MapCombinerAggStateUpdater
-from trident.operations.window_updater import WindowUpdater
 from trident.states.map_state import MapState
 from trident.states.state import State
 from trident.states.stored_map import StoredMap
+from trident.tuples.block import NOTHING, Block, block_of
 from trident.tuples.fields import Fields
+from trident.windows.window_updater import WindowUpdater
 
 
 @dataclass(frozen=True)

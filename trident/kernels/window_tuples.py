@@ -6,16 +6,16 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from trident.kernels import column_forms
-from trident.kernels.block import Block
 from trident.kernels.kernel import made_tuples
 from trident.kernels.keys import group_keys, key_fields
 from trident.kernels.task import StepName, Task
 from trident.operations.emitted import Row
 from trident.operations.interfaces import CombinerAggregator
 from trident.operations.origins import ORIGIN
-from trident.operations.window_contents import named
-from trident.operations.window_updater import WindowTuples, WindowUpdater, folded
 from trident.states.keys import encode_key
+from trident.tuples.block import Block
+from trident.windows.window_contents import named
+from trident.windows.window_updater import WindowTuples, WindowUpdater, folded
 
 
 def window_tuples(updater: WindowUpdater, block: Block, step: StepName, task: Task) -> WindowTuples:

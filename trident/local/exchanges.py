@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from zlib import crc32
 
-from trident.kernels.block import Block, joined
 from trident.kernels.grouping_kernel import PARTITION
 from trident.kernels.keys import encoded_keys
 from trident.plan.nodes import PartitionNode
+from trident.tuples.block import Block, joined
 from trident.tuples.fields import Fields
 
 Partitions = Sequence[Block]

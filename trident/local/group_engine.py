@@ -8,20 +8,20 @@ from time import perf_counter
 from typing import Any, cast
 
 from trident.batch.computed import Computed, DeferredUpdate, written
+from trident.batch.open_states import Counters, as_before, close_states, counted_apart
 from trident.batch.outcome import Outcome
-from trident.kernels.block import NOTHING, Block, joined
-from trident.kernels.emission import Emission, Emitted, Emitting
 from trident.kernels.origins import with_origin
 from trident.kernels.task import Task, step_name
 from trident.local.program import Program
 from trident.local.program_input import ProgramInput
-from trident.open_states import Counters, as_before, close_states, counted_apart
 from trident.operations.origins import origin_of
 from trident.plan.nodes import Node, StateNode, StateUpdateNode
 from trident.plan.plan import BatchGroup
-from trident.spouts.source import Tuples
+from trident.sources.emission import Emission, Emitted, Emitting
+from trident.sources.source import Tuples
 from trident.states.control import ControlRecord
 from trident.states.state import State
+from trident.tuples.block import NOTHING, Block, joined
 
 
 def _commit(begun: Mapping[StateUpdateNode, State], record: ControlRecord) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from trident.batch.engine import Engine
 from trident.errors import PlanError
 from trident.local.group_engine import LocalGroupEngine
 from trident.plan.nodes import NativeNode, SourceNode, StateNode
 from trident.plan.overlap import one_at_a_time
 from trident.plan.plan import BatchGroup, Plan
-from trident.start import Engine
 from trident.states.state import State
 
 

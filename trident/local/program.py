@@ -8,7 +8,6 @@ from typing import Any
 
 from trident.batch.computed import DeferredUpdate
 from trident.errors import PlanError
-from trident.kernels.block import NOTHING, Block, joined
 from trident.kernels.build import (
     aggregate_kernel,
     final_kernel,
@@ -68,6 +67,7 @@ from trident.plan.nodes import (
 )
 from trident.plan.plan import ancestors
 from trident.states.state import State
+from trident.tuples.block import NOTHING, Block, joined
 
 PartitionRun = Callable[[Block, Task, ProgramInput], Block]
 """Runs a step in one partition."""
@@ -363,7 +363,7 @@ class Program:
 def _arrow_kernels(node: FlatMapNode, operations: Iterable[Any]) -> list[Kernel]:
     """The kernels of a function of record batches, which need the driver of Arrow."""
     try:
-        from trident.spark.arrow_kernel import arrow_kernel
+        from trident.kernels.arrow_kernel import arrow_kernel
     except ImportError as error:
         what = f"{node.origin.call} at {node.origin}: pyarrow is needed for ({error}):"
         advice = 'Install it: pip install "trident-spark[spark]".'

@@ -7,12 +7,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 from trident.batch.computed import DeferredUpdate
-from trident.kernels.block import Block
 from trident.kernels.task import Task
 from trident.operations.emitted import Row
 from trident.plan.nodes import Node, StateUpdateNode, StaticStateNode
 from trident.states.control import ControlRecord
 from trident.states.state import State
+from trident.tuples.block import Block
 
 Rows = list[Row]
 

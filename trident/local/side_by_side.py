@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from trident.kernels.block import Block, joined
 from trident.kernels.query_row import QueryRow
 from trident.local.exchanges import Partitions
 from trident.local.program_input import ProgramInput, Rows
 from trident.states.cut import BatchMovedOn
 from trident.states.errors import UnavailableError
+from trident.tuples.block import Block, joined
 
 ChainRun = Callable[[Sequence[Partitions], ProgramInput], Partitions]
 """Runs a chain of steps: from the output of the chains before it to its own."""

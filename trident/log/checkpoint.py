@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from trident.backends.checkpoints import checkpoint_from_url
+from trident.backends.state_url import StateURL
 from trident.log.errors import CheckpointError
 from trident.log.file_log import FileLog
 from trident.log.folders import group_folder, group_of
@@ -20,7 +21,6 @@ from trident.log.log import Log, MemoryLog
 from trident.log.stored_checkpoint import StoredCheckpoint, reached
 from trident.states.checkpoint_store import CheckpointStore
 from trident.states.errors import StateURLError
-from trident.states.urls import StateURL
 
 Place = str | os.PathLike[str]
 """A folder or a URL."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
-from trident.absent_calls import Published
+from trident.operations.absent_calls import Published
 from trident.operations.counters import Counter, CounterBook
 from trident.tuples import TridentTuple
 from trident.tuples.field_types import ddl_type

@@ -9,12 +9,12 @@ from html import escape
 from itertools import chain
 from typing import Any
 
+from trident.drawing.svg import unstyled_svg
+from trident.drawing.svg_parts import Note
+from trident.drawing.svg_shapes import STYLE as DRAWING_STYLE
 from trident.page.look import SCRIPT, STYLE
 from trident.page.shown import Cell, Row, Shown, note_ids, tells_failure
 from trident.plan.places import Place
-from trident.plan.svg import unstyled_svg
-from trident.plan.svg_parts import Note
-from trident.plan.svg_shapes import STYLE as DRAWING_STYLE
 from trident.states.printable import printable
 from trident.states.store import Calls
 

@@ -9,8 +9,8 @@ from time import monotonic
 
 import orjson
 
-from trident.figures.shared_call import SharedCall
 from trident.page.shown import Shown
+from trident.shared_call import SharedCall
 
 _logger = logging.getLogger("trident")
 _QUIET = 15.0

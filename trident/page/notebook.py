@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from trident.batch.progress import show_progress_by
+from trident.drawing.svg import to_svg
+from trident.drawing.svg_parts import Note
 from trident.page.document import calls_text, place_text, why_text
 from trident.page.figure_texts import NONE, batch_id, duration, step_name, steps_of, whole
 from trident.page.shown import Row, note_ids, shown
-from trident.plan.svg import to_svg
-from trident.plan.svg_parts import Note
 from trident.states.printable import printable
 
 _STATE = ("State", "Guarantee", "Why", "Kept in", "Calls a batch")
@@ -138,3 +139,6 @@ def _image(svg: str) -> str:
 
 def _text(text: str) -> str:
     return escape(printable(text))
+
+
+show_progress_by(progress_html)

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from trident.backends.state_spec import StateSpec
+from trident.backends.state_url import StateURL
 from trident.errors import DuplicateNameError, OperationTypeError, PlanError, described
 from trident.operations.interfaces import Operation, operation_name
 from trident.operations.kept_answers import KeptAnswers
-from trident.operations.window_updater import WindowUpdater
 from trident.plan.call_site import caller
-from trident.plan.component import Component, Components
+from trident.plan.connected import Connected, Connections
 from trident.plan.nodes import (
     DRPCNode,
     NativeNode,
@@ -27,9 +28,9 @@ from trident.plan.nodes import (
 )
 from trident.plan.plan import Plan, ancestors
 from trident.states.errors import StateURLError
-from trident.states.state import StateFactory, StateSpec
-from trident.states.urls import StateURL
+from trident.states.state import StateFactory
 from trident.tuples.fields import Fields
+from trident.windows.window_updater import WindowUpdater
 
 N = TypeVar("N", bound=Node)
 
@@ -43,7 +44,7 @@ class Builder:
     """
 
     nodes: list[Node] = field(default_factory=list)
-    _components: Components = field(default_factory=Components)
+    _components: Connections = field(default_factory=Connections)
     _streams: dict[str, SourceNode] = field(default_factory=dict)
     _functions: dict[str, DRPCNode] = field(default_factory=dict)
     _states: dict[str, StateNode] = field(default_factory=dict)
@@ -92,7 +93,7 @@ class Builder:
 
     def _forget(self) -> None:
         """Know no more than the nodes that are left."""
-        self._components = Components()
+        self._components = Connections()
         for known in (self._streams, self._functions, self._states, self._places):
             known.clear()
         for node in self.nodes:
@@ -171,7 +172,7 @@ class Builder:
             )
             raise DuplicateNameError(what, place, (), advice)
 
-    def _check_requests(self, node: Node, connected: Sequence[Component]) -> None:
+    def _check_requests(self, node: Node, connected: Sequence[Connected]) -> None:
         """Refuse what the batches of requests can't do: they share none with streams, and end with
         the answers being kept."""
         call = node.origin.call
@@ -238,7 +239,7 @@ def _check_partitions(call: str, required: object) -> None:
         raise PlanError(what, repr(required))
 
 
-def _check_roots(node: Node, connected: Sequence[Component]) -> None:
+def _check_roots(node: Node, connected: Sequence[Connected]) -> None:
     """Refuse a query that joins another stream, or uses Spark unasked: it is answered for one
     request, and unless it says so in one process."""
     roots = node.roots
@@ -263,7 +264,7 @@ def _check_roots(node: Node, connected: Sequence[Component]) -> None:
         raise PlanError(what, node.expression.label, (), advice)
 
 
-def _check_static(node: Node, queries: Sequence[DRPCNode], connected: Sequence[Component]) -> None:
+def _check_static(node: Node, queries: Sequence[DRPCNode], connected: Sequence[Connected]) -> None:
     """Refuse a static stream anywhere but in one query that Spark answers."""
     call = node.origin.call
     asked = 'newDRPCStream(…, engine="spark")'
@@ -304,7 +305,7 @@ def _check_on_spark(node: Node) -> None:
         raise PlanError(f"{what}; found", ", ".join(asked), (), advice)
 
 
-def _check_shared_batches(node: Node, connected: Sequence[Component]) -> None:
+def _check_shared_batches(node: Node, connected: Sequence[Connected]) -> None:
     """Refuse a step that joins streams which can't share batches: they have one clock, Structured
     Streaming or the loop over spouts, and as one streaming query one output mode."""
     call = node.origin.call

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-_API = ("trident.topology", "trident.stream", "trident.plan.")
+_API = ("trident.api.topology", "trident.api.stream", "trident.plan.")
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from trident.operations.state_updaters import (
     MapReducerAggStateUpdater,
     ReducerAggStateUpdater,
 )
-from trident.operations.window_updater import WindowUpdater
 from trident.plan.nodes import StateUpdateNode
 from trident.plan.plan import BatchGroup
+from trident.windows.window_updater import WindowUpdater
 
 
 def described_states(group: BatchGroup) -> dict[str, dict[str, Any]]:

@@ -31,7 +31,6 @@ from trident.operations.interfaces import (
     operation_name,
 )
 from trident.operations.vectorised import Vectorised
-from trident.operations.window_updater import WindowUpdater
 from trident.plan.call_site import CallSite
 from trident.plan.step_checks import (
     check_aggregate_shape,
@@ -46,6 +45,7 @@ from trident.plan.step_checks import (
 )
 from trident.tuples.fields import Fields
 from trident.tuples.value_types import common_type
+from trident.windows.window_updater import WindowUpdater
 
 if TYPE_CHECKING:
     from trident.states.state import StateFactory

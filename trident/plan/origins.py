@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from trident.operations.origins import MADE
 from trident.operations.vectorised import Vectorised
-from trident.operations.window_updater import WindowUpdater
 from trident.plan.nodes import (
     EachNode,
     FilterNode,
@@ -23,6 +22,7 @@ from trident.plan.nodes import (
     StateUpdateNode,
 )
 from trident.spouts.classic import has_partitions
+from trident.windows.window_updater import WindowUpdater
 
 _HANDING_ON = (
     *(EachNode, FilterNode, MapNode, FlatMapNode, PeekNode, ProjectNode, NativeNode),

@@ -6,30 +6,13 @@ from typing import Any
 
 from trident.errors import OperationTypeError, PlanError, described
 from trident.operations.callables import CallableFilter
-from trident.operations.count_windows import CountWindowUpdater
 from trident.operations.interfaces import (
     Aggregator,
     CombinerAggregator,
     ReducerAggregator,
     operation_name,
 )
-from trident.operations.session_windows import SessionWindowUpdater
 from trident.operations.state_updaters import WindowTableUpdater
-from trident.operations.time_windows import DurationWindowUpdater, IsLate, TimeWindowUpdater
-from trident.operations.window_times import check_time
-from trident.operations.window_updater import WindowUpdater
-from trident.operations.windows import (
-    BaseWindow,
-    CountWindow,
-    DurationLike,
-    DurationWindow,
-    SessionWindow,
-    SlidingCountWindow,
-    SlidingDurationWindow,
-    TimeWindow,
-    TumblingCountWindow,
-    TumblingDurationWindow,
-)
 from trident.plan.arguments import Given, as_instance
 from trident.plan.builder import Builder
 from trident.plan.conversions import new_name
@@ -49,6 +32,23 @@ from trident.plan.step_checks import check_aggregate_shape, check_new_fields, ch
 from trident.states.maps import MapStateFactory
 from trident.states.values import StateType
 from trident.tuples.fields import Fields
+from trident.windows.count_windows import CountWindowUpdater
+from trident.windows.session_windows import SessionWindowUpdater
+from trident.windows.time_windows import DurationWindowUpdater, IsLate, TimeWindowUpdater
+from trident.windows.window_times import check_time
+from trident.windows.window_updater import WindowUpdater
+from trident.windows.windows import (
+    BaseWindow,
+    CountWindow,
+    DurationLike,
+    DurationWindow,
+    SessionWindow,
+    SlidingCountWindow,
+    SlidingDurationWindow,
+    TimeWindow,
+    TumblingCountWindow,
+    TumblingDurationWindow,
+)
 
 CALL = "window"
 BOUNDS = Fields("windowStart", "windowEnd")

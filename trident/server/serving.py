@@ -9,7 +9,7 @@ from typing import Any
 from starlette.routing import BaseRoute
 
 from trident.drpc.errors import DRPCUsageError
-from trident.drpc.queued_service import TIMEOUT, QueuedService
+from trident.drpc.queued_service import TIMEOUT, CallQueue, QueuedService
 from trident.drpc.service import LocalDRPC
 from trident.figures.health import Health
 from trident.figures.routes import figures_routes
@@ -62,7 +62,7 @@ class Serving:
                 if hasattr(each, "newDRPCStream"):  # a topology, which imports this
                     runs_here = each.runs
                     _check(each.plan(), runs_here=runs_here)
-                    each = LocalDRPC(each.plan())
+                    each = LocalDRPC(each.plan(), on_spark=_on_spark)
                     undo.callback(each.close)
                     self._owned.append(each)
                 services.append(service_of(each))
@@ -92,6 +92,12 @@ class Serving:
         for service in self._owned:
             service.close(drain)
         self._health.close()
+
+
+def _on_spark(*query: Any) -> CallQueue:
+    from trident.spark.job_queue import job_queue  # pyspark is optional
+
+    return job_queue(*query)
 
 
 def _check_names(functions: Iterable[str]) -> None:

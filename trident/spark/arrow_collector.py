@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident.kernels.block import Block
-from trident.spark.arrow_block import ArrowBlock
+from trident.kernels.arrow_block import ArrowBlock
 from trident.spark.stage import UNFIT, unfit_value
 from trident.spouts.collector import SpoutCollector
+from trident.tuples.block import Block
 from trident.tuples.fields import Fields
 from trident.tuples.value_types import conformed, misfit, python_type
 

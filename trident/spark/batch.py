@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from trident.batch.computed import DeferredUpdate
 from trident.batch.outcome import Outcome
-from trident.kernels.block import NOTHING, Block, joined
+from trident.kernels.arrow_block import block_of_table
 from trident.kernels.build import final_kernel, query_row, update_kernel
 from trident.kernels.kernel import Kernel
 from trident.kernels.query_row import QueryRow
@@ -19,7 +19,6 @@ from trident.kernels.task import StepName
 from trident.kernels.type_check import with_type_check
 from trident.kernels.update_kernel import UpdateKernel
 from trident.operations.origins import ORIGIN
-from trident.operations.window_updater import WindowUpdater
 from trident.plan.field_type import field_type
 from trident.plan.nodes import (
     AggregateNode,
@@ -32,7 +31,6 @@ from trident.plan.nodes import (
 )
 from trident.plan.origins import watches_origins
 from trident.plan.stages import unlabelled
-from trident.spark.arrow_block import block_of_table
 from trident.spark.compile import Compiler
 from trident.spark.flow import Flow, InputFrame
 from trident.spark.group import GroupPlan, is_on_driver
@@ -48,6 +46,8 @@ from trident.spark.update_stage import UpdateStage, judged, updated
 from trident.states.maps import MapStateFactory
 from trident.states.state import State
 from trident.states.values import StateType
+from trident.tuples.block import NOTHING, Block, joined
+from trident.windows.window_updater import WindowUpdater
 
 
 class SparkBatch:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from trident.errors import PlanError
+from trident.kernels.arrow_kernel import arrow_kernel
 from trident.kernels.build import (
     TupleNode,
     aggregate_kernel,
@@ -48,7 +49,6 @@ from trident.plan.nodes import (
     StaticStateNode,
     StaticStreamNode,
 )
-from trident.spark.arrow_kernel import arrow_kernel
 from trident.spark.common_types import conversions
 from trident.spark.flow import Flow, InputFrame
 from trident.spark.group import GroupPlan

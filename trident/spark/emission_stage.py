@@ -14,13 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident.kernels.block import Block
-from trident.kernels.emission import Emission, Emitted, Emitting
+from trident.kernels.arrow_block import ArrowBlock, blocks
 from trident.kernels.kernel import Kernel
 from trident.kernels.origins import with_origin
 from trident.kernels.task import StepName, Task
 from trident.operations.origins import origin_of
-from trident.spark.arrow_block import ArrowBlock, blocks
+from trident.sources.emission import Emission, Emitted, Emitting
 from trident.spark.arrow_collector import ArrowCollector
 from trident.spark.error_json import error_to_json
 from trident.spark.live_emitters import live_emitter
@@ -29,6 +28,7 @@ from trident.spark.stage import record_batches
 from trident.spark.statuses import STATUS
 from trident.spark.worker_heap import freeze_imports
 from trident.states.errors import FailedException
+from trident.tuples.block import Block
 
 RUN = "run"
 ROWS = "rows"

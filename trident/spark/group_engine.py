@@ -11,17 +11,17 @@ from typing import cast
 from pyspark.sql import SparkSession
 
 from trident.batch.computed import Computed, DeferredUpdate, written
+from trident.batch.open_states import Counters, close_states, counted_apart
 from trident.batch.outcome import Outcome
-from trident.kernels.block import NOTHING, Block
 from trident.kernels.build import update_kernel
-from trident.kernels.emission import Emission, Emitted
 from trident.kernels.origins import with_origin
 from trident.kernels.task import Task, step_name
 from trident.kernels.type_check import type_check
-from trident.open_states import Counters, close_states, counted_apart
 from trident.operations.origins import origin_of
 from trident.plan.needed_fields import type_of
 from trident.plan.nodes import Node, SourceNode, StateNode
+from trident.sources.emission import Emission, Emitted
+from trident.sources.source import Tuples
 from trident.spark.batch import SparkBatch
 from trident.spark.counts import Counts
 from trident.spark.error_transfer import of_spark
@@ -35,9 +35,9 @@ from trident.spark.seal import Seal
 from trident.spark.stage import StageContext
 from trident.spark.staged_updates import packed, unpacked
 from trident.spark.update_stage import updated
-from trident.spouts.source import Tuples
 from trident.states.control import ControlRecord
 from trident.states.state import State
+from trident.tuples.block import NOTHING, Block
 
 SMALL = 10_000
 """Up to so many tuples one partition is faster than an exchange: a job's stage costs 50 ms."""

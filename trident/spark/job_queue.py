@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from threading import Condition, Thread
+from typing import Any
 from uuid import uuid4
+
+from pyspark.sql import SparkSession
 
 from trident.drpc.calls import Answer, Call
 from trident.drpc.errors import DRPCClosedError, DRPCInternalError
 from trident.drpc.waiting_calls import WaitingCalls
+from trident.plan.plan import DRPCQuery, Plan
 from trident.spark.spark_query import SparkQuery
 
 MOST_JOBS = 4
@@ -114,3 +119,24 @@ class JobQueue:
     def _cancel(self, job: str) -> None:
         """Cancel a job, in a thread: an event loop that asks for it must not wait for the JVM."""
         Thread(target=self._query.cancel, args=(job,), daemon=True).start()
+
+
+def job_queue(
+    plan: Plan,
+    query: DRPCQuery,
+    conf: Mapping[str, Any] | None,
+    most_waiting: int,
+    session: SparkSession | None = None,
+) -> JobQueue:
+    """Return the queue of a query that Spark answers; what is raised is told by `SparkQuery`.
+
+    Parameters
+    ----------
+    plan, query, conf, session
+        Those of `SparkQuery`.
+    most_waiting : int
+        How many calls the queue takes.
+    """
+    made = SparkQuery(plan, query, conf, session)
+    made.prepare()
+    return JobQueue(made, most_waiting)

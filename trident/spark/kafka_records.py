@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from trident.spark.arrow_block import ArrowBlock
+from trident.kernels.arrow_block import ArrowBlock
 from trident.spark.arrow_collector import ArrowCollector
 from trident.spark.error_transfer import SOURCES, raised_in_stage
 from trident.spark.schemas import Schemas, selected
@@ -54,7 +54,7 @@ def check_types(settings: KafkaSettings) -> None:
     """
     for name, declared in settings.fields.types.items():
         if declared is None:
-            what = "KafkaSpout.dataframe: a column needs a type, and none is known of the field"
+            what = "kafka_frame: a column needs a type, and none is known of the field"
             advice = f'Write it in fields=, as "{name} string"; of JSON a translator takes values.'
             raise UsageError(what, name, (), advice)
 

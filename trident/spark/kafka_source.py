@@ -10,11 +10,12 @@ from typing import Any
 from pyspark.errors import AnalysisException, IllegalArgumentException
 from pyspark.sql import DataFrame
 
+from trident.errors import SourceUnavailableError
 from trident.spark.errors import SparkSessionError
 from trident.spark.kafka_records import as_tuples, check_types, decoded_by_spark
-from trident.spouts.errors import SourceUnavailableError
 from trident.spouts.kafka.coordinator import KafkaCoordinator
 from trident.spouts.kafka.settings import FIXED, KafkaSettings
+from trident.spouts.kafka.spout import OfKafka
 from trident.states.errors import UsageError
 
 _SHARED = (
@@ -28,11 +29,77 @@ _SHARED = (
 _FLAGS = {re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s", re.VERBOSE: "x"}
 
 
-def kafka_frame(spark: Any, settings: KafkaSettings, client: Mapping[str, Any] | None) -> DataFrame:
-    """What a spout with these settings reads, as a streaming DataFrame.
+def kafka_frame(
+    spark: Any, spout: OfKafka, *, settings: Mapping[str, Any] | None = None
+) -> DataFrame:
+    """Return what a spout of Kafka reads, as a streaming DataFrame of Spark's own source of Kafka.
 
-    The parameters are those of `KafkaSpout.opaque(…).dataframe`.
+    Hand it to ``newStream``: batches are then made by Structured Streaming, and Spark's part of
+    the checkpoint has the offsets. A batch that comes back has the same offsets, so the stream
+    is transactional as long as neither retention nor compaction takes what lies between them:
+    ``newStream(id, frame, "transactional")``. Without that it is taken for opaque.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        A classic session that was started with the package ``spark-sql-kafka-0-10``.
+    spout : KafkaSpout
+        What :meth:`KafkaSpout.opaque` or :meth:`KafkaSpout.transactional` made.
+    settings : mapping, optional
+        Settings of Kafka's Java client, which Spark uses, by their names there. By default
+        those of the spout, if each has the same name and meaning there.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        With the spout's fields as its columns.
+
+    Raises
+    ------
+    SparkSessionError
+        For a session without that package, with its coordinates.
+    UsageError
+        For what Spark's source can't do: a setting that the Java client doesn't know, a pattern
+        that Java doesn't read, a field without a type.
+    SourceUnavailableError
+        Where the offsets of a consumer group are asked for, and nobody answers.
+
+    Notes
+    -----
+    Runs on the driver, and reads nothing yet. What is otherwise than with the spout:
+
+    - A batch has at most ``max_records`` offsets of all partitions together, as Spark limits
+      no single one; with markers of transactions among them.
+    - Spark looks for partitions before each batch, and has its own time-outs:
+      ``partition_refresh`` and ``poll_timeout`` do not count, but for dead letters.
+    - Records that are gone are an error, or passed over, as ``fail_on_data_loss`` says. What
+      was lost, and how many records did not decode, is not told.
+    - What compaction took of a batch that comes back is not noticed.
+
+    A key or value that is a string, bytes or a long is decoded by Spark itself; a translator, a
+    function, and whatever takes records that do not decode, run in Python on the executors.
+
+    Examples
+    --------
+    With a session that has the package:
+
+    .. code-block:: python
+
+        lines = KafkaSpout.opaque("one:9092", "lines", fields="value", max_records=1_000_000)
+        topology.newStream("lines", kafka_frame(spark, lines), "transactional")
+
+    >>> from trident import KafkaSpout
+    >>> spout = KafkaSpout.opaque("one:9092", "lines", settings={"sasl.username": "me"})
+    >>> kafka_frame(None, spout)  # told before the session is asked for anything
+    Traceback (most recent call last):
+    ...
+    trident.states.errors.UsageError: kafka_frame: Spark's source can't take over the
+    spout's setting 'sasl.username'; there are: client.dns.lookup, ...
     """
+    return _frame(spark, spout.settings, settings)
+
+
+def _frame(spark: Any, settings: KafkaSettings, client: Mapping[str, Any] | None) -> DataFrame:
     check_types(settings)
     options = {
         "kafka.bootstrap.servers": settings.servers,
@@ -55,15 +122,15 @@ def _client(settings: KafkaSettings, given: Mapping[str, Any] | None) -> Mapping
     if given is None:
         given = settings.client
         for name in sorted(given.keys() - {*_SHARED}):
-            what = "KafkaSpout.dataframe: Spark's source can't take over the spout's setting"
-            advice = "Give all by the names of Kafka's Java client: dataframe(spark, settings=…)."
+            what = "kafka_frame: Spark's source can't take over the spout's setting"
+            advice = "Give all by the names of Kafka's Java client: kafka_frame(…, settings=…)."
             raise UsageError(what, name, _SHARED, advice)
     for name in sorted(given):
         if name in {*FIXED, "bootstrap.servers"}:
-            raise UsageError(f"KafkaSpout.dataframe: the setting {name!r} is its own; leave it out")
+            raise UsageError(f"kafka_frame: the setting {name!r} is its own; leave it out")
         if name.startswith("kafka."):
             advice = "Write it without 'kafka.'."
-            raise UsageError("KafkaSpout.dataframe: no setting is called", name, (), advice)
+            raise UsageError("kafka_frame: no setting is called", name, (), advice)
     return {"isolation.level": "read_committed", **given}
 
 
@@ -78,7 +145,7 @@ def _topics(settings: KafkaSettings, spark: Any) -> Mapping[str, str]:
         spark._jvm.java.util.regex.Pattern.compile(pattern)
     except IllegalArgumentException as error:
         problem = str(error).splitlines()[0]
-        what = f"KafkaSpout.dataframe: Java, by which Spark matches topics, refuses ({problem})"
+        what = f"kafka_frame: Java, by which Spark matches topics, refuses ({problem})"
         raise UsageError(what, topics.pattern) from error
     return {"subscribePattern": pattern}
 

@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from trident.errors import SpoutPartitionError
-from trident.kernels.emission import Emission, Emitted
 from trident.kernels.task import step_name
 from trident.operations.origins import ORIGIN
 from trident.plan.nodes import SourceNode
+from trident.sources.emission import Emission, Emitted
 from trident.spark.emission_stage import ROWS, RUN, EmissionStage, KeptRowsKernel
 from trident.spark.errors import StatusError
 from trident.spark.schemas import Schemas

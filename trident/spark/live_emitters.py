@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from trident.kernels.emission import Emission, Emitting
+from trident.sources.emission import Emission, Emitting
 
 MOST = 16
 """How many emitters a process keeps; each may hold a connection."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from trident.kernels.block import Block
 from trident.kernels.task import StepName, Task
 from trident.spark.schemas import ROW, Schema, frame_of
 from trident.spark.stage import array_of
+from trident.tuples.block import Block
 
 
 def local_frame(

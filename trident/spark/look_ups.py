@@ -7,17 +7,17 @@ from dataclasses import replace
 
 from pyspark.sql import functions as F
 
-from trident.kernels.block import Block
+from trident.kernels.arrow_block import block_of_table
 from trident.kernels.build import query_row
 from trident.kernels.query_row import QueryRow
 from trident.kernels.task import Task
 from trident.plan.field_type import field_type
 from trident.plan.nodes import StateQueryNode
-from trident.spark.arrow_block import block_of_table
 from trident.spark.compile import Compiler
 from trident.spark.flow import Flow
 from trident.spark.local_frame import local_frame
 from trident.spark.schemas import quoted, selected
+from trident.tuples.block import Block
 
 
 def looked_up(

@@ -8,10 +8,10 @@ from time import perf_counter
 
 from trident.batch.computed import Computed
 from trident.batch.outcome import Outcome
-from trident.kernels.emission import Emission, Emitted
 from trident.local.group_engine import LocalGroupEngine
+from trident.sources.emission import Emission, Emitted
+from trident.sources.source import Tuples
 from trident.spark.group_engine import SparkGroupEngine
-from trident.spouts.source import Tuples
 from trident.states.control import ControlRecord
 
 _TELLING = 0.02

@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from trident.kernels.block import Block
+from trident.batch.open_states import as_before
 from trident.kernels.kernel import Kernel
 from trident.kernels.query_row import QueryRow
 from trident.kernels.task import Task
-from trident.open_states import as_before
 from trident.states.state import State, StateFactory
+from trident.tuples.block import Block
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from trident.kernels.arrow_block import python_values
 from trident.kernels.grouping_kernel import PARTITION
-from trident.spark.arrow_block import python_values
 from trident.spark.error_transfer import raised_in_stage
 from trident.spark.schemas import Schemas, quoted
 from trident.spark.seal import Seal

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from trident.figures.lag import Lag
+from trident.batch.lag import Lag
 
 
 def lag_of(progress: Any) -> Lag | None:

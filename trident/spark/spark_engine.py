@@ -7,13 +7,15 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from trident.batch.engine import Engine
+from trident.batch.group_run import GroupRun
 from trident.batch.runner import BatchRunner
+from trident.batch.start_options import EngineChoice, Trigger
 from trident.local.group_engine import LocalGroupEngine
 from trident.plan.nodes import SourceNode, StateNode
 from trident.plan.overlap import one_at_a_time_on_spark
 from trident.plan.placement import only_on_spark
 from trident.plan.plan import BatchGroup, Plan
-from trident.run import GroupRun
 from trident.spark.checks import checked
 from trident.spark.group_engine import SparkGroupEngine
 from trident.spark.mixed_engine import MixedGroupEngine
@@ -23,8 +25,6 @@ from trident.spark.settings import own_session
 from trident.spark.stream_union import check_output_mode
 from trident.spark.streaming_run import StreamingRun
 from trident.spark.workers import check_workers
-from trident.start import Engine
-from trident.start_options import EngineChoice, Trigger
 from trident.states.state import State
 
 

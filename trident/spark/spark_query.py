@@ -17,14 +17,13 @@ from trident.drpc.errors import DRPCError, DRPCInternalError
 from trident.drpc.query import failure_of
 from trident.drpc.state_sets import StateSets
 from trident.errors import PlanError
-from trident.kernels.block import Block
+from trident.kernels.arrow_block import block_of_table
 from trident.kernels.query_row import QueryRow
 from trident.kernels.task import step_name
 from trident.local.operation_copies import OperationCopies
 from trident.operations.emitted import Row
 from trident.plan.nodes import Node, StateQueryNode, StaticStreamNode
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
-from trident.spark.arrow_block import block_of_table
 from trident.spark.checks import checked
 from trident.spark.compile import Compiler
 from trident.spark.error_transfer import of_spark
@@ -39,6 +38,7 @@ from trident.spark.settings import own_session
 from trident.spark.stage import StageContext
 from trident.spark.workers import check_workers
 from trident.states.errors import FailedException
+from trident.tuples.block import Block
 
 _logger = logging.getLogger("trident")
 

@@ -10,17 +10,17 @@ from typing import Any
 import pyarrow as pa
 from pyspark import Accumulator, TaskContext
 
-from trident.kernels.block import Block
+from trident.kernels.arrow_block import arrow_column, blocks
 from trident.kernels.kernel import Kernel
 from trident.kernels.task import StepName, Task
 from trident.operations.counters import CounterBook
 from trident.operations.interfaces import Operation, TridentOperationContext
-from trident.spark.arrow_block import arrow_column, blocks
 from trident.spark.error_transfer import raised_in_stage
 from trident.spark.schemas import ROW
 from trident.spark.seal import Seal
 from trident.spark.worker_heap import freeze_imports
 from trident.states.control import ControlRecord
+from trident.tuples.block import Block
 from trident.tuples.value_types import misfit
 
 OUTPUT_ROWS = 131_072

@@ -8,13 +8,13 @@ import pyarrow as pa
 
 from trident.batch.computed import Computed, DeferredUpdate
 from trident.batch.outcome import Outcome
-from trident.kernels.block import Block
+from trident.kernels.arrow_block import ArrowBlock, block_of_table
 from trident.log.errors import StagingError
 from trident.plan.field_type import field_type
 from trident.plan.nodes import StateUpdateNode
 from trident.plan.plan import BatchGroup
-from trident.spark.arrow_block import ArrowBlock, block_of_table
 from trident.spark.schemas import Schemas
+from trident.tuples.block import Block
 
 
 def packed(

@@ -21,14 +21,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from trident.batch.computed import Computed
 from trident.batch.errors import BatchInterruptedError
+from trident.batch.group_run import GroupRun
+from trident.batch.lag import Lag
 from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
 from trident.batch.staged import StagedBatches
+from trident.batch.start_options import Trigger
 from trident.batch.work import BatchWork
-from trident.figures.lag import Lag
 from trident.log.staging import StagingArea
-from trident.run import GroupRun
 from trident.spark.error_transfer import of_spark
 from trident.spark.group import GroupPlan
 from trident.spark.group_engine import SMALL, SparkGroupEngine
@@ -36,7 +37,6 @@ from trident.spark.quiet import Quiet
 from trident.spark.settings import set_up
 from trident.spark.source_lag import lag_of
 from trident.spark.stream_union import apart, as_one
-from trident.start_options import Trigger
 from trident.states.control import ControlRecord
 
 _COMMIT_PATIENCE = 5.0
@@ -180,7 +180,7 @@ class StreamingRun(GroupRun):
         with self._noting:
             progress = replace(progress, tuples=self._tuples.get(progress.txid, 0))
             self._progress.append(progress)
-            self.monitor.figures.add(progress)
+            self.monitor.add(progress)
         self.monitor.finished(progress)
 
     def _tuples_of_last(self) -> int | None:
@@ -199,7 +199,7 @@ class StreamingRun(GroupRun):
             for index, progress in enumerate(self._progress):
                 if progress.txid == txid:
                     self._progress[index] = replace(progress, tuples=tuples)
-                    self.monitor.figures.corrected(tuples - progress.tuples)
+                    self.monitor.corrected(tuples - progress.tuples)
                     if not progress.tuples:
                         self.monitor.warn_of_late(self._progress[index])
         return tuples

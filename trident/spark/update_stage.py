@@ -8,14 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from trident.batch.open_states import Counters
 from trident.batch.outcome import Outcome
-from trident.kernels.block import NOTHING, Block, joined
+from trident.kernels.arrow_block import block_of_batches, blocks
 from trident.kernels.grouping_kernel import PARTITION
 from trident.kernels.kernel import Kernel
 from trident.kernels.task import Task
 from trident.kernels.update_kernel import UpdateKernel
-from trident.open_states import Counters
-from trident.spark.arrow_block import block_of_batches, blocks
 from trident.spark.error_json import error_to_json
 from trident.spark.errors import StatusError
 from trident.spark.seal import Seal
@@ -23,6 +22,7 @@ from trident.spark.stage import StageContext, prepared, record_batches, run_kern
 from trident.spark.statuses import STATUS, opened_statuses
 from trident.spark.worker_heap import freeze_imports
 from trident.states.state import State, StateFactory
+from trident.tuples.block import NOTHING, Block, joined
 
 
 @dataclass(frozen=True)

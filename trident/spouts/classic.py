@@ -17,6 +17,7 @@ from trident.spouts.interfaces import (
     ITridentDataSource,
     ITridentSpout,
     SpoutKind,
+    check_derived,
 )
 from trident.spouts.partitioned import (
     IOpaquePartitionedTridentSpout,
@@ -27,7 +28,6 @@ from trident.spouts.partitioned import (
     PartitionedSpout,
     TransactionalPartitionEmitter,
 )
-from trident.spouts.source import check_derived
 from trident.states.values import Token
 from trident.tuples.fields import Fields
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trident.errors import EmittedValueError, described
-from trident.kernels.block import Block, block_of, joined
 from trident.operations.emitted import checked_row
 from trident.operations.interfaces import TridentCollector
+from trident.tuples.block import Block, block_of, joined
 from trident.tuples.fields import Fields
 
 

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from trident.errors import OperationTypeError
 from trident.states.values import Token
 
 if TYPE_CHECKING:
@@ -242,3 +243,17 @@ class ICommitterTridentSpout(ITridentSpout):
     @abstractmethod
     def getEmitter(self, txStateId: str, conf: Mapping[str, Any], context: Any) -> CommitterEmitter:
         """Return the emitter for one run of the stream `txStateId`; called on the driver."""
+
+
+def check_derived(made: object, interface: type[Any], name: str, stream: str) -> None:
+    """Check that the class of what a method of a spout made is derived from its interface.
+
+    Raises
+    ------
+    OperationTypeError
+        Where it isn't: methods with a default would be missing, or never be called.
+    """
+    if not isinstance(made, interface):
+        article = "an" if name[0] in "EI" else "a"
+        what = f'the spout of the stream "{stream}": expected {article} {name}, found'
+        raise OperationTypeError(what, type(made).__name__, (), f"Derive its class from {name}.")

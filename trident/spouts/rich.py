@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from trident.errors import PlanError
-from trident.kernels.block import Block
 from trident.spouts.collector import SpoutCollector
 from trident.spouts.interfaces import ITridentDataSource, SpoutKind
+from trident.tuples.block import Block
 from trident.tuples.fields import Fields, FieldsLike
 
 

@@ -10,10 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from trident.errors import TridentError, described
+from trident.errors import SourceUnavailableError, TridentError, described
 from trident.operations.interfaces import TridentCollector
 from trident.spouts.collector import SpoutCollector
-from trident.spouts.errors import SourceUnavailableError
 from trident.spouts.interfaces import IBatchSpout, SpoutKind
 from trident.spouts.line_field import line_field
 from trident.tuples.fields import Fields, FieldsLike

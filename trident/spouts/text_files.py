@@ -9,9 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NotRequired, TypedDict
 
-from trident.errors import TridentError, described
+from trident.errors import SourceUnavailableError, TridentError, described
 from trident.spouts.collector import SpoutCollector
-from trident.spouts.errors import SourceUnavailableError
 from trident.spouts.interfaces import SpoutKind
 from trident.spouts.line_field import line_field
 from trident.spouts.partitioned import (

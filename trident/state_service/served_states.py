@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trident.open_states import SINGLE
-from trident.operations.window_updater import WindowUpdater
+from trident.batch.open_states import SINGLE
 from trident.plan.guarantee import guarantee
 from trident.plan.nodes import StateNode, StateUpdateNode
 from trident.plan.plan import Plan
@@ -14,6 +13,7 @@ from trident.states.maps import MapStateFactory
 from trident.states.state import StateFactory
 from trident.states.values import StateType
 from trident.tuples.fields import Fields
+from trident.windows.window_updater import WindowUpdater
 
 
 @dataclass(frozen=True)

@@ -8,21 +8,21 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 from uuid import uuid4
 
+from trident.batch.engine import Engine
 from trident.batch.failure_policy import FailurePolicy
+from trident.batch.open_states import batch_states, make_states, state_nodes
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
 from trident.batch.spout_work import SpoutWork
 from trident.batch.work import NothingNew
 from trident.errors import PlanError
 from trident.log.log import Log, MemoryLog
-from trident.open_states import batch_states, make_states, state_nodes
 from trident.operations.interfaces import TridentCollector
 from trident.plan.plan import BatchGroup
+from trident.sources.source import Opening, Source
+from trident.sources.spout_sources import open_source
 from trident.spouts.incidents import SimulatedCrash
 from trident.spouts.interfaces import IBatchSpout, ITridentDataSource, SpoutKind
-from trident.spouts.source import Opening, Source
-from trident.spouts.sources import open_source
-from trident.start import Engine
 from trident.tuples.fields import Fields
 
 

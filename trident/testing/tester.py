@@ -11,27 +11,28 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
+from trident.api.start import on_spark
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
+from trident.backends.memory import MemoryStore
+from trident.batch.engine import Engine
+from trident.batch.open_states import SINGLE
 from trident.batch.progress import BatchProgress
 from trident.batch.watchpoints import watching
 from trident.drpc.service import LocalDRPC
 from trident.errors import PlanError
-from trident.open_states import SINGLE
 from trident.plan.nodes import SourceNode, StateDeclaration, StateUpdateNode
 from trident.plan.plan import Plan
 from trident.spouts.incidents import SimulatedCrash
-from trident.start import Engine
 from trident.states.backing_map import Codec
 from trident.states.errors import FailedException
 from trident.states.maps import MapStateFactory
-from trident.states.memory import MemoryStore
 from trident.states.stored_map import StoredMap
 from trident.states.values import Token
-from trident.stream import Stream
 from trident.testing.points import check_point
 from trident.testing.substitution import Recorded, ends, recorded_plan, substituted
 from trident.testing.tested_group import Fed, TestClock, TestedGroup
 from trident.testing.troubled_map import Trouble, TroubledStore
-from trident.topology import TridentTopology
 
 _STEPS = ("begin", "write", "ready", "commit", "announce")
 
@@ -281,7 +282,7 @@ class Tester:
         `timeout` is that of `LocalDRPC.execute`, for a query that Spark answers.
         """
         if self._drpc is None:
-            self._drpc = LocalDRPC(self._plan)
+            self._drpc = LocalDRPC(self._plan, on_spark=on_spark())
         return json.loads(self._drpc.execute(function, args, timeout))
 
     def close(self) -> None:

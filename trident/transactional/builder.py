@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from trident.api.stream import Stream
+from trident.api.topology import TridentTopology
 from trident.errors import DuplicateNameError, PlanError
 from trident.operations.interfaces import CustomStreamGrouping
 from trident.plan.arguments import as_instance
-from trident.stream import Stream
-from trident.topology import TridentTopology
 from trident.transactional.bolts import (
     DEFAULT_STREAM,
     IBasicBolt,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
+from trident.api.topology import TridentTopology
 from trident.errors import PlanError
 from trident.operations.interfaces import CustomStreamGrouping, FlatMapFunction
-from trident.topology import TridentTopology
 from trident.transactional.bolts import DEFAULT_STREAM, BaseBasicBolt, OutputFieldsDeclarer
 from trident.transactional.builder import Bolt, BoltDeclarer, Bolts
 from trident.transactional.carried import CARRIED, NAMES, Carry, source_of, unpacked

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from statistics import median, quantiles
 
 from tests.bench.words import KEYS
-from trident.start_options import StartOptions
+from trident.batch.start_options import StartOptions
 
 OVERLAPPING = any(option.name == "max_pending" for option in fields(StartOptions))
 """Whether commits of several batches can overlap, so that `pending` is an axis."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from trident.backends.kafka.connecting import START
 from trident.backends.kafka.driver import Admin, admin_module, driver, is_away
-from trident.figures.shared_call import SharedCall
-from trident.spouts.errors import SourceUnavailableError
+from trident.errors import SourceUnavailableError
+from trident.shared_call import SharedCall
 from trident.spouts.kafka.partitions import KafkaPartition
 from trident.spouts.kafka.reader import Place
 from trident.spouts.kafka.settings import KafkaSettings

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from trident.errors import SourceUnavailableError
 from trident.spouts.collector import SpoutCollector
-from trident.spouts.errors import SourceUnavailableError
 from trident.spouts.kafka.errors import KafkaDataLossError
 from trident.spouts.kafka.partitions import KafkaPartition
 from trident.spouts.kafka.reader import Fetched, KafkaReader, OffsetOutOfRange, Place

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from trident.backends.kafka.driver import driver
-from trident.spouts.errors import SourceUnavailableError
+from trident.errors import SourceUnavailableError
 from trident.spouts.kafka.settings import KafkaSettings
 
 _AT_ONCE = 10_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trident.backends.kafka.driver import driver
-from trident.spouts.errors import SourceUnavailableError
+from trident.errors import SourceUnavailableError
 from trident.spouts.kafka.errors import KafkaRecordError
 from trident.spouts.kafka.records import KafkaRecord, OnRecordError
 from trident.spouts.kafka.settings import DeadLetterTopic, KafkaSettings

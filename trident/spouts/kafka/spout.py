@@ -29,103 +29,37 @@ Topics = str | Sequence[str] | re.Pattern[str]
 Deserializer = str | Decoder
 
 
-class _OfKafka:
+class OfKafka:
     """What the spouts of both kinds have in common."""
 
     def __init__(self, settings: KafkaSettings) -> None:
-        self._settings = settings
+        self.settings = settings
 
     def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> KafkaCoordinator:
-        return KafkaCoordinator(self._settings)
+        return KafkaCoordinator(self.settings)
 
     def getOutputFields(self) -> Fields:
-        return self._settings.fields
-
-    def dataframe(self, spark: Any, *, settings: Mapping[str, Any] | None = None) -> Any:
-        """The same stream as a streaming DataFrame, read by Spark's own source of Kafka.
-
-        Hand it to ``newStream``: batches are then made by Structured Streaming, and Spark's part of
-        the checkpoint has the offsets. A batch that comes back has the same offsets, so the stream
-        is transactional as long as neither retention nor compaction takes what lies between them:
-        ``newStream(id, frame, "transactional")``. Without that it is taken for opaque.
-
-        Parameters
-        ----------
-        spark : SparkSession
-            A classic session that was started with the package ``spark-sql-kafka-0-10``.
-        settings : mapping, optional
-            Settings of Kafka's Java client, which Spark uses, by their names there. By default
-            those of the spout, if each has the same name and meaning there.
-
-        Returns
-        -------
-        pyspark.sql.DataFrame
-            With the spout's fields as its columns.
-
-        Raises
-        ------
-        SparkSessionError
-            For a session without that package, with its coordinates.
-        UsageError
-            For what Spark's source can't do: a setting that the Java client doesn't know, a pattern
-            that Java doesn't read, a field without a type.
-        SourceUnavailableError
-            Where the offsets of a consumer group are asked for, and nobody answers.
-
-        Notes
-        -----
-        Runs on the driver, and reads nothing yet. What is otherwise than with the spout:
-
-        - A batch has at most ``max_records`` offsets of all partitions together, as Spark limits
-          no single one; with markers of transactions among them.
-        - Spark looks for partitions before each batch, and has its own time-outs:
-          ``partition_refresh`` and ``poll_timeout`` do not count, but for dead letters.
-        - Records that are gone are an error, or passed over, as ``fail_on_data_loss`` says. What
-          was lost, and how many records did not decode, is not told.
-        - What compaction took of a batch that comes back is not noticed.
-
-        A key or value that is a string, bytes or a long is decoded by Spark itself; a translator, a
-        function, and whatever takes records that do not decode, run in Python on the executors.
-
-        Examples
-        --------
-        With a session that has the package:
-
-        .. code-block:: python
-
-            lines = KafkaSpout.opaque("one:9092", "lines", fields="value", max_records=1_000_000)
-            topology.newStream("lines", lines.dataframe(spark), "transactional")
-
-        >>> spout = KafkaSpout.opaque("one:9092", "lines", settings={"sasl.username": "me"})
-        >>> spout.dataframe(None)  # told before the session is asked for anything
-        Traceback (most recent call last):
-        ...
-        trident.states.errors.UsageError: KafkaSpout.dataframe: Spark's source can't take over the
-        spout's setting 'sasl.username'; there are: client.dns.lookup, ...
-        """
-        from trident.spark.kafka_source import kafka_frame
-
-        return kafka_frame(spark, self._settings, settings)
+        return self.settings.fields
 
 
-class KafkaTridentSpoutOpaque(_OfKafka, IOpaquePartitionedTridentSpout):
+class KafkaTridentSpoutOpaque(OfKafka, IOpaquePartitionedTridentSpout):
     """What :meth:`KafkaSpout.opaque` makes."""
 
     def getEmitter(self, conf: Mapping[str, Any], context: Any) -> OpaqueKafkaEmitter:
-        return OpaqueKafkaEmitter(self._settings)
+        return OpaqueKafkaEmitter(self.settings)
 
     def __repr__(self) -> str:
-        return f"KafkaSpout.opaque({self._settings!r})"
+        return f"KafkaSpout.opaque({self.settings!r})"
 
 
-class KafkaTridentSpoutTransactional(_OfKafka, IPartitionedTridentSpout):
+class KafkaTridentSpoutTransactional(OfKafka, IPartitionedTridentSpout):
     """What :meth:`KafkaSpout.transactional` makes."""
 
     def getEmitter(self, conf: Mapping[str, Any], context: Any) -> TransactionalKafkaEmitter:
-        return TransactionalKafkaEmitter(self._settings)
+        return TransactionalKafkaEmitter(self.settings)
 
     def __repr__(self) -> str:
-        return f"KafkaSpout.transactional({self._settings!r})"
+        return f"KafkaSpout.transactional({self.settings!r})"
 
 
 class KafkaSpout:

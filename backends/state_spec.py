@@ -1,0 +1,35 @@
+"""What may stand for a state where a topology declares one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trident.backends.state_url import StateURL
+from trident.states.state import StateFactory
+
+
+@dataclass(frozen=True)
+class StateSpec:
+    """A factory, and the number of partitions its state must have.
+
+    Parameters
+    ----------
+    stateFactory : StateFactory, StateURL or str
+        Makes the state, or is the URL of what does.
+    requiredNumPartitions : int or None
+        None leaves the number to the topology.
+    name : str or None
+        The state's name; None leaves it to the topology.
+    """
+
+    stateFactory: StateFactory | StateURL | str
+    requiredNumPartitions: int | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.stateFactory, str):  # which would show its password
+            object.__setattr__(self, "stateFactory", StateURL.parse(self.stateFactory))
+
+
+StateLike = StateFactory | StateSpec | StateURL | str
+"""What may stand for a state where one is declared; a str is its URL."""

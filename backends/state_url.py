@@ -1,0 +1,211 @@
+"""The URL of a state, read without connecting to anything, and shown without its secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, unquote_to_bytes
+
+from trident.backends.url_options import URLOptions, read_options, read_own_options
+from trident.states.errors import StateURLError
+from trident.states.secrets import HIDDEN, is_secret
+
+Host = tuple[str, int | None]
+
+_SCHEME = re.compile("([A-Za-z][A-Za-z0-9+.-]*):")
+_EXAMPLES = 'as in "sqlite:counts.db" or "redis://localhost:6379/0?prefix=counts"'
+
+
+@dataclass(frozen=True, repr=False)
+class StateURL:
+    """A store and its settings: ``scheme://user:password@host:port,host:port/path?name=value``.
+
+    Pickles, with its secrets; its ``repr()`` and ``str()`` hide them. Everything is
+    percent-decoded; a plus sign is a plus sign.
+
+    Parameters
+    ----------
+    scheme : str
+        Which backend, in lower case.
+    user, password : str or None
+        None where not given, or empty.
+    hosts : sequence of (str, int or None)
+        Hosts and ports, in the order given; IPv6 addresses without their brackets.
+    path : str
+        What follows the hosts, with its slash: ``"/0"``; without hosts whatever follows the
+        scheme: ``"counts.db"``, ``"/var/counts.db"``.
+    options : mapping of str to str
+        As given; :meth:`read` converts them.
+
+    Examples
+    --------
+    >>> url = StateURL.parse("redis://me:secret@[::1]:6379/0?mode=opaque&tls=true&cache=10000")
+    >>> url
+    StateURL('redis://me:***@[::1]:6379/0?mode=opaque&tls=true&cache=10000')
+    >>> url.hosts, url.path
+    ((('::1', 6379),), '/0')
+    >>> options = url.read(tls=bool, ttl=int)
+    >>> options.kind, options.prefix, options.state, options.own
+    (<StateType.OPAQUE: 'opaque'>, None, {'cache_size': 10000}, {'tls': True})
+    """
+
+    scheme: str
+    user: str | None = None
+    password: str | None = None
+    hosts: tuple[Host, ...] = ()
+    path: str = ""
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @staticmethod
+    def parse(text: str) -> StateURL:
+        """Return the URL that `text` is.
+
+        Raises
+        ------
+        StateURLError
+            Where `text` is malformed. It shows no part that could belong to a password.
+        """
+        found = _SCHEME.match(text)
+        if not found:
+            # Something like a word or a file name is shown; anything else may hold a secret.
+            shown = text if re.fullmatch(r"[\w./-]{1,60}", text) else ""
+            what = "the URL of a state starts with a scheme" + (", found" if shown else "")
+            raise StateURLError(what, shown, (), f"Write it {_EXAMPLES}.")
+        scheme = found[1].lower()
+        rest = text[found.end() :]
+        _check_marks(scheme, rest)
+        place, _, query = rest.partition("?")
+        authority, slash, path = place[2:].partition("/") if place[:2] == "//" else ("", "", place)
+        login, at, hosts = authority.rpartition("@")
+        if "@" in path + query:
+            raise _malformed(scheme, "an @ stands anywhere but between password and hosts")
+        if at and not hosts:
+            raise _malformed(scheme, "a user is given, and no host")
+        user, _, password = login.partition(":")
+        return StateURL(
+            scheme,
+            _decoded(scheme, user) or None,
+            _decoded(scheme, password) or None,
+            tuple(_host(scheme, host) for host in hosts.split(",")) if hosts else (),
+            _decoded(scheme, slash + path),
+            _options(scheme, query),
+        )
+
+    def read(self, /, **own: type) -> URLOptions:
+        """Convert the options: those of every scheme, and the scheme's `own`.
+
+        Parameters
+        ----------
+        own : type
+            The name and type of each option the scheme has itself: ``bool``, ``int``, ``float``
+            or ``str``.
+
+        Raises
+        ------
+        StateURLError
+            For an unknown option, with the known ones and the nearest; for a value that is not of
+            its option's type.
+        """
+        return read_options(self.scheme, self.options, own)
+
+    def read_own(self, /, **own: type) -> dict[str, Any]:
+        """Convert the options of a URL that is no state's: the scheme's `own`, and no others.
+
+        Parameters and errors are those of :meth:`read`.
+
+        Examples
+        --------
+        >>> StateURL.parse("zookeeper://one/words?timeout=2.5").read_own(timeout=float)
+        {'timeout': 2.5}
+        """
+        return read_own_options(self.scheme, self.options, own)
+
+    def local_path(self) -> str:
+        """Return the path, for a store that is a file or in memory and so has no hosts.
+
+        Raises
+        ------
+        StateURLError
+            Where the URL names hosts.
+        """
+        if self.hosts:
+            what = f"{self.scheme}: it has no hosts, and the URL names some"
+            advice = f'Write "{self.scheme}:name", or "{self.scheme}:///folder/name".'
+            raise StateURLError(what, "", (), advice)
+        return self.path
+
+    def __str__(self) -> str:
+        options = "&".join(
+            f"{quote(name)}={HIDDEN if is_secret(name) else quote(value)}"
+            for name, value in self.options.items()
+        )
+        hosts = f"//{self._login}{','.join(map(_shown, self.hosts))}" if self.hosts else ""
+        return f"{self.scheme}:{hosts}{quote(self.path)}" + (f"?{options}" if options else "")
+
+    def __repr__(self) -> str:
+        return f"StateURL({str(self)!r})"
+
+    @property
+    def _login(self) -> str:
+        if self.password is None:  # a name alone may be a token
+            return f"{HIDDEN}@" if self.user else ""
+        return f"{quote(self.user or '')}:{HIDDEN}@"
+
+
+def _malformed(scheme: str, problem: str) -> StateURLError:
+    advice = f"Write the URL {_EXAMPLES}; in names and passwords @ is %40, / is %2F and ? is %3F."
+    return StateURLError(f"{scheme}: {problem}", "", (), advice)
+
+
+def _check_marks(scheme: str, rest: str) -> None:
+    """Refuse what a URL can't hold as it is; most of it comes from passwords and files."""
+    for problem, pattern, advice in (
+        ("a space or a line break", r"\s|[\0-\x1f]", "Strip it, or write a space as %20."),
+        ("a #", "#", "Write it as %23."),
+        ("half of a surrogate pair", "[\ud800-\udfff]", "It has no UTF-8: take it out."),
+        ("a % that no two hexadecimal digits follow", "%(?![0-9a-fA-F]{2})", "Write it as %25."),
+    ):
+        if re.search(pattern, rest):
+            raise StateURLError(f"{scheme}: the URL holds {problem}", "", (), advice)
+
+
+def _decoded(scheme: str, text: str) -> str:
+    data = unquote_to_bytes(text)
+    decoded = data.decode(errors="replace")
+    if decoded.encode() != data:
+        what = f"{scheme}: what the URL percent-encodes is not UTF-8"
+        raise StateURLError(what, "", (), "Encode its characters as UTF-8, as in %C3%A9 for é.")
+    return decoded
+
+
+def _host(scheme: str, text: str) -> Host:
+    found = re.fullmatch(r"(\[[0-9A-Fa-f:.]+(?:%25\w+)?\]|[^\[\]:]+)(?::([0-9]{1,5}))?", text)
+    name = _decoded(scheme, found[1].strip("[]")).lower() if found else ""
+    port = int(found[2]) if found and found[2] else None
+    if re.search(r"^$|[\s\0-\x1f/?#@,]", name) or (port is not None and not 0 < port < 65536):
+        problem = "a host is neither a name nor an IPv6 address in brackets, or its port is none"
+        raise _malformed(scheme, f"{problem} from 1 to 65535")
+    return name, port
+
+
+def _shown(host: Host) -> str:
+    name, port = host
+    name = f"[{quote(name, safe=':')}]" if ":" in name else quote(name)
+    return name if port is None else f"{name}:{port}"
+
+
+def _options(scheme: str, query: str) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for part in query.split("&") if query else ():
+        name, equals, value = part.partition("=")
+        name = _decoded(scheme, name)
+        if not equals or not name:
+            what = f"{scheme}: an option is written name=value, one is not"
+            raise StateURLError(what, "", (), "In a value write & as %26.")
+        if name in options:
+            shown = "" if any(map(is_secret, options)) else f" {name}"  # it may be a secret's rest
+            raise StateURLError(f"{scheme}: option{shown} is given twice")
+        options[name] = _decoded(scheme, value)
+    return options

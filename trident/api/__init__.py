@@ -1,0 +1,1 @@
+"""The calls of users: topologies, streams, and the run of a topology."""

@@ -1,0 +1,163 @@
+"""Starts a plan, on either engine."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from trident.api.run import Run
+from trident.batch.engine import E, Engine
+from trident.batch.failure_policy import FailurePolicy
+from trident.batch.group_run import GroupRun
+from trident.batch.open_states import batch_states, close_states, make_states, state_nodes
+from trident.batch.runner import BatchRunner
+from trident.batch.start_options import StartOptions
+from trident.drpc.queued_service import CallQueue
+from trident.drpc.request_engine import RequestEngine
+from trident.drpc.request_loop import RETRIES, RequestLoop
+from trident.drpc.service import LocalDRPC, SparkQueue
+from trident.figures.group_monitor import GroupMonitor
+from trident.log.checkpoint import open_checkpoint
+from trident.log.held import HeldCheckpoint
+from trident.plan.description import described_states
+from trident.plan.nodes import SourceNode, StateNode
+from trident.plan.plan import BatchGroup, DRPCQuery, Plan
+from trident.states.state import State
+
+_logger = logging.getLogger("trident")
+
+
+def start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
+    """Run a plan: its queries, and a clock for each of its batch groups.
+
+    Where anything fails, clocks that run are stopped and all that was opened is closed.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan, checked by `check_start`.
+    engine : Engine
+        What runs it, made for this plan.
+    options : StartOptions
+        What the user asked for.
+    """
+    with ExitStack() as undo:
+        drpc = LocalDRPC(plan, on_spark=on_spark(engine.session))
+        undo.callback(drpc.close)
+        groups = [group.id for group in plan.groups]
+        checkpoint = open_checkpoint(options.checkpoint, groups, options.spark_checkpoint)
+        undo.callback(checkpoint.release)
+        folders = {group: _folder(group, checkpoint) for group in plan.groups}
+        if options.checkpoint is None and plan.groups:
+            _logger.info("no checkpoint was given: this run's log is in memory, gone with it")
+        clocks = [
+            _clock(group, engine, checkpoint, folder, options, undo)
+            for group, folder in folders.items()
+        ]
+        for clock in clocks:
+            clock.start()
+            undo.callback(clock.stop)
+            if isinstance(clock, RequestLoop):
+                drpc.answered_by(clock.function, clock)
+        undo.pop_all()
+    return Run(clocks, drpc=drpc, on_end=checkpoint.release, on_close=drpc.close)
+
+
+def on_spark(session: Any = None) -> SparkQueue:
+    """Return what makes the queues of queries on Spark, by default in the active session."""
+
+    def queue(
+        plan: Plan, query: DRPCQuery, conf: Mapping[str, Any] | None, most_waiting: int
+    ) -> CallQueue:
+        from trident.spark.job_queue import job_queue  # pyspark is optional
+
+        return job_queue(plan, query, conf, most_waiting, session)
+
+    return queue
+
+
+def _clock(
+    group: BatchGroup,
+    engine: Engine[E],
+    checkpoint: HeldCheckpoint,
+    folder: Path | None,
+    options: StartOptions,
+    undo: ExitStack,
+) -> GroupRun:
+    """Make a group's states, open its log, and return its clock."""
+    states = make_states(state_nodes(group.nodes))
+    undo.callback(close_states, states.values())
+    if group.requests is not None:
+        requests = RequestEngine(group, states)
+        undo.callback(requests.close)
+        # No pause: what fails an attempt is one of its requests, and the next one is without it.
+        policy = FailurePolicy(
+            max(options.retries, RETRIES), backoff=0.0, patience=options.patience
+        )
+        runner = _runner(group, checkpoint, states, "the requests", policy)
+        streams = {group.id: str(group.requests.fields)}
+        _open(runner, group, options, streams)
+        return RequestLoop(requests, runner)
+    opened = engine.open(group, states)
+    undo.callback(opened.close)
+    policy = FailurePolicy(options.retries, options.on_failure, patience=options.patience)
+    runner = _runner(group, checkpoint, states, str(folder or "the spouts"), policy)
+    streams = {source.stream_id: _schema(source) for source in group.sources}
+    sources = {source.stream_id: engine.source_of(source) for source in group.sources}
+    _open(runner, group, options, streams, sources, engine.reads(group))
+    most = engine.pending(group, options.max_pending)
+    return engine.clock(group, opened, runner, folder, options.trigger, most)
+
+
+def _runner(
+    group: BatchGroup,
+    checkpoint: HeldCheckpoint,
+    states: Mapping[StateNode, State],
+    source: str,
+    policy: FailurePolicy,
+) -> BatchRunner:
+    return BatchRunner(
+        checkpoint.log(group.id),
+        batch_states(states),
+        group=group.id,
+        source=source,
+        policy=policy,
+        timed=group.timed,
+        partitioned=group.partitioned,
+        monitor=GroupMonitor(group.id),
+    )
+
+
+def _open(
+    runner: BatchRunner,
+    group: BatchGroup,
+    options: StartOptions,
+    streams: Mapping[str, str],
+    sources: Mapping[str, str] = MappingProxyType({}),
+    reads: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    runner.open(
+        streams=streams,
+        reads=reads,
+        clock=group.clock,
+        adopt=options.adopt,
+        accept_loss=options.accept_loss,
+        topology={"states": described_states(group), "sources": dict(sources)},
+        accept_change=options.accept_change,
+    )
+
+
+def _folder(group: BatchGroup, checkpoint: HeldCheckpoint) -> Path | None:
+    """Where Structured Streaming keeps a log of its own."""
+    return checkpoint.folder(group.id) / "spark" if group.clock == "dataframe" else None
+
+
+def _schema(source: SourceNode) -> str:
+    """A stream's schema as the log keeps it, with its output mode unless that is the default."""
+    fields = source.fields.types.items()
+    text = ", ".join(f"{name} {kind}" if kind else name for name, kind in fields)
+    return text if source.output_mode == "append" else f"{text}; {source.output_mode}"

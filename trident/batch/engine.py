@@ -1,0 +1,97 @@
+"""What runs the batches of a plan's groups: the base class of both engines."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from trident.batch.group_run import GroupRun
+from trident.batch.loop import SpoutLoop
+from trident.batch.runner import BatchRunner
+from trident.batch.start_options import Trigger
+from trident.batch.work import GroupEngine
+from trident.operations.annotations import identified
+from trident.plan.nodes import SourceNode, StateNode
+from trident.plan.plan import BatchGroup
+from trident.states.state import State
+
+E = TypeVar("E", bound=GroupEngine)
+
+
+class Engine(ABC, Generic[E]):
+    """An engine, made for one plan.
+
+    Its constructor raises an error where it can't run the plan, before anything is opened.
+
+    Attributes
+    ----------
+    session : SparkSession or None
+        Where queries run that Spark answers; None where the engine has none.
+    """
+
+    session: Any = None
+
+    @abstractmethod
+    def open(self, group: BatchGroup, states: Mapping[StateNode, State]) -> E:
+        """Prepare what runs the batches of a group.
+
+        Parameters
+        ----------
+        group : BatchGroup
+            One of the plan's.
+        states : mapping of node to State
+            The states that its steps update or query, made in this process. They are closed with
+            what this returns.
+        """
+
+    def reads(self, group: BatchGroup) -> Mapping[str, str]:
+        """Return what each of the group's streams of files reads, by stream id.
+
+        The log keeps it, and refuses a start that reads something else.
+        """
+        return {}
+
+    def source_of(self, stream: SourceNode) -> str:
+        """Return what tells a stream's source from others: the log keeps its class."""
+        return identified(stream.source)
+
+    def pending(self, group: BatchGroup, most: int) -> int:
+        """Return how many of a group's batches may be emitted and not committed, up to `most`."""
+        return 1
+
+    def clock(
+        self,
+        group: BatchGroup,
+        opened: E,
+        runner: BatchRunner,
+        folder: Path | None,
+        trigger: Trigger,
+        max_pending: int,
+    ) -> GroupRun:
+        """Return what makes the group's batches, not started yet: by default our own loop.
+
+        Parameters
+        ----------
+        group : BatchGroup
+            The group.
+        opened : GroupEngine
+            What :meth:`open` gave; the clock closes it at its end.
+        runner : BatchRunner
+            The group's, opened.
+        folder : Path or None
+            Where Structured Streaming keeps a log of its own, not made yet; None for a group of
+            spouts.
+        trigger : float, "available" or None
+            When batches begin.
+        max_pending : int
+            What :meth:`pending` gave.
+        """
+        spouts = {source.stream_id: source.source for source in group.sources}
+        return SpoutLoop(
+            *(spouts, opened, runner),
+            trigger=trigger,
+            max_pending=max_pending,
+            idle_times=group.idle_times,
+        )

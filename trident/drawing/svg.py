@@ -1,0 +1,217 @@
+"""The plan as a drawing in SVG: stages with their steps, exchanges, states and queries.
+
+What makes batches is on the left, its stages from top to bottom; states are in the middle, beside
+the steps that update them; queries are on the right. A drawing has its own colours, for light and
+for dark, no script, and fetches nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from trident.drawing.layers import Point
+from trident.drawing.svg_parts import BESIDE, Note, Part, groups, queries
+from trident.drawing.svg_shapes import STYLE, arrow, attribute, clipped, escaped, text_line, width
+
+_LANE = 8.0
+_MARGIN, _PAD = 16.0, 12.0
+_LINE, _LONGEST = 17.0, 34
+_NO_NOTES: Mapping[tuple[str, str], Note] = MappingProxyType({})
+
+
+def to_svg(plan: Mapping[str, Any], notes: Mapping[tuple[str, str], Note] = _NO_NOTES) -> str:
+    """A drawing of a plan.
+
+    Parameters
+    ----------
+    plan : mapping
+        What `to_dict` makes of it.
+    notes : mapping of (kind, id) to Note
+        A line for ``("group", id)`` or ``("query", function)`` each.
+
+    Returns
+    -------
+    str
+        An ``<svg>`` element that may stand in a file by itself, or in HTML.
+    """
+    return _drawn(plan, notes, f"<style>{STYLE}</style>")
+
+
+def unstyled_svg(plan: Mapping[str, Any], notes: Mapping[tuple[str, str], Note]) -> str:
+    """The same without its style, for a document that has `STYLE` elsewhere."""
+    return _drawn(plan, notes, "")
+
+
+def _drawn(plan: Mapping[str, Any], notes: Mapping[tuple[str, str], Note], style: str) -> str:
+    nodes = {node["id"]: node for node in plan["nodes"]}
+    on_left = [node for node in nodes.values() if node["group"] is not None and _uses_state(node)]
+    on_right = [node for node in nodes.values() if node["query"] is not None and _uses_state(node)]
+    left, x = _stacked(groups(plan["groups"], nodes, notes), _MARGIN)
+    left_channels = x + 14
+    states_at = x + 36 + _LANE * len(on_left) if left and plan["states"] else x
+    x = states_at + _width_of_states(plan["states"])
+    right_channels = x + 20
+    x += 40 + _LANE * len(on_right) if plan["queries"] and (left or plan["states"]) else 0
+    right, x = _stacked(queries(plan["queries"], nodes, notes), x)
+    parts = [*left, *right]
+    ways = {id: _moved(way, at) for at, part in parts for id, way in part.ways.items()}
+    states = _placed(plan["states"], nodes, ways, states_at)
+    elements = []
+    for at, part in parts:
+        elements += [f'<g transform="translate({at[0]:g} {at[1]:g})">', *part.elements, "</g>"]
+    for channel, node in _channels(on_left, ways, states, left_channels):
+        state = states[node["updates"] or node["reads"]]
+        beside = ways[node["id"]][-1][1]
+        if node["updates"] is not None:
+            y = state.middle
+            way = [*ways[node["id"]], (channel, beside), (channel, y), (state.x, y)]
+            elements += arrow("write", way)
+        else:
+            y = state.middle + 14
+            way = [*ways[node["id"]], (channel, beside), (channel, y), (state.x, y)]
+            elements += arrow("read", way[::-1])
+    for channel, node in _channels(on_right, ways, states, right_channels):
+        state, way = states[node["reads"]], list(ways[node["id"]])
+        start = [(state.x + state.width, state.middle), (channel, state.middle)]
+        elements += arrow("read", [*start, (channel, way[-1][1]), *way[::-1]])
+    for state in states.values():
+        elements += state.elements()
+    ends = [at[1] + part.size[1] for at, part in parts]
+    ends += [state.y + state.height for state in states.values()]
+    return _svg(_label(plan), (x + _MARGIN, max(ends, default=40.0) + _MARGIN), style, elements)
+
+
+def _svg(label: str, size: Point, style: str, elements: Sequence[str]) -> str:
+    wide, high = (f"{each:g}" for each in size)
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="trident-drawing" role="img" '
+        f'aria-label={attribute(label)} viewBox="0 0 {wide} {high}" width="{wide}" '
+        f'height="{high}">{style}'
+    )
+    paper = f'<rect class="paper" width="{wide}" height="{high}" rx="8"/>'
+    return "\n".join([head, paper, *elements, "</svg>"])
+
+
+def _label(plan: Mapping[str, Any]) -> str:
+    told = [f"group {each['id']}" for each in plan["groups"]]
+    told += [f"state {each['name']}" for each in plan["states"]]
+    told += [f"query {each['function']}" for each in plan["queries"]]
+    return f"Topology: {', '.join(told)}" if told else "Topology without streams"
+
+
+def _uses_state(node: Mapping[str, Any]) -> bool:
+    return node["updates"] is not None or node["reads"] is not None
+
+
+def _stacked(parts: Sequence[Part], x: float) -> tuple[list[tuple[Point, Part]], float]:
+    """Parts below each other, each with its upper left corner; and the right side of them all."""
+    y, found = _MARGIN, []
+    for part in parts:
+        found.append(((x, y), part))
+        y += part.size[1] + BESIDE
+    return found, x + max((part.size[0] for part in parts), default=0.0)
+
+
+def _moved(points: Sequence[Point], by: Point) -> list[Point]:
+    return [(x + by[0], y + by[1]) for x, y in points]
+
+
+@dataclass(frozen=True)
+class _State:
+    """A state, and where it is drawn."""
+
+    told: Mapping[str, Any]
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def middle(self) -> float:
+        return self.y + self.height / 2
+
+    def elements(self) -> Iterator[str]:
+        """A cylinder, with what is to know of the state."""
+        half = self.width / 2
+        top = f"M{self.x:g} {self.y:g}a{half:g} 6 0 0 0 {self.width:g} 0"
+        yield "<g>"
+        if why := self.told["why"]:
+            yield f"<title>{escaped(' '.join([why, self.told['advice'] or '']).strip())}</title>"
+        yield (
+            f'<path class="card" d="M{self.x:g} {self.y:g}v{self.height:g}a{half:g} 6 0 0 0 '
+            f'{self.width:g} 0v{-self.height:g}a{half:g} 6 0 0 0 {-self.width:g} 0z"/>'
+        )
+        yield f'<path class="card" d="{top}"/>'
+        for index, (kind, text) in enumerate(_lines(self.told)):
+            y = self.y + _PAD + 16 + index * _LINE
+            yield text_line(kind, self.x + _PAD, y, text, _LONGEST)
+        yield "</g>"
+
+
+def _lines(state: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The class and the text of each line of a state."""
+    lines = [("name", state["name"])]
+    level = state["guarantee"]
+    if level is None:
+        lines.append(("faint", "static: only read"))
+    elif level == "exactly once":
+        lines.append(("sure", "✓ exactly once"))
+    else:
+        lines.append(("unsure", f"! {'guarantee ' if level == 'not known' else ''}{level}"))
+    if state["map"]:
+        lines.append(("faint", f"{state['map']} map"))
+    store = state["store"]
+    if store is None:
+        lines.append(("faint", state["label"]))
+    else:
+        lines.append(("faint", store["kind"]))
+        where = "/".join(part for part in (store["host"], store["database"]) if part)
+        lines += [("faint", where)] if where else []
+        lines += [("faint", f"prefix {store['prefix']}")] if store["prefix"] else []
+    return [(kind, clipped(text, _LONGEST)) for kind, text in lines]
+
+
+def _width_of_states(states: Sequence[Mapping[str, Any]]) -> float:
+    lines = [width(text, kind) for state in states for kind, text in _lines(state)]
+    return max(lines) + 2 * _PAD if lines else 0.0
+
+
+def _placed(
+    states: Sequence[Mapping[str, Any]],
+    nodes: Mapping[int, Mapping[str, Any]],
+    ways: Mapping[int, Sequence[Point]],
+    x: float,
+) -> dict[str, _State]:
+    """Each state beside the step that updates it, or else those that read it; by name."""
+    wanted = {}
+    for state in states:
+        for use in ("reads", "updates"):
+            ends = [ways[id][-1][1] for id, node in nodes.items() if node[use] == state["name"]]
+            if ends:
+                wanted[state["name"]] = sum(ends) / len(ends)
+    wide, y, found = _width_of_states(states), _MARGIN, {}
+    for state in sorted(states, key=lambda state: wanted.get(state["name"], _MARGIN)):
+        high = len(_lines(state)) * _LINE + 2 * _PAD
+        y = max(y, wanted.get(state["name"], _MARGIN) - high / 2)
+        found[state["name"]] = _State(state, x, y, wide, high)
+        y += high + BESIDE
+    return found
+
+
+def _channels(
+    users: Sequence[Mapping[str, Any]],
+    ways: Mapping[int, Sequence[Point]],
+    states: Mapping[str, _State],
+    first: float,
+) -> Iterator[tuple[float, Mapping[str, Any]]]:
+    """Where each arrow between a step and a state runs up or down: the longest on the left, so that
+    those that end between its ends don't cross it."""
+
+    def far(node: Mapping[str, Any]) -> float:
+        return abs(ways[node["id"]][-1][1] - states[node["updates"] or node["reads"]].middle)
+
+    for lane, node in enumerate(sorted(users, key=far, reverse=True)):
+        yield first + _LANE * lane, node

@@ -1,0 +1,149 @@
+"""How many calls of a query there were, and how long they took, in constant memory."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from threading import Lock
+from time import monotonic
+from types import TracebackType
+from typing import Any
+
+from trident.batch.events import QueryEnded
+from trident.batch.listening import Listeners
+from trident.drpc.errors import DRPCClosedError, DRPCQueueFullError, DRPCUsageError
+
+BOUNDS = (
+    *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
+    *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0),
+)
+"""Seconds, in which calls are counted by how long they took."""
+_RECENT = 1000
+_REFUSED = (DRPCClosedError, DRPCQueueFullError, DRPCUsageError)
+
+
+class QueryFigures:
+    """The figures of one function; any thread adds to them, and reads them.
+
+    Parameters
+    ----------
+    function : str
+        The function.
+    listeners : Listeners
+        Who is told of the end of each call.
+
+    Examples
+    --------
+    >>> figures = QueryFigures("words", Listeners())
+    >>> for seconds in (0.001, 0.002, 0.009):
+    ...     figures.ended(seconds)
+    >>> figures.ended(0.02, ValueError)
+    >>> told = figures.told(waiting=0)
+    >>> told["calls"], told["failed"], told["p50"], told["p99"], told["within"]["0.01"]
+    (4, 1, 0.009, 0.02, 3)
+    """
+
+    def __init__(self, function: str, listeners: Listeners) -> None:
+        self.lock = Lock()
+        """Held while a call is counted; who holds it anyway counts by :meth:`count`."""
+        self.listeners = listeners
+        self._function = function
+        self._calls = self._failed = 0
+        self._seconds = 0.0
+        self._counts = [0] * (len(BOUNDS) + 1)
+        self._recent: deque[float] = deque(maxlen=_RECENT)
+
+    def ended(self, seconds: float, error: type[BaseException] | None = None) -> None:
+        """Count a call, and tell who listens, in the caller's thread.
+
+        Parameters
+        ----------
+        seconds : float
+            How long the caller has waited.
+        error : type, optional
+            The class of what it got in place of an answer.
+        """
+        with self.lock:
+            self.count(seconds, error)
+        if self.listeners.all:
+            self.tell(seconds, error)
+
+    def count(self, seconds: float, error: type[BaseException] | None) -> None:
+        """Count a call, holding the lock."""
+        self._calls += 1
+        if error is not None:
+            self._failed += 1
+            if issubclass(error, _REFUSED):
+                return  # it took no time that could be told
+        self._seconds += seconds
+        self._counts[bisect_left(BOUNDS, seconds)] += 1
+        self._recent.append(seconds)
+
+    def tell(self, seconds: float, error: type[BaseException] | None) -> None:
+        """Tell who listens, not holding the lock."""
+        name = None if error is None else error.__name__
+        self.listeners.tell(QueryEnded(self._function, seconds, name))
+
+    def call(self) -> Call:
+        """Return what counts the call in its block."""
+        return Call(self)
+
+    def told(self, waiting: int) -> dict[str, Any]:
+        """Return the figures as JSON values.
+
+        Parameters
+        ----------
+        waiting : int
+            How many calls are in the queue.
+
+        Returns
+        -------
+        dict
+            The function, its calls and how many of them failed; the median and the 99th percentile
+            of the last 1,000; and since the start the seconds of all, and how many took at most
+            as long as each of some times.
+        """
+        with self.lock:
+            recent, counts = list(self._recent), list(self._counts)
+            calls, failed, seconds = self._calls, self._failed, self._seconds
+        recent.sort()
+        within, below = {}, 0
+        for bound, count in zip(BOUNDS, counts, strict=False):
+            below += count
+            within[f"{bound:g}"] = below
+        return {
+            "function": self._function,
+            "calls": calls,
+            "failed": failed,
+            "waiting": waiting,
+            "p50": _quantile(recent, 0.5),
+            "p99": _quantile(recent, 0.99),
+            "seconds": seconds,
+            "within": within,
+            "timed": sum(counts),
+        }
+
+
+class Call:
+    """Counts a call, from when it is made to the end of its block."""
+
+    __slots__ = ("_began", "_figures")
+
+    def __init__(self, figures: QueryFigures) -> None:
+        self._figures = figures
+        self._began = monotonic()
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._figures.ended(monotonic() - self._began, kind)
+
+
+def _quantile(ordered: list[float], share: float) -> float | None:
+    return ordered[min(int(len(ordered) * share), len(ordered) - 1)] if ordered else None

@@ -1,0 +1,1 @@
+"""Runs spouts: one stream's spout during a run, on the driver and by partitions."""

@@ -1,0 +1,1 @@
+"""Windows: what users declare, what their states keep, and when they end."""

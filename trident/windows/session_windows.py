@@ -1,0 +1,208 @@
+"""Sessions: windows of tuples of which each follows the one before within a gap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trident.operations.emitted import Row
+from trident.operations.interfaces import TridentCollector
+from trident.states.stored_map import StoredMap
+from trident.windows.time_windows import Agenda, Span, TimeWindowUpdater
+from trident.windows.window_contents import Window
+from trident.windows.window_updater import WindowTuples
+from trident.windows.windows import SessionWindow
+
+_PAGES = 16
+"""How many pages of the agenda a gap has: a session that grows is put on the next ones."""
+
+
+@dataclass
+class _Session:
+    """A session of one key, while a batch is taken in.
+
+    Parameters
+    ----------
+    start, last : int
+        The times of its first tuple and of its last.
+    panes : list of int
+        The numbers of its panes: several where sessions became one.
+    was : list of (int, int)
+        Its start and end by what the state has of it; of each session that it was.
+    rows : list of int
+        Which tuples of the batch are in it.
+    """
+
+    start: int
+    last: int
+    panes: list[int] = field(default_factory=list)
+    was: list[tuple[int, int]] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+
+
+@dataclass
+class _Sessions:
+    """The sessions of one key; what the state has of them is `[following, [[start, last, panes]]]`.
+
+    Parameters
+    ----------
+    following : int
+        The number of the next pane.
+    open : list of _Session
+        In order of time, a gap or more apart.
+    """
+
+    following: int
+    open: list[_Session]
+
+    @staticmethod
+    def read(stored: Any, gap: int) -> _Sessions:
+        if stored is None:
+            return _Sessions(0, [])
+        following, found = stored
+        kept = [
+            _Session(start, last, [*panes], [(start, last + gap)]) for start, last, panes in found
+        ]
+        return _Sessions(following, kept)
+
+    def kept(self) -> Any:
+        """What the state keeps; None where there is no session."""
+        sessions = [[one.start, one.last, one.panes] for one in self.open]
+        return [self.following, sessions] if sessions else None
+
+    def take(self, times: Iterable[tuple[int, int]], gap: int) -> None:
+        """Take in tuples, each a time and its place in the batch; give each session a pane."""
+        fresh = [_Session(time, time, rows=[row]) for time, row in times]
+        merged: list[_Session] = []
+        for one in sorted([*self.open, *fresh], key=lambda one: one.start):
+            if merged and one.start < merged[-1].last + gap:
+                into = merged[-1]
+                into.last = max(into.last, one.last)
+                into.panes += one.panes
+                into.was += one.was
+                into.rows += one.rows
+            else:
+                merged.append(one)
+        for one in merged:
+            if not one.panes:
+                one.panes.append(self.following)
+                self.following += 1
+        self.open = merged
+
+
+@dataclass(frozen=True)
+class SessionWindowUpdater(TimeWindowUpdater):
+    """Sessions, of each key by itself.
+
+    Under ``("sessions", *key)`` are the sessions of a key. The agenda has a key on the page of
+    the time at which one of its sessions ends, and of that at which it is no longer kept.
+    """
+
+    window: SessionWindow
+
+    @property
+    def one_pane(self) -> bool:
+        return False
+
+    @property
+    def _gap(self) -> int:
+        return self.window.gap.milliseconds
+
+    def _page(self, time: int) -> int:
+        return time // max(1, self._gap // _PAGES)
+
+    def open_from(self, watermark: int) -> int:
+        return watermark - self._gap - self.lateness + 1
+
+    def last_end(self, time: int) -> int:
+        return time + self._gap
+
+    def take(
+        self,
+        state: StoredMap,
+        given: WindowTuples,
+        times: Sequence[int | None],
+        span: Span,
+        agenda: Agenda,
+        collector: TridentCollector,
+    ) -> None:
+        arrived: dict[Any, list[tuple[int, int]]] = {}
+        for row, time in enumerate(times):
+            if time is not None:
+                arrived.setdefault(given.keys[row] if self.group else (), []).append((time, row))
+        labels = {given.key_of(label) if self.group else (): label for label in arrived}
+        due = [page for page in agenda.counts if page <= self._page(span.now)]
+        keys = list(dict.fromkeys([*labels, *(key for page in due for key in agenda.keys(page))]))
+        entries = [("sessions", *key) for key in keys]
+        stored = state.multiGet(entries)
+        found = [_Sessions.read(each, self._gap) for each in stored]
+
+        pane_of: list[Row | None] = [None] * given.length
+        for key, sessions in zip(keys, found, strict=True):
+            sessions.take(arrived[labels[key]] if key in labels else (), self._gap)
+            for one in sessions.open:
+                for row in one.rows:
+                    pane_of[row] = (*key, one.panes[-1])
+        brought = {pane: made for pane, made in given.fold(pane_of).items() if pane is not None}
+
+        ended: list[tuple[int, Window]] = []
+        taken_back: list[Window] = []
+        passing: dict[Row, Any] = {}
+        gone: list[Row] = []
+        pages: dict[int, list[Row]] = {}
+        for key, sessions in zip(keys, found, strict=True):
+            for one in sessions.open:
+                end = one.last + self._gap
+                panes = [(*key, number) for number in one.panes]
+                taken_back += [Window(key, (), self._tail(*old)) for old in self._moved(one, span)]
+                if span.has(end) or (one.rows and end <= span.now):
+                    ended.append((end, Window(key, one.panes, self._tail(one.start, end))))
+                if end + self.lateness > span.now:
+                    continue
+                if one.was:
+                    gone += panes
+                else:
+                    passing[panes[0]] = brought.pop(panes[0])
+            sessions.open = [
+                one for one in sessions.open if one.last + self._gap + self.lateness > span.now
+            ]
+            for page in self._new_pages(sessions, span.now):
+                pages.setdefault(page, []).append(key)
+
+        contents = self.contents
+        contents.add(state, brought)
+        ended.sort(key=lambda pair: pair[0])
+        to = self._collector(collector)
+        for window in taken_back:
+            to.window = window
+            to.emit((None,) * self.width)
+        contents.emit(state, [one for _, one in ended], passing, to)
+        contents.remove(state, gone)
+        changed = [
+            (entry, kept)
+            for entry, before, sessions in zip(entries, stored, found, strict=True)
+            if (kept := sessions.kept()) != before
+        ]
+        state.multiPut([entry for entry, _ in changed], [kept for _, kept in changed])
+        agenda.add(pages)
+        agenda.remove([page for page in agenda.counts if page < self._page(span.now)])
+
+    def _moved(self, one: _Session, span: Span) -> Iterator[tuple[int, int]]:
+        """What was emitted of a session that is another one now, where that is to be told."""
+        if self.window.retracts and span.before is not None:
+            for start, end in one.was:
+                if end <= span.before and (start, end) != (one.start, one.last + self._gap):
+                    yield start, end
+
+    def _new_pages(self, sessions: _Sessions, now: int) -> set[int]:
+        """The pages on which a key has to be, and is not yet."""
+        wanted, known = set(), set()
+        for one in sessions.open:
+            wanted |= self._pages(one.last + self._gap)
+            for _, end in one.was:
+                known |= self._pages(end)
+        return {page for page in wanted - known if page >= self._page(now)}
+
+    def _pages(self, end: int) -> set[int]:
+        return {self._page(end), self._page(end + self.lateness)}

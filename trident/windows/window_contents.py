@@ -1,0 +1,389 @@
+"""What a state keeps of the tuples in open windows: an aggregate a pane, or the tuples in chunks.
+
+A *pane* is a part of a key's tuples, of which a window has several. Its name is the encoded key
+and a number. What a pane holds is under its name, and survives a replay as any entry of the state.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from itertools import chain, groupby, islice
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from trident.operations.emitted import Row, checked_row
+from trident.operations.interfaces import (
+    Aggregator,
+    CombinerAggregator,
+    Operation,
+    ReducerAggregator,
+    TridentCollector,
+)
+from trident.states.errors import CorruptStateError
+from trident.states.keys import decode_key
+from trident.states.stored_map import StoredMap
+from trident.states.updaters import ValueUpdater
+from trident.tuples import tuple_type
+from trident.tuples.fields import Fields
+from trident.windows.sliding_aggregate import SlidingAggregate, own
+
+CHUNK = 256
+"""How many tuples, or keys, one entry of a state holds at most."""
+
+_AT_ONCE = 256
+"""How many chunks are read at once, so that memory does not grow with a window."""
+
+Pane = Row
+Fresh = Mapping[Pane, Any]
+"""What a batch brings to panes: the aggregate of its tuples for a combiner, else the tuples."""
+
+
+class Window(NamedTuple):
+    """A window to be emitted.
+
+    Parameters
+    ----------
+    key : tuple
+        Its key, as `named` gives it, whose fields stand before the values of the aggregator.
+    numbers : range or sequence of int
+        The numbers of its panes. A range where windows of the key slide over them and all are
+        there; else some may not be there.
+    tail : tuple
+        The values behind those of the aggregator.
+    skip : int
+        How many tuples of the first pane are not in it.
+    size : int or None
+        How many tuples it has behind those; None for all.
+    """
+
+    key: Row
+    numbers: Sequence[int]
+    tail: Row = ()
+    skip: int = 0
+    size: int | None = None
+
+
+class WindowCollector(TridentCollector):
+    """Takes what an aggregator emits of a window, and puts the window's own values around it.
+
+    Parameters
+    ----------
+    operation : str
+        The aggregator's name in errors.
+    width : int
+        How many values it emits.
+    collector : TridentCollector
+        Takes the whole tuples.
+    """
+
+    def __init__(self, operation: str, width: int, collector: TridentCollector) -> None:
+        self.window = Window((), ())
+        self._operation = operation
+        self._width = width
+        self._collector = collector
+
+    def emit(self, values: Sequence[Any]) -> None:
+        row = checked_row(self._operation, values, self._width)
+        self._collector.emit((*_fields(self.window.key), *row, *self.window.tail))
+
+
+def named(encoded: bytes) -> Row:
+    """An encoded key as panes are named by it.
+
+    Its fields would not do: they may be lists, and are equal where Python has ``1 == True``.
+    """
+    return (encoded.decode(),)
+
+
+def _fields(key: Row) -> Row:
+    return decode_key(key[0].encode()) if key else ()
+
+
+class Contents(ABC):
+    """What panes hold, and what windows of them come to."""
+
+    @abstractmethod
+    def add(self, state: StoredMap, fresh: Fresh) -> list[Pane]:
+        """Add to panes in the state; return those that were not there."""
+
+    @abstractmethod
+    def emit(
+        self, state: StoredMap, windows: Sequence[Window], passing: Fresh, to: WindowCollector
+    ) -> None:
+        """Emit the windows that hold any tuple, in their order.
+
+        Parameters
+        ----------
+        state : StoredMap
+            Where panes are kept.
+        windows : sequence of Window
+            The windows.
+        passing : mapping of pane to object
+            The panes that begin and end in this batch, and so are kept nowhere.
+        to : WindowCollector
+            Takes what they come to.
+        """
+
+    @abstractmethod
+    def remove(self, state: StoredMap, panes: Sequence[Pane]) -> None:
+        """Remove panes from the state."""
+
+
+@dataclass(frozen=True)
+class Aggregates(Contents):
+    """An aggregate for each pane.
+
+    Parameters
+    ----------
+    aggregator : CombinerAggregator or ReducerAggregator
+        Only a combiner can put panes together: a reducer's windows have one each.
+    inputs : Fields
+        What it sees.
+    name : str
+        What the keys of panes begin with: another one where panes are of another size.
+    """
+
+    aggregator: CombinerAggregator[Any] | ReducerAggregator[Any]
+    inputs: Fields
+    name: str = "pane"
+
+    def add(self, state: StoredMap, fresh: Fresh) -> list[Pane]:
+        updaters = [_Merged(self._merged, brought) for brought in fresh.values()]
+        state.multiUpdate(self._keys(fresh), updaters)
+        return [pane for pane, updater in zip(fresh, updaters, strict=True) if updater.began]
+
+    def emit(
+        self, state: StoredMap, windows: Sequence[Window], passing: Fresh, to: WindowCollector
+    ) -> None:
+        wanted = _stored(windows, passing)
+        found = dict(zip(wanted, state.multiGet(self._keys(wanted)), strict=True))
+        if windows and isinstance(windows[0].numbers, range) and None in found.values():
+            raise gone(self._keys(pane for pane in wanted if found[pane] is None)[0])
+        found.update((pane, self._merged(None, brought)) for pane, brought in passing.items())
+        sliding: dict[Row, SlidingAggregate] = {}
+        for window in windows:
+            key, numbers = window.key, window.numbers
+            if isinstance(numbers, range) and len(numbers) > 2:
+                if key not in sliding:
+                    value = partial(_value, found, key)
+                    sliding[key] = SlidingAggregate(self._combine, value)
+                total = sliding[key].over(numbers)
+            else:
+                kept = [found[*key, number] for number in numbers]
+                values = [one[0] for one in kept if one is not None]
+                if not values:
+                    continue
+                first, *others = values
+                total = reduce(self._combine, others, own(first)) if others else first
+            to.window = window
+            to.emit((total,))
+
+    def remove(self, state: StoredMap, panes: Sequence[Pane]) -> None:
+        state.multiRemove(self._keys(panes))
+
+    def _keys(self, panes: Iterable[Pane]) -> list[Row]:
+        return [(self.name, *pane) for pane in panes]
+
+    def _merged(self, stored: Any, brought: Any) -> list[Any]:
+        """What a pane holds then: its aggregate in a list, as that may be null."""
+        aggregator = self.aggregator
+        if isinstance(aggregator, CombinerAggregator):
+            return [brought if stored is None else aggregator.combine(stored[0], brought)]
+        value = aggregator.init() if stored is None else stored[0]
+        for row in _tuples(aggregator, self.inputs, brought):
+            value = aggregator.reduce(value, row)
+        return [value]
+
+    def _combine(self, one: Any, other: Any) -> Any:
+        assert isinstance(self.aggregator, CombinerAggregator)
+        return self.aggregator.combine(one, other)
+
+
+def _value(found: Mapping[Pane, Any], key: Row, number: int) -> Any:
+    return found[*key, number][0]
+
+
+@dataclass(frozen=True)
+class Tuples(Contents):
+    """The tuples of each pane, in chunks, and how many there are.
+
+    Parameters
+    ----------
+    aggregator : ReducerAggregator or Aggregator
+        Is run over all tuples of a window when that is emitted.
+    inputs : Fields
+        What it sees.
+    """
+
+    aggregator: ReducerAggregator[Any] | Aggregator[Any]
+    inputs: Fields
+
+    def add(self, state: StoredMap, fresh: Fresh) -> list[Pane]:
+        counts = [len(rows) for rows in fresh.values()]
+        totals = state.multiUpdate(_kept(fresh), list(map(Plus, counts)))
+        befores = [total - count for total, count in zip(totals, counts, strict=True)]
+        append(
+            state,
+            [
+                (("tuples", *pane), before, [list(row) for row in rows])
+                for (pane, rows), before in zip(fresh.items(), befores, strict=True)
+            ],
+        )
+        return [pane for pane, before in zip(fresh, befores, strict=True) if not before]
+
+    def emit(
+        self, state: StoredMap, windows: Sequence[Window], passing: Fresh, to: WindowCollector
+    ) -> None:
+        batch = state.begun.token.txid
+        for place, chunks in groupby(self._chunks(state, windows, passing), itemgetter(0)):
+            window = to.window = windows[place]
+            end = None if window.size is None else window.skip + window.size
+            rows = islice(chain.from_iterable(map(itemgetter(1), chunks)), window.skip, end)
+            self._run(_tuples(self.aggregator, self.inputs, rows), batch, to)
+
+    def remove(self, state: StoredMap, panes: Sequence[Pane]) -> None:
+        counts = self._counts(state, panes)
+        chunks = [key for pane, n in counts.items() for key in chunk_keys(("tuples", *pane), n)]
+        state.multiRemove([*_kept(counts), *chunks])
+
+    def _run(self, rows: Iterable[Any], batch: int, to: WindowCollector) -> None:
+        aggregator = self.aggregator
+        if isinstance(aggregator, ReducerAggregator):
+            value = aggregator.init()
+            for row in rows:
+                value = aggregator.reduce(value, row)
+            to.emit((value,))
+            return
+        value = aggregator.init(batch, to)
+        for row in rows:
+            following = aggregator.aggregate(value, row, to)
+            value = value if following is None else following
+        aggregator.complete(value, to)
+
+    def _chunks(
+        self, state: StoredMap, windows: Sequence[Window], passing: Fresh
+    ) -> Iterator[tuple[int, Sequence[Any]]]:
+        """The tuples of all windows, chunk after chunk, each with its window's place."""
+        wanted = _stored(windows, passing)
+        counts = self._counts(state, wanted)
+        if windows and isinstance(windows[0].numbers, range) and len(counts) < len(wanted):
+            raise gone(_kept(pane for pane in wanted if pane not in counts)[0])
+        parts = (
+            (place, key)
+            for place, window in enumerate(windows)
+            for number in window.numbers
+            for key in self._parts((*window.key, number), counts, passing)
+        )
+        while some := list(islice(parts, _AT_ONCE)):
+            found = iter(there(state, [part for _, part in some if type(part) is tuple]))
+            for place, part in some:
+                yield place, next(found) if type(part) is tuple else part
+
+    def _parts(self, pane: Pane, counts: Mapping[Pane, int], passing: Fresh) -> Iterable[Any]:
+        """The keys of a pane's chunks, or its tuples, in a list, where they are at hand."""
+        if pane in passing:
+            return [list(passing[pane])]
+        return chunk_keys(("tuples", *pane), counts.get(pane, 0))
+
+    def _counts(self, state: StoredMap, panes: Sequence[Pane]) -> dict[Pane, int]:
+        found = state.multiGet(_kept(panes))
+        return {pane: count for pane, count in zip(panes, found, strict=True) if count}
+
+
+@dataclass(frozen=True)
+class Plus(ValueUpdater):
+    """Adds to a number, which is 0 where none is stored."""
+
+    number: int
+
+    def update(self, stored: Any) -> Any:
+        return (stored or 0) + self.number
+
+
+class _Merged(ValueUpdater):
+    """Adds to a pane, and knows whether that was there."""
+
+    def __init__(self, merge: Callable[[Any, Any], Any], brought: Any) -> None:
+        self.began = False
+        self._merge = merge
+        self._brought = brought
+
+    def update(self, stored: Any) -> Any:
+        self.began = stored is None
+        return self._merge(stored, self._brought)
+
+
+@dataclass(frozen=True)
+class _Extended(ValueUpdater):
+    """Adds to the end of a list."""
+
+    items: Sequence[Any]
+
+    def update(self, stored: Any) -> Any:
+        return [*(stored or ()), *self.items]
+
+
+def append(state: StoredMap, lists: Iterable[tuple[Row, int, Sequence[Any]]]) -> None:
+    """Append to lists that are kept in chunks: of each the name, its length, and what is new."""
+    keys, updaters = [], []
+    for name, length, items in lists:
+        done = 0
+        while done < len(items):
+            place, filled = divmod(length + done, CHUNK)
+            some = items[done : done + CHUNK - filled]
+            keys.append((*name, place))
+            updaters.append(_Extended(some))
+            done += len(some)
+    state.multiUpdate(keys, updaters)
+
+
+def chunk_keys(name: Row, length: int) -> list[Row]:
+    """The keys of the chunks of a list."""
+    return [(*name, place) for place in range(-(-length // CHUNK))]
+
+
+def there(state: StoredMap, keys: Sequence[Row]) -> list[Any]:
+    """The values of keys that have to be there.
+
+    Raises
+    ------
+    CorruptStateError
+        Where one is not.
+    """
+    found = state.multiGet(keys)
+    if None in found:
+        raise gone(keys[found.index(None)])
+    return found
+
+
+def gone(key: Row) -> CorruptStateError:
+    """The error for an entry of open windows that is not there."""
+    advice = (
+        "Was the window declared otherwise, or does the store forget entries? Declare it as it "
+        "was, or begin anew in a state of another name."
+    )
+    return CorruptStateError("an open window", f"there is no entry {key!r}", advice)
+
+
+def _kept(panes: Iterable[Pane]) -> list[Row]:
+    return [("pane", *pane) for pane in panes]
+
+
+def _stored(windows: Sequence[Window], passing: Fresh) -> list[Pane]:
+    """The panes of windows that are in the state, if they are anywhere, each once."""
+    wanted: dict[Pane, None] = {}
+    slid: dict[Row, int] = {}
+    for key, numbers, *_ in windows:
+        if isinstance(numbers, range):  # those that the one before has as well are there already
+            numbers = range(max(numbers.start, slid.get(key, numbers.start)), numbers.stop)
+            slid[key] = numbers.stop
+        wanted.update(((*key, number), None) for number in numbers)
+    return [pane for pane in wanted if pane not in passing]
+
+
+def _tuples(operation: Operation, inputs: Fields, rows: Iterable[Any]) -> Iterable[Any]:
+    """Stored values as the tuples that an operation takes."""
+    return map(tuple if operation.positional else tuple_type(inputs), rows)

@@ -1,0 +1,176 @@
+"""What the updaters of windows share: each takes a batch into open windows, and emits some.
+
+Of its windows a state keeps what `trident.windows.window_contents` says, and what tells which
+of them are open: where each key has come to for windows by count, the watermark and an agenda for
+those by time. Which windows a batch ends follows from that and from the batch, so that an attempt
+which is replayed ends the same ones.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from trident.operations.emitted import Row
+from trident.operations.interfaces import (
+    Aggregator,
+    CombinerAggregator,
+    ReducerAggregator,
+    StateUpdater,
+    TridentCollector,
+    TridentOperationContext,
+    operation_name,
+)
+from trident.states.keys import encode_key
+from trident.states.stored_map import StoredMap
+from trident.tuples import TridentTuple
+from trident.tuples.fields import Fields
+from trident.windows.window_contents import (
+    Aggregates,
+    Contents,
+    Tuples,
+    WindowCollector,
+    named,
+)
+
+AnyAggregator = CombinerAggregator[Any] | ReducerAggregator[Any] | Aggregator[Any]
+
+
+class WindowTuples(NamedTuple):
+    """The tuples of a batch on their way into windows.
+
+    Parameters
+    ----------
+    length : int
+        How many there are.
+    keys : sequence
+        What tells the key of each tuple from others; empty without a group.
+    key_of : callable
+        The key as panes are named by it, from what is in `keys`.
+    times : sequence
+        The time of each tuple; empty where the window has no field with one.
+    origins : sequence of str
+        Where each tuple comes from; empty where all come from one partition.
+    fold : callable
+        Takes a label for each tuple, and gives for each label the aggregate of its tuples, for a
+        combiner, or a list of their values.
+    """
+
+    length: int
+    keys: Sequence[Hashable]
+    key_of: Callable[[Any], Row]
+    times: Sequence[Any]
+    origins: Sequence[str]
+    fold: Callable[[Sequence[Hashable]], Mapping[Any, Any]]
+
+
+@dataclass(frozen=True)
+class WindowUpdater(StateUpdater[StoredMap]):
+    """What the updaters of windows share.
+
+    Parameters
+    ----------
+    window : BaseWindow
+        Which windows there are.
+    group : Fields
+        The key; empty for the stream as a whole.
+    inputs : Fields
+        What the aggregator sees.
+    aggregator : CombinerAggregator, ReducerAggregator or Aggregator
+        Aggregates each window.
+    width : int
+        How many values it makes.
+    """
+
+    window: Any
+    group: Fields
+    inputs: Fields
+    aggregator: AnyAggregator
+    width: int
+
+    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
+        self.aggregator.prepare(conf, context)
+
+    def cleanup(self) -> None:
+        self.aggregator.cleanup()
+
+    @property
+    def deterministic(self) -> bool:  # type: ignore[override]
+        return self.aggregator.deterministic
+
+    @property
+    def time_field(self) -> str | None:
+        """The field with the time of tuples."""
+        return None
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams that lead to it, where a watermark waits for the partitions of each."""
+        return ()
+
+    @property
+    def shape(self) -> str:
+        """What may not change while windows are open."""
+        by = f", by {self.time_field}" if self.time_field else ""
+        kept = "tuples" if isinstance(self.contents, Tuples) else "aggregates"
+        return f"{self.window.shape}{by}, kept as {kept}"
+
+    @property
+    def pane_name(self) -> str:
+        """What the keys of panes with an aggregate begin with."""
+        return "pane"
+
+    @property
+    def contents(self) -> Contents:
+        """What is kept of open windows."""
+        aggregator = self.aggregator
+        if isinstance(aggregator, CombinerAggregator):
+            return Aggregates(aggregator, self.inputs, self.pane_name)
+        if isinstance(aggregator, ReducerAggregator) and self.one_pane:
+            return Aggregates(aggregator, self.inputs, self.pane_name)
+        return Tuples(aggregator, self.inputs)
+
+    @property
+    @abstractmethod
+    def one_pane(self) -> bool:
+        """Whether each window is one pane."""
+
+    def updateState(
+        self, state: StoredMap, tuples: Sequence[TridentTuple], collector: TridentCollector
+    ) -> None:
+        self.update(state, self._taken_apart(tuples), collector)
+
+    @abstractmethod
+    def update(self, state: StoredMap, given: WindowTuples, collector: TridentCollector) -> None:
+        """Take a batch into the windows, and emit those that end."""
+
+    def _taken_apart(self, tuples: Sequence[TridentTuple]) -> WindowTuples:
+        group = self.group
+        keys = [encode_key([t[name] for name in group]) for t in tuples] if group else ()
+        rows = [tuple([t[name] for name in self.inputs]) for t in tuples]
+        times = [t[self.time_field] for t in tuples] if self.time_field else ()
+
+        def fold(labels: Sequence[Hashable]) -> Mapping[Any, Any]:
+            return folded(self.aggregator, labels, rows)
+
+        return WindowTuples(len(tuples), keys, named, times, (), fold)
+
+    def _collector(self, collector: TridentCollector) -> WindowCollector:
+        return WindowCollector(operation_name(self.aggregator), self.width, collector)
+
+
+def folded(
+    aggregator: AnyAggregator, labels: Iterable[Hashable], rows: Iterable[Any]
+) -> dict[Any, Any]:
+    """What the tuples of each label come to; see `WindowTuples`."""
+    found: dict[Any, Any] = {}
+    if isinstance(aggregator, CombinerAggregator):
+        for label, row in zip(labels, rows, strict=True):
+            value = aggregator.init(row)
+            found[label] = aggregator.combine(found[label], value) if label in found else value
+        return found
+    for label, row in zip(labels, rows, strict=True):
+        found.setdefault(label, []).append(row)
+    return found
