@@ -19,6 +19,8 @@ from trident.states.maps import MapStateFactory, OpaqueMap
 from trident.states.store import Calls, Store
 from trident.states.values import OpaqueEntries, OpaqueValue
 
+__all__ = ["LRUMemoryMapState", "MemoryMap"]
+
 _Row = tuple[int, int, Any, Any]
 _ABSENT: _Row = (0, 0, None, None)
 _COLUMNS = tuple(map(itemgetter, range(4)))

@@ -14,17 +14,15 @@ from trident import (
     FeederBatchSpout,
     FixedBatchSpout,
     GeneratorSpout,
-    IBackingMap,
     IBatchSpout,
-    KafkaSpout,
     MapGet,
     MemoryMapState,
-    OpaqueMap,
     Split,
-    StateSpec,
     TridentTopology,
-    state_from_url,
 )
+from trident.backends import StateSpec, state_from_url
+from trident.spouts.kafka import KafkaSpout
+from trident.states import IBackingMap, OpaqueMap
 from trident.testing import Tester
 from trident.tuples.fields import Fields
 

@@ -18,14 +18,8 @@ from trident.backends.sqlite import SQLiteStore
 from trident.backends.state_spec import StateSpec
 from trident.backends.state_url import StateURL
 from trident.backends.urls import BUILT_IN, GROUP, state_from_url
-from trident.states import (
-    JSONSerializer,
-    MapStateFactory,
-    PickleSerializer,
-    StateType,
-    StateURLError,
-    UsageError,
-)
+from trident.errors import StateURLError, UsageError
+from trident.states import JSONSerializer, MapStateFactory, PickleSerializer, StateType
 
 SECRET = "s3cr3t"
 COMMON = {

@@ -16,19 +16,9 @@ from time import monotonic
 
 from tests.page.browser import Browser
 from tests.page.small_png import small
-from trident import (
-    Count,
-    FailedException,
-    FeederBatchSpout,
-    FilterNull,
-    GuaranteeWarning,
-    MapGet,
-    Max,
-    Split,
-    Sum,
-    TridentTopology,
-)
+from trident import Count, FeederBatchSpout, FilterNull, MapGet, Max, Split, Sum, TridentTopology
 from trident.api.run import Run
+from trident.errors import FailedException, GuaranteeWarning
 
 WORDS = "the cat dog cow man moon sat ran jumped over walked under a of and".split()
 SECONDS = 10.0

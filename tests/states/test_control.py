@@ -10,19 +10,16 @@ from typing import Any
 
 import pytest
 
-from trident.states import (
-    Control,
-    ControlRecord,
+from trident.errors import (
     CopiedLogError,
     LostPlanError,
     LostStateError,
     LostWritesError,
     RewoundStateError,
     StateError,
-    StateType,
     StateUnavailableError,
-    Token,
 )
+from trident.states import Control, ControlRecord, StateType, Token
 from trident.states.control import GIVEN_BACK
 from trident.states.control_check import Claim, check_record
 from trident.states.keys import CONTROL_KEY

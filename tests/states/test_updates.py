@@ -20,28 +20,30 @@ from tests.states.maps import (
 )
 from trident.backends import hbase, memcached, postgres, redis, sqlite
 from trident.backends.memory import LRUMemoryMapState, MemoryMapState
+from trident.errors import (
+    CorruptStateError,
+    FailedException,
+    LongOverflowError,
+    OtherLogError,
+    StaleBatchError,
+    StateError,
+    StateUnavailableError,
+)
 from trident.states import (
     CachedMap,
     CombinerValueUpdater,
-    CorruptStateError,
     CountedMap,
-    FailedException,
     IBackingMap,
-    LongOverflowError,
     MapState,
     MapStateFactory,
     MicroBatchMap,
     NonTransactionalMap,
     OpaqueMap,
     OpaqueValue,
-    OtherLogError,
     PickleSerializer,
     PutUpdater,
     SnapshottableMap,
-    StaleBatchError,
-    StateError,
     StateType,
-    StateUnavailableError,
     Token,
     TransactionalMap,
     ValueUpdater,

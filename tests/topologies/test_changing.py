@@ -22,17 +22,9 @@ from tests.topologies.changed import (
     words,
 )
 from tests.topologies.conftest import Engine
-from trident import (
-    Count,
-    FixedBatchSpout,
-    GeneratorSpout,
-    GuaranteeWarning,
-    Max,
-    Sum,
-    TumblingCountWindow,
-)
+from trident import Count, FixedBatchSpout, GeneratorSpout, Max, Sum, TumblingCountWindow
 from trident.backends.urls import state_from_url
-from trident.errors import TridentError
+from trident.errors import GuaranteeWarning, TridentError
 from trident.log.errors import ChangedTopologyError
 from trident.operation_error import OperationError
 from trident.operations.annotations import identified

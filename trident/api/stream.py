@@ -700,7 +700,8 @@ class Stream(_Steps["Stream"]):
 
         Examples
         --------
-        >>> from trident import CustomStreamGrouping, FixedBatchSpout, TridentTopology
+        >>> from trident import FixedBatchSpout, TridentTopology
+        >>> from trident.storm import CustomStreamGrouping
         >>> class ByLength(CustomStreamGrouping):
         ...     def chooseTasks(self, targetTasks, values):
         ...         return [targetTasks[len(values["word"]) % len(targetTasks)]]

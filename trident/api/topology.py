@@ -401,7 +401,8 @@ class TridentTopology(Published):
 
         Examples
         --------
-        >>> from trident import FixedBatchSpout, MultiReducer, TridentTopology
+        >>> from trident import FixedBatchSpout, TridentTopology
+        >>> from trident.storm import MultiReducer
         >>> class Difference(MultiReducer):
         ...     output_types = [int]
         ...     def init(self, collector):
