@@ -363,3 +363,15 @@ class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupl
         found = self._table.entries()
         values = self._alive([entry for _, entry in found])
         return [(key, value) for (key, _), value in zip(found, values, strict=True)]
+
+
+def as_before(state: State, record: ControlRecord) -> Any:
+    """What a query within a batch reads of a state that the same batch updates.
+
+    A map of this library shows the values of the batch before where its kind keeps them, as an
+    opaque map does. Any other state is read as it is.
+    """
+    if isinstance(state, CommittedReads):
+        # Whatever an attempt reads after it was overtaken, it can't commit. So no read is refused.
+        return state.committed(Cut.before(record).endless())
+    return state

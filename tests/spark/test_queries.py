@@ -373,7 +373,7 @@ def test_a_query_may_be_opened_in_any_thread(tables: Any) -> None:
     topology = TridentTopology()
     topology.newDRPCStream("f", engine="spark").aggregate(Count(), "n")
     with ThreadPoolExecutor(1) as thread, thread.submit(
-        LocalDRPC, topology.plan()
+        lambda: LocalDRPC(topology.plan(), on_spark=job_queue)
     ).result() as drpc:
         assert drpc.execute("f", "", timeout=PATIENCE) == "[[1]]"
 

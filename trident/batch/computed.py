@@ -8,7 +8,7 @@ from functools import cached_property
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from trident.batch.open_states import Counters
+from trident.batch.counters import Counters
 from trident.batch.outcome import Outcome
 from trident.kernels.task import Task, step_name
 from trident.plan.nodes import StateNode, StateUpdateNode

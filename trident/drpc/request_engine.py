@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter, time_ns
 from typing import Any, NamedTuple
 
-from trident.batch.open_states import Counters, as_before, close_states
+from trident.batch.counters import Counters
+from trident.batch.open_states import close_states
 from trident.batch.outcome import Outcome
 from trident.drpc.answer_json import answer_json
 from trident.drpc.calls import Answer
@@ -29,6 +30,7 @@ from trident.states.errors import (
     UnavailableError,
 )
 from trident.states.map_state import MapState
+from trident.states.reading import as_before
 from trident.states.state import State
 from trident.tuples.block import Block
 

@@ -8,7 +8,8 @@ from time import perf_counter
 from typing import Any, cast
 
 from trident.batch.computed import Computed, DeferredUpdate, written
-from trident.batch.open_states import Counters, as_before, close_states, counted_apart
+from trident.batch.counters import Counters, counted_apart
+from trident.batch.open_states import close_states
 from trident.batch.outcome import Outcome
 from trident.kernels.origins import with_origin
 from trident.kernels.task import Task, step_name
@@ -20,6 +21,7 @@ from trident.plan.plan import BatchGroup
 from trident.sources.emission import Emission, Emitted, Emitting
 from trident.sources.source import Tuples
 from trident.states.control import ControlRecord
+from trident.states.reading import as_before
 from trident.states.state import State
 from trident.tuples.block import NOTHING, Block, joined
 

@@ -11,7 +11,8 @@ from typing import cast
 from pyspark.sql import SparkSession
 
 from trident.batch.computed import Computed, DeferredUpdate, written
-from trident.batch.open_states import Counters, close_states, counted_apart
+from trident.batch.counters import Counters, counted_apart
+from trident.batch.open_states import close_states
 from trident.batch.outcome import Outcome
 from trident.kernels.build import update_kernel
 from trident.kernels.origins import with_origin

@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from trident.batch.open_states import as_before
 from trident.kernels.kernel import Kernel
 from trident.kernels.query_row import QueryRow
 from trident.kernels.task import Task
+from trident.states.reading import as_before
 from trident.states.state import State, StateFactory
 from trident.tuples.block import Block
 

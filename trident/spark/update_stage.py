@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident.batch.open_states import Counters
+from trident.batch.counters import Counters
 from trident.batch.outcome import Outcome
 from trident.kernels.arrow_block import block_of_batches, blocks
 from trident.kernels.grouping_kernel import PARTITION
