@@ -83,7 +83,7 @@ def declared() -> TridentTopology:
             "MemoryMapState.Factory(opaque, MemoryStore(id='mine'))",
         ),
         (
-            lambda: state_from_url(f"redis://me:{SECRET}@cache/0?cache=10&prefix=words"),
+            lambda: state_from_url(f"redis://me:{SECRET}@cache/0?cache_size=10&prefix=words"),
             "MapStateFactory(opaque, RedisStore(host='cache', port=6379, prefix='words', "
             "user='me'), cache_size=10)",
         ),

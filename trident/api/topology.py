@@ -68,7 +68,7 @@ class TridentTopology(Published):
         self._run: Run | None = None
 
     @property
-    def runs(self) -> bool:
+    def isActive(self) -> bool:
         """Whether a run of it is active in this process."""
         return self._run is not None and self._run.isActive
 
@@ -607,7 +607,7 @@ class TridentTopology(Published):
         for option in mistyped:
             known = [*signature(TridentTopology.start).parameters][1:-1]
             raise PlanError("start: there is no option", option, known)
-        if self.runs:
+        if self.isActive:
             advice = (
                 "Call stop() on what its start() returned. To run it twice, declare a second one, "
                 "with a checkpoint and states of its own."
