@@ -11,9 +11,10 @@ PYTEST_ARGS ?=
 BENCH  ?=
 MINUTES ?=
 CHAOS  ?=
+LOCK   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help wordcount test quick pythons oldest chaos bench lint typecheck lock environment java servers clean
+.PHONY: help wordcount test quick pythons chaos bench lint typecheck lock environment java servers clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,14 +38,11 @@ quick: $(STAMP) ## run the tests that need neither a server nor Java, in about a
 pythons: $(STAMP) ## run the fast tests on Python 3.11, 3.12 and 3.13, where they are found
 	@setup/pythons $(ENV)/pythons $(PYTHON_IN_ENV)
 
-oldest: $(STAMP) servers ## run the tests of Redis with the oldest driver that is allowed
-	@setup/oldest $(ENV)/oldest $(PYTHON_IN_ENV)
-
 chaos: $(STAMP) servers java ## kill drivers and hurt a store, for MINUTES (CHAOS="--state redis: --spark": see docs/reliability.md)
 	@$(PYTHON_IN_ENV) -m trident chaos $(if $(CHAOS),$(CHAOS),--state sqlite:) $(if $(MINUTES),--minutes $(MINUTES))
 
 bench: $(STAMP) servers java ## measure, as ratios to the hand-written job of the same run (BENCH="sqlite drpc" for some; BENCH=sizes for docs/performance.md)
-	@$(PYTHON_IN_ENV) -m tests.bench $(BENCH)
+	@$(PYTHON_IN_ENV) -m benchmarks $(BENCH)
 
 lint: $(STAMP) ## check the style
 	@$(ENV)/bin/ruff check .
@@ -52,9 +50,8 @@ lint: $(STAMP) ## check the style
 typecheck: $(STAMP) ## check the types
 	@$(ENV)/bin/mypy
 
-lock: $(STAMP) ## pin the newest versions that pyproject.toml allows into requirements.lock
-	@$(PYTHON_IN_ENV) -m pip install --quiet uv
-	@$(ENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+lock: ## pin into requirements.lock what pyproject.toml asks for (LOCK=--upgrade for the newest versions)
+	@setup/uv pip compile --quiet $(LOCK) --universal --python-version 3.11 \
 		--fork-strategy fewest --all-extras --group dev --generate-hashes --no-annotate \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 		pyproject.toml --output-file requirements.lock
@@ -62,7 +59,7 @@ lock: $(STAMP) ## pin the newest versions that pyproject.toml allows into requir
 environment: $(STAMP) ## only make the virtual environment (PYTHON=… names the interpreter)
 
 # written last: an attempt that failed halfway is not taken for done
-$(STAMP): requirements.lock pyproject.toml setup/environment
+$(STAMP): requirements.lock pyproject.toml setup/environment setup/uv
 	@rm -f $@
 	@PYTHON="$(PYTHON)" setup/environment $(ENV)
 	@touch $@
@@ -79,5 +76,5 @@ servers: ## install Redis, Memcached, PostgreSQL, HBase, Kafka and a browser, wh
 	@setup/servers
 
 clean: ## remove the environment and what tools left behind (not wordcount-data)
-	rm -rf $(ENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(ENV) .uv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

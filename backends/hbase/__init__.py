@@ -118,8 +118,8 @@ class HBaseStore(Store):
         """Yield whether the gateway answers, and whether the table can keep states."""
         gateway, table, family = self._gateway, self.table, self.family
         name = str(gateway)
-        with explained(name, gateway.timeout, table, family), gateway.lend() as client:
-            found = families(client, table)
+        with explained(name, gateway.timeout, table, family), gateway.lend() as connection:
+            found = families(connection.client, table)
             yield Finding("ok", f"{name} answers")
             if found is None:
                 yield Finding("ok", f"{name}: the table {table} will be made at first use")

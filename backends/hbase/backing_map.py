@@ -197,7 +197,8 @@ class HBaseMap(IBackingMap):
         place = self._gateway, table, family
         name, timeout = str(self._gateway), self._gateway.timeout
         try:
-            with explained(name, timeout, table, family), self._gateway.lend() as client:
+            with explained(name, timeout, table, family), self._gateway.lend() as connection:
+                client = connection.client
                 if place not in _prepared:
                     prepare_table(client, name, table, family)
                     _prepared.add(place)

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
-import os
-import select
 import socket
-import threading
-import time
-from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
 
 from trident.backends.hbase.driver import await_answer, client_over, thrift
 from trident.backends.hbase.errors import explained_connecting, silent
+from trident.backends.pool import Pool, is_quiet
 
 _PATIENCE = 2.0
 # The gateway closes a connection that was idle for a minute, and might do so as we write to it.
@@ -45,9 +38,8 @@ class Gateway:
     def __str__(self) -> str:
         return f"hbase at {self.host}:{self.port}"
 
-    @contextmanager
-    def lend(self) -> Iterator[Any]:
-        """Lend a Thrift client that nobody else uses; it is dropped where a call fails.
+    def lend(self) -> AbstractContextManager[Connection]:
+        """Lend a connection that nobody else uses; it is dropped where a call fails.
 
         Raises
         ------
@@ -56,13 +48,7 @@ class Gateway:
         ImportError
             When the driver is not installed.
         """
-        connection = _kept(self) or Connection(self)
-        try:
-            yield connection.client
-        except BaseException:
-            connection.close()
-            raise
-        _keep(self, connection)
+        return pool.lend(self)
 
 
 class Connection:
@@ -94,7 +80,6 @@ class Connection:
         except BaseException:
             self.close()
             raise
-        self.used = time.monotonic()
 
     def _greet(self, gateway: Gateway) -> None:
         """Wait briefly for a first answer: a gateway may accept connections and stay silent."""
@@ -106,59 +91,13 @@ class Connection:
             raise silent(str(gateway), patience) from None
         self._socket.settimeout(gateway.timeout)
 
-    @property
-    def expired(self) -> bool:
-        """Whether it was idle for so long that the gateway may close it any moment."""
-        return time.monotonic() - self.used > _IDLE
-
-    @property
-    def closed(self) -> bool:
-        """Whether the gateway has closed it, or sent something that nobody asked for."""
-        waiting = select.poll()
-        waiting.register(self._socket, select.POLLIN)
-        return bool(waiting.poll(0))
+    def is_quiet(self) -> bool:
+        """Return whether the gateway has neither closed it nor sent what nobody asked for."""
+        return is_quiet(self._socket.fileno())
 
     def close(self) -> None:
         self._socket.close()
 
 
-_idle: dict[Gateway, deque[Connection]] = {}
-"""Of each gateway, the connections that nobody uses now; the last used at the end."""
-_lock = threading.Lock()
-
-
-def _kept(gateway: Gateway) -> Connection | None:
-    while True:
-        with _lock:
-            idle = _idle.get(gateway)
-            connection = idle.pop() if idle else None
-        if connection is None or not (connection.expired or connection.closed):
-            return connection
-        connection.close()
-
-
-def _keep(gateway: Gateway, connection: Connection) -> None:
-    connection.used = time.monotonic()
-    with _lock:
-        idle = _idle.setdefault(gateway, deque())
-        idle.append(connection)
-        while idle and idle[0].expired:
-            idle.popleft().close()
-
-
-def close_idle() -> None:
-    """Close the connections that this process keeps; those that are lent stay open."""
-    with _lock:
-        for idle in _idle.values():
-            while idle:
-                idle.pop().close()
-
-
-def _after_fork() -> None:
-    global _lock
-    _lock = threading.Lock()  # another thread of the parent may have held it
-    close_idle()  # only the copies: the parent goes on using its own
-
-
-atexit.register(close_idle)
-os.register_at_fork(after_in_child=_after_fork)
+pool = Pool(Connection, Connection.is_quiet, _IDLE)
+"""The connections of this process that nobody uses now."""

@@ -1,4 +1,11 @@
-"""The driver, imported when a map is first used: a Thrift client, and the structures it takes."""
+"""The driver, imported when a map is first used: a Thrift client, and the structures it takes.
+
+HBase's messages are happybase's, the client over them is of thriftpy2, and our own are the socket
+and two calls. happybase's `Connection` knows no IPv6 and one time-out for connecting and answers,
+and its `Table` neither checks and puts at the server's time nor reads in steps, so that other
+stores could be asked meanwhile. Messages go through methods of thriftpy2 that have no public name:
+pyproject.toml bounds its version.
+"""
 
 from __future__ import annotations
 

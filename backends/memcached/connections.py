@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import atexit
-import os
-import select
 import socket
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import Any, NamedTuple
-from weakref import WeakSet
 
 from trident.backends.memcached.errors import no_memcached, unreachable
 from trident.backends.memcached.nodes import Node
+from trident.backends.pool import Pool, is_quiet
 from trident.states.errors import MissingDriverError
 
 CONNECT_TIMEOUT = 2.0
@@ -63,7 +59,6 @@ class Connection:
     def __init__(self, node: Node) -> None:
         self.node = node
         self._client, self.end, self.item_limit = _greeted(node)
-        _open.add(self)
 
     @property
     def socket(self) -> socket.socket:
@@ -73,26 +68,15 @@ class Connection:
 
     def is_quiet(self) -> bool:
         """Return whether nothing has happened to an idle connection: no end, no late bytes."""
-        poll = select.poll()
-        poll.register(self.socket, select.POLLIN)
-        return not poll.poll(0)
+        return is_quiet(self.socket.fileno())
 
     def close(self) -> None:
         """Close it; may be called twice."""
         self._client.close()
 
 
-# By process, because after a fork both would talk through one socket.
-_idle: defaultdict[tuple[int, Node], list[Connection]] = defaultdict(list)
-_open: WeakSet[Connection] = WeakSet()
-
-
-@atexit.register
-def close_all() -> None:
-    """Close every connection of this process."""
-    for connection in list(_open):
-        connection.close()
-    _idle.clear()
+pool = Pool(Connection, Connection.is_quiet)
+"""The connections of this process that nobody uses now."""
 
 
 @contextmanager
@@ -104,28 +88,8 @@ def lent(nodes: Sequence[Node]) -> Iterator[list[Connection]]:
     StateUnavailableError
         When a node can't be reached.
     """
-    taken: list[Connection] = []
-    try:
-        for node in nodes:
-            taken.append(_taken(node))
-        yield taken
-    except BaseException:
-        for connection in taken:
-            connection.close()
-        raise
-    for connection in taken:
-        _idle[os.getpid(), connection.node].append(connection)
-
-
-def _taken(node: Node) -> Connection:
-    idle = _idle[os.getpid(), node]
-    with suppress(IndexError):  # any other thread may take the last one
-        while True:
-            connection = idle.pop()
-            if connection.is_quiet():
-                return connection
-            connection.close()
-    return Connection(node)
+    with ExitStack() as lending:
+        yield [lending.enter_context(pool.lend(node)) for node in nodes]
 
 
 def _greeted(node: Node) -> Greeting:

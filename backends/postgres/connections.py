@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
-import os
-import select
-from collections import deque
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from time import monotonic
 from typing import Any
 
+from trident.backends.pool import Pool, is_quiet
 from trident.backends.postgres.arrays import Array
 from trident.backends.postgres.driver import driver
 from trident.backends.postgres.errors import explained
@@ -74,49 +71,17 @@ class Server:
         StateUnavailableError, CorruptStateError
             For whatever the driver raises.
         """
-        connection = _kept(self) or self.connect()
-        try:
-            with explained(self):
-                yield connection
-        except BaseException:
-            connection.close()
-            raise
-        idle.setdefault(self, deque()).append(connection)
+        with pool.lend(self) as connection, explained(self):
+            yield connection
 
 
-idle: dict[Server, deque[Any]] = {}
-"""Of each server, the connections that nobody uses now; the last used at the end."""
-_inherited: list[Any] = []
+def _is_quiet(connection: Any) -> bool:
+    """Return whether the server has said nothing: nobody had asked, so it would be the end."""
+    return is_quiet(connection.fileno())
 
 
-def close_idle() -> None:
-    """Close the connections that this process keeps; those that are lent stay open."""
-    for connections in idle.values():
-        with suppress(IndexError):  # any other thread may take the last one
-            while True:
-                connections.pop().close()
-
-
-def _kept(server: Server) -> Any:
-    with suppress(IndexError, KeyError):
-        while True:
-            connection = idle[server].pop()
-            readable = select.poll()
-            readable.register(connection.fileno(), select.POLLIN)
-            if not readable.poll(0):
-                return connection
-            connection.close()  # the server has ended it: nobody had asked anything
-    return None
-
-
-def _after_fork() -> None:
-    # A child must not use, nor even close, what its parent opened.
-    _inherited.extend(connections for connections in idle.values())
-    idle.clear()
-
-
-atexit.register(close_idle)
-os.register_at_fork(after_in_child=_after_fork)
+pool = Pool(Server.connect, _is_quiet)
+"""The connections of this process that nobody uses now."""
 
 
 @cache

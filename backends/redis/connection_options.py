@@ -7,7 +7,6 @@ from typing import Any
 
 CONNECT_SECONDS = 2.0
 """How long to wait for a connection, so that a server out of reach is known within 3 s."""
-_LOGIN_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class ConnectionOptions:
         Files: the authority that signed the servers' certificates (None: those the system
         trusts), and this client's own certificate and key, where servers ask for one.
     timeout : float
-        Seconds to wait for an answer.
+        Seconds to wait for an answer, to the login too.
     connect : float
         Seconds to wait for a connection.
     """
@@ -52,8 +51,7 @@ class ConnectionOptions:
             "db": self.db,
             "username": self.user,
             "password": self.password,
-            # To its login a server has to answer as fast as it takes a connection.
-            "socket_timeout": min(self.timeout, max(self.connect, _LOGIN_SECONDS)),
+            "socket_timeout": self.timeout,
             "socket_connect_timeout": self.connect,
             "socket_read_size": 2**16,
             # The newer protocol's handshake costs a round trip, and its types aren't needed.

@@ -1,21 +1,16 @@
-"""Connections to Redis servers: pooled per process, lent for one call, which is not repeated."""
+"""Connections to Redis servers: lent for one call, which is not repeated."""
 
 from __future__ import annotations
 
-import atexit
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, NamedTuple, cast
 
+from trident.backends.pool import Pool
 from trident.backends.redis.connection_options import ConnectionOptions
 from trident.backends.redis.errors import explained
 from trident.states.errors import MissingDriverError
 from trident.states.steps import Steps, finished
-
-if TYPE_CHECKING:
-    from redis import ConnectionPool
 
 Address = tuple[str, int]
 Command = Sequence[bytes | str | int]
@@ -24,7 +19,50 @@ Make = Callable[[], Command]
 _AHEAD = 4
 """How many commands a server is sent before it has answered the first."""
 
-_pools: dict[tuple[int, Address, ConnectionOptions], ConnectionPool] = {}
+
+class _Place(NamedTuple):
+    address: Address
+    options: ConnectionOptions
+
+
+class _Connection:
+    """One of the driver's connections, open from the beginning."""
+
+    def __init__(self, place: _Place) -> None:
+        try:
+            from redis import Connection, SSLConnection
+            from redis.backoff import NoBackoff
+            from redis.retry import Retry
+        except ImportError as error:
+            raise MissingDriverError("state in Redis", "redis", str(error)) from None
+        address, options = place
+        kind: Any = SSLConnection if options.tls else Connection
+        self.driver = kind(
+            host=address[0],
+            port=address[1],
+            # By itself the driver would repeat writes whose answers didn't come.
+            retry=Retry(NoBackoff(), 0),
+            **options.arguments(),
+        )
+        try:
+            self.driver.connect()
+        except BaseException as error:
+            self.close()
+            if not isinstance(error, Exception):
+                raise
+            # Not chained: what a server says to a login may repeat the password.
+            raise explained(error, *address, options.password, options.user) from None
+
+    def is_quiet(self) -> bool:
+        """Return whether the server has neither ended it nor said what nobody asked for."""
+        return not self.driver.can_read()
+
+    def close(self) -> None:
+        self.driver.disconnect()
+
+
+pool = Pool(_Connection, _Connection.is_quiet)
+"""The connections of this process that nobody uses now."""
 
 
 class Wire:
@@ -141,65 +179,5 @@ def connected(address: Address, options: ConnectionOptions) -> Iterator[Wire]:
     StateUnavailableError
         When the server can't be reached, doesn't let us in, or gives no answer.
     """
-    pool = _pool(address, options)
-    try:
-        connection: Any = pool.get_connection()
-    except Exception as error:
-        # Not chained: what a server says to a login may repeat the password.
-        raise explained(error, *address, options.password, options.user) from None
-    try:
-        yield Wire(connection, address, options.password)
-    except BaseException:
-        connection.disconnect()
-        raise
-    finally:
-        pool.release(connection)
-
-
-def disconnect() -> None:
-    """Close the idle connections of this process; maps open new ones when they need them."""
-    for (pid, _, _), pool in list(_pools.items()):
-        if pid == os.getpid():
-            pool.disconnect(inuse_connections=False)
-
-
-atexit.register(disconnect)
-
-
-def _pool(address: Address, options: ConnectionOptions) -> ConnectionPool:
-    # What a parent process has open is not ours to use or to close.
-    key = os.getpid(), address, options
-    found = _pools.get(key)
-    return found if found is not None else _pools.setdefault(key, _new_pool(address, options))
-
-
-def _log_in(patience: float, connection: Any) -> None:
-    """Make a new connection usable, and patient from then on."""
-    hurry, connection.socket_timeout = connection.socket_timeout, patience
-    try:
-        connection.on_connect()  # notes the new time-out; the socket still has that of the login
-    finally:
-        connection.socket_timeout = hurry  # for when it connects again
-    # Not every version has a public way to the socket: pyproject.toml bounds them, and
-    # tests/backends/test_redis_connections.py runs on the oldest and on the newest.
-    connection._sock.settimeout(patience)
-
-
-def _new_pool(address: Address, options: ConnectionOptions) -> ConnectionPool:
-    try:
-        from redis import Connection, ConnectionPool, SSLConnection
-        from redis.backoff import NoBackoff
-        from redis.retry import Retry
-    except ImportError as error:
-        raise MissingDriverError("state in Redis", "redis", str(error)) from None
-    host, port = address
-    return ConnectionPool(
-        connection_class=SSLConnection if options.tls else Connection,
-        max_connections=2**31,
-        host=host,
-        port=port,
-        # By itself the driver would repeat writes whose answers didn't come.
-        retry=Retry(NoBackoff(), 0),
-        redis_connect_func=partial(_log_in, options.timeout),
-        **options.arguments(),
-    )
+    with pool.lend(_Place(address, options)) as connection:
+        yield Wire(connection.driver, address, options.password)

@@ -259,6 +259,8 @@ class RedisStore(Store):
             db=0,
             user=self.sentinel_user,
             password=self.sentinel_password,
+            # A Sentinel is never busy, and the next one may know the master.
+            timeout=min(self.timeout, max(CONNECT_SECONDS / len(self.sentinels), 0.5)),
         )
         return SentinelMaster(self.service, tuple(self.sentinels), options)
 

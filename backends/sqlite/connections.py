@@ -9,7 +9,9 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
+from trident.backends.pool import Pool
 from trident.states.errors import CorruptStateError, StateUnavailableError
 
 _PRAGMAS = (
@@ -26,6 +28,17 @@ _here: weakref.WeakSet[Connections] = weakref.WeakSet()
 _inherited: list[Connections] = []
 # A child must not use, nor even close, what its parent opened: so it is kept here, untouched.
 os.register_at_fork(after_in_child=lambda: _inherited.extend(_here))
+
+
+class _Reader(NamedTuple):
+    """A read-only connection to the file of this identity; None where it has no state yet."""
+
+    file: str
+    connection: sqlite3.Connection | None
+
+    def close(self) -> None:
+        if self.connection is not None:
+            self.connection.close()
 
 
 class Connections:
@@ -58,7 +71,7 @@ class Connections:
         self._writer: sqlite3.Connection | None = None
         self._opened = ""
         self._replaced = 0
-        self._idle: list[tuple[str, sqlite3.Connection]] = []
+        self._readers = Pool(self._open_reader, self._is_current)
         self._pinned = threading.local()
         _here.add(self)
 
@@ -80,16 +93,8 @@ class Connections:
             with _explained(self._path):
                 yield pinned
             return
-        with _explained(self._path):
-            file, connection = self._lend()
-            try:
-                yield connection
-            except BaseException:
-                if connection is not None:
-                    connection.close()
-                raise
-            if connection is not None:
-                self._idle.append((file, connection))
+        with _explained(self._path), self._readers.lend(self._path) as reader:
+            yield reader.connection
 
     @contextmanager
     def pinned(self) -> Iterator[None]:
@@ -132,9 +137,7 @@ class Connections:
 
     def close(self) -> None:
         """Close what is idle, and fold the log into the file where no reader needs it."""
-        with suppress(IndexError):
-            while True:
-                self._idle.pop()[1].close()
+        self._readers.close_idle()
         with self._writing:
             if self._writer is not None:
                 # SQLite does so only when the last connection closes, and a reader can't. Where
@@ -144,16 +147,8 @@ class Connections:
                 self._writer.close()
                 self._writer = None
 
-    def _lend(self) -> tuple[str, sqlite3.Connection | None]:
-        """Return an idle reader of the file that is there now, or a new one, and its file."""
-        current = _identity(self._path)
-        with suppress(IndexError):  # any other thread may take the last one
-            while True:
-                file, connection = self._idle.pop()
-                if file == current:
-                    return file, connection
-                connection.close()  # another file has taken its place
-        return current, self._open_reader()
+    def _is_current(self, reader: _Reader) -> bool:
+        return reader.connection is not None and reader.file == _identity(self._path)
 
     def _open_writer(self) -> sqlite3.Connection:
         connection = self._connect(self._path)
@@ -180,9 +175,10 @@ class Connections:
         self._opened = _identity(self._path)
         return connection
 
-    def _open_reader(self) -> sqlite3.Connection | None:
-        if not os.path.exists(self._path):
-            return None
+    def _open_reader(self, path: str) -> _Reader:
+        file = _identity(path)
+        if not os.path.exists(path):
+            return _Reader(file, None)
         connection = self._connect_to_read()
         try:
             usable = self._usable(connection)
@@ -191,8 +187,8 @@ class Connections:
             raise
         if not usable:
             connection.close()
-            return None
-        return connection
+            return _Reader(file, None)
+        return _Reader(file, connection)
 
     def _connect_to_read(self) -> sqlite3.Connection:
         return self._connect(f"{Path(self._path).as_uri()}?mode=ro", uri=True)

@@ -119,7 +119,7 @@ def test_a_missing_driver_surfaces_where_the_state_is_first_used(
     ("url", "text"),
     [
         ("counts.db", "starts with a scheme, found 'counts.db'"),
-        ("memory:?cach_size=1", "memory: unknown option 'cach_size'; .* Did you mean 'cache_size'?"),
+        ("memory:?cach_size=1", "memory: unknown option 'cach_size'; .* mean 'cache_size'?"),
         ("sqlite:a.db?prefix=", "can't name a table"),
         (StateURL("redos"), "there are: hbase, .*Did you mean 'redis'.*trident-spark"),
     ],

@@ -63,7 +63,7 @@ def client(store: HBaseStore) -> Iterator[Any]:
     """A Thrift client of somebody else's."""
     gateway = store.open()._gateway
     with gateway.lend() as lent:
-        yield lent
+        yield lent.client
 
 
 def put(client: Any, store: HBaseStore, row: bytes, value: bytes, timestamp: int) -> None:
@@ -534,7 +534,7 @@ def test_modules_keep_nothing_of_maps_but_connections_and_checked_tables(
     backing = store.open()
     backing.multiGet([b"k"])
     assert (backing._gateway, store.table, "state") in backing_map._prepared
-    connections.close_idle()
+    connections.pool.close_idle()
     assert backing.multiGet([b"k"]) == [None]
 
 

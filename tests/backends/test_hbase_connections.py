@@ -34,14 +34,14 @@ _VALUES = (b"%d" % number for number in count())
 def store(hbase_server: Served) -> Iterator[HBaseStore]:
     [(host, port)] = re.findall(r"//(.+):(\d+)", hbase_server.url)
     yield HBaseStore(host, int(port), table="tests", prefix=uuid4().hex, timeout=60)
-    connections.close_idle()
+    connections.pool.close_idle()
 
 
 @pytest.fixture
 def proxy(store: HBaseStore) -> Iterator[Proxy]:
     with Proxy(store.host, store.port) as made:
         yield made
-        connections.close_idle()
+        connections.pool.close_idle()
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_a_connection_that_the_server_closed_is_replaced(behind: HBaseStore, pro
 def test_a_connection_that_the_server_may_close_soon_is_replaced(
     behind: HBaseStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "_IDLE", 0.0)
+    monkeypatch.setattr(connections.pool, "idle_seconds", 0.0)
     behind.open().multiGet([b"k"])
     assert proxy.accepted == 2
 
@@ -156,9 +156,9 @@ def test_an_answer_that_comes_too_late_is_nobody_s(
 
 
 def test_closing_what_is_idle_leaves_what_is_lent(behind: HBaseStore, proxy: Proxy) -> None:
-    with behind.open()._gateway.lend() as client:
-        connections.close_idle()
-        client.getTableNames()
+    with behind.open()._gateway.lend() as connection:
+        connections.pool.close_idle()
+        connection.client.getTableNames()
     behind.open().multiGet([b"k"])
     assert proxy.accepted == 1
 
@@ -166,22 +166,23 @@ def test_closing_what_is_idle_leaves_what_is_lent(behind: HBaseStore, proxy: Pro
 def test_a_forked_child_leaves_its_parent_s_connection_alone(store: HBaseStore) -> None:
     program = f"""
         import os
-        from trident.backends.hbase import connections
         from trident.backends.hbase import HBaseStore
         backing = {store!r}.open()
         backing.multiPutAt([b"k"], [b"parent"], {_VERSION})
-        [idle] = connections._idle.values()
-        [connection] = idle
+        with backing._gateway.lend() as connection:
+            pass
         child = os.fork()
         if not child:
-            assert not idle
             backing.multiPutAt([b"k"], [b"child"], {_VERSION + 1})
+            with backing._gateway.lend() as own:
+                assert own is not connection
             os._exit(0)
         _, status = os.waitpid(child, 0)
         assert status == 0
-        assert not connection.closed
+        assert connection.is_quiet()
         assert backing.multiGet([b"k"]) == [b"child"]
-        assert list(idle) == [connection]
+        with backing._gateway.lend() as again:
+            assert again is connection
         """
     root = Path(__file__).parents[2]
     subprocess.run(
@@ -191,17 +192,6 @@ def test_a_forked_child_leaves_its_parent_s_connection_alone(store: HBaseStore) 
         env={**os.environ, "PYTHONPATH": str(root)},
         timeout=60,
     )
-
-
-def test_the_connections_of_a_busier_time_are_closed(behind: HBaseStore) -> None:
-    gateway = behind.open()._gateway
-    idle = connections._idle[gateway]
-    busier = [connections.Connection(gateway) for _ in range(3)]
-    for connection in busier:
-        connection.used -= 1000
-    idle.extendleft(busier)
-    behind.open().multiGet([b"k"])
-    assert len(idle) == 1
 
 
 # Connections that can't be had.

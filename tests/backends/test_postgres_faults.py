@@ -323,7 +323,7 @@ def test_a_server_without_a_connection_to_spare_is_waited_for(
         def take_all() -> None:
             import psycopg
 
-            connections.close_idle()
+            connections.pool.close_idle()
             with pytest.raises(psycopg.OperationalError):  # noqa: PT012
                 while True:
                     taken.enter_context(client(server))

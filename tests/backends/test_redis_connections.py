@@ -133,12 +133,12 @@ class TestUnreachable:
         assert "192.0.2.1:" in problem(opened(url))
         assert time.monotonic() - start < 3
 
-    def test_a_server_that_does_not_answer_the_login_is_known_within_3_seconds(self) -> None:
+    def test_the_login_too_is_answered_in_time(self) -> None:
         start = time.monotonic()
         with socket.create_server(("127.0.0.1", 0)) as silent:
-            text = problem(opened(f"redis://127.0.0.1:{silent.getsockname()[1]}", "&timeout=30"))
+            text = problem(opened(f"redis://127.0.0.1:{silent.getsockname()[1]}", "&timeout=0.5"))
         assert "no answer in time" in text
-        assert time.monotonic() - start < 3
+        assert 0.5 < time.monotonic() - start < 2.5
 
     def test_an_unknown_host(self) -> None:
         assert "redis at nowhere.invalid:6379" in problem(opened("redis://nowhere.invalid"))
@@ -197,23 +197,22 @@ class TestTroubled:
         committed(counts, record(2, 1), dog=1)
         assert found(counts, "dog") == [2]
 
-    def test_an_answer_may_take_longer_than_the_login(self) -> None:
+    def test_an_answer_may_take_longer_than_a_connection(self) -> None:
         options = ConnectionOptions(connect=0.1, timeout=10.0)
-        hurry = options.arguments()["socket_timeout"]
-        with Replies(b"+PONG\r\n", pause=1.4 * hurry) as server:
-            address = (server.host, server.port)
-            with connected(address, options) as wire:
-                assert wire.ask(["PING"]) == [b"PONG"]
+        with (
+            Replies(b"+PONG\r\n", pause=0.3) as server,
+            connected((server.host, server.port), options) as wire,
+        ):
+            assert wire.ask(["PING"]) == [b"PONG"]
 
     def test_a_connection_that_is_used_again_is_as_patient(self, server: RedisServer) -> None:
         options = ConnectionOptions(connect=0.1, timeout=10.0)
-        hurry = options.arguments()["socket_timeout"]
         address = (server.host, server.port)
         with connected(address, options) as wire:
             [first] = wire.ask(["CLIENT", "ID"])
         with connected(address, options) as wire:
             assert wire.ask(["CLIENT", "ID"]) == [first]
-            assert wire.ask(["BLPOP", "nothing", f"{1.4 * hurry:g}"]) == [None]
+            assert wire.ask(["BLPOP", "nothing", "0.3"]) == [None]
 
     def test_a_connection_cut_in_the_middle_of_an_answer(self) -> None:
         with (
@@ -325,7 +324,7 @@ class TestPool:
     def test_idle_connections_can_be_closed(self, server: RedisServer) -> None:
         backing = opened(server.url).store.open()
         backing.multiPut([b"dog"], [b"1"])
-        connections.disconnect()
+        connections.pool.close_idle()
         with plain(server.url) as client:
             wait_until(lambda: len(client.client_list()) == 1)
         assert backing.multiGet([b"dog"]) == [b"1"]

@@ -16,9 +16,14 @@ from trident.states.maps import MapStateFactory
 from trident.testing.servers.ports import free_port
 
 STORES: dict[str, tuple[Callable[[str, int], MapStateFactory], str, str]] = {
-    "redis": (redis.opaque, "redis at", "apt-get install redis-server"),
+    # Redis waits `timeout` for its login, 5 s by default, at each node that it asks.
+    "redis": (
+        lambda host, port: redis.opaque(host, port, timeout=2),
+        "redis at",
+        "apt-get install redis-server",
+    ),
     "redis cluster": (
-        lambda host, port: redis.opaque(cluster=[(host, port), (host, port)]),
+        lambda host, port: redis.opaque(cluster=[(host, port), (host, port)], timeout=1),
         "redis cluster at",
         "apt-get install redis-server",
     ),

@@ -19,6 +19,7 @@ TOOLS = (
     "dirname",
     "find",
     "head",
+    "ln",
     "mkdir",
     "mktemp",
     "mv",
@@ -30,11 +31,11 @@ TOOLS = (
 
 # Runs what the scripts ask of an interpreter, as if it were another version
 PRETENDED_PYTHON = """\
-import pathlib, sys
+import pathlib, shutil, sys
 
 sys.version_info = tuple({version}) + ("final", 0)
-log = pathlib.Path({log!r})
-if not pathlib.Path({ensurepip!r}).exists():
+machine = pathlib.Path({folder!r})
+if not (machine / "ensurepip").exists():
     sys.modules["ensurepip"] = None
 arguments = sys.argv[1:]
 if arguments[0] == "-c":
@@ -42,13 +43,30 @@ if arguments[0] == "-c":
 elif arguments[:2] == ["-m", "venv"]:
     inside = pathlib.Path(arguments[-1], "bin", "python")
     inside.parent.mkdir(parents=True, exist_ok=True)
-    inside.write_text(pathlib.Path({script!r}).read_text())
-    inside.chmod(0o755)
+    shutil.copy({script!r}, inside)
+    shutil.copy(machine / "uv", inside.with_name("uv"))
 elif arguments[:3] == ["-m", "pip", "install"]:
-    import os
-    with log.open("a") as file:
-        print("TMPDIR=" + os.environ.get("TMPDIR", ""), *arguments[3:], file=file)
-    sys.exit({pip_exit})
+    with (machine / "pip.log").open("a") as file:
+        print(pathlib.Path(arguments[-1]).read_text(), *arguments[3:], file=file)
+elif arguments[:4] == ["-m", "pip", "config", "get"]:
+    found = (machine / arguments[4])
+    sys.exit(print(found.read_text()) if found.exists() else 1)
+"""
+
+# Notes what it is asked; an environment has the interpreter that was named, or is python3
+PRETENDED_UV = """\
+echo "$UV_DEFAULT_INDEX $*" >>"{folder}/uv.log"
+case "$*" in
+    {fails}) exit 2 ;;
+    venv*)
+        for last; do
+            if [ "$option" = --python ]; then python=$last; fi
+            option=$last
+        done
+        mkdir -p "$last/bin"
+        case $python in ">"*) python={folder}/bin/python3 ;; esac
+        ln -sf "$(command -v "$python")" "$last/bin/python" ;;
+esac
 """
 
 
@@ -69,9 +87,15 @@ class Machine:
 
     @property
     def installed(self) -> str:
-        """What pip was asked to install, a line a call."""
+        """What pip was asked to install, a line a call, behind the requirements."""
         log = self.folder / "pip.log"
         return log.read_text() if log.exists() else ""
+
+    @property
+    def asked(self) -> list[str]:
+        """What uv was asked, each with the index where it was to look."""
+        log = self.folder / "uv.log"
+        return log.read_text().splitlines() if log.exists() else []
 
     @property
     def packages(self) -> str:
@@ -86,19 +110,22 @@ class Machine:
         path.chmod(0o755)
         return path
 
-    def python(self, name: str, version: str, *, pip_exit: int = 0) -> Path:
+    def python(self, name: str, version: str) -> Path:
         script = self.bin / name
         pretended = self.folder / f"{name}.py"
         pretended.write_text(
             PRETENDED_PYTHON.format(
                 version=[int(part) for part in version.split(".")],
-                log=str(self.folder / "pip.log"),
-                ensurepip=str(self.ensurepip),
+                folder=str(self.folder),
                 script=str(script),
-                pip_exit=pip_exit,
             )
         )
         return self.command(name, f'exec {sys.executable} {pretended} "$@"\n')
+
+    def uv(self, fails: str = "nothing") -> None:
+        """Have the uv that pip installs fail where it is asked what this pattern says."""
+        pretended = PRETENDED_UV.format(folder=self.folder, fails=fails)
+        self.command("../uv", pretended)
 
     def java(self, version: str, name: str = "java") -> Path:
         return self.command(name, f"echo 'openjdk version \"{version}\" 2024-01-16' >&2\n")
@@ -129,6 +156,7 @@ def machine(tmp_path: Path) -> Machine:
     made.bin.mkdir(parents=True)
     made.ensurepip.touch()
     made.user(1000)
+    made.uv()
     for tool in TOOLS:
         found = shutil.which(tool)
         assert found is not None, f"the set-up scripts need {tool}"

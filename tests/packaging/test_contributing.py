@@ -18,7 +18,7 @@ from tests.packaging.conftest import ROOT
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text()
 BACKENDS = ("redis", "memcached", "hbase", "postgres")
 EXAMPLE = "memcached"  # stands for the backend that the guide calls mystore
-FOLDERS = ("trident", "states", "backends", "tests", "setup", "docs")
+FOLDERS = ("trident", "states", "backends", "tests", "benchmarks", "setup", "docs")
 PATH = rf"(?:(?:{'|'.join(FOLDERS)})/[\w/.-]*|README\.md|CHANGELOG\.md|pyproject\.toml|Makefile)"
 SIMPLE_STEPS = ("EachNode", "FilterNode", "MapNode", "FlatMapNode", "PeekNode")
 OPERATIONS = (

@@ -1,115 +1,174 @@
-"""`setup/environment`: which Python it takes, what it installs, and how it refuses."""
+"""`setup/uv`, `setup/environment` and `setup/pythons`: what they install, and how they refuse."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.packaging.conftest import ROOT, Machine
 
-SCRIPT = ROOT / "setup" / "environment"
+MADE = "venv --quiet --clear --python"
 
 
 @pytest.fixture
-def env(tmp_path: Path) -> Path:
-    return tmp_path / "my project" / ".venv"
+def project(tmp_path: Path) -> Path:
+    """A copy of what sets up, as uv is installed beside it."""
+    folder = tmp_path / "my project"
+    shutil.copytree(ROOT / "setup", folder / "setup")
+    for name in ("requirements.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, folder / name)
+    return folder
 
 
-def test_the_newest_python_is_taken_and_the_lock_installed(machine: Machine, env: Path) -> None:
+def test_uv_is_installed_once_as_the_lock_pins_it(machine: Machine, project: Path) -> None:
     machine.python("python3", "3.11.2")
-    machine.python("python3.12", "3.12.1")
-    done = machine.run(SCRIPT, env)
-    assert done.returncode == 0, done.stderr
-    assert "with python3.12 (3.12.1)" in done.stdout
-    requirements, project = machine.installed.splitlines()
-    assert "--require-hashes --requirement requirements.lock" in requirements
-    assert project.endswith("--editable .")
+    for _ in range(2):
+        done = machine.run("setup/uv", "--version", cwd=project)
+        assert done.returncode == 0, done.stderr
+    pinned, *options = machine.installed.split("--quiet")
+    assert pinned.startswith("uv==")
+    assert pinned.count("==") == 1
+    assert "--hash=sha256:" in pinned
+    assert len(options) == 1
+    assert "--require-hashes" in options[0]
+    assert machine.asked == [" --version"] * 2
 
 
-def test_temporary_files_stay_inside_the_environment(machine: Machine, env: Path) -> None:
+def test_an_interrupted_installation_of_uv_is_not_taken_for_done(
+    machine: Machine, project: Path
+) -> None:
     machine.python("python3", "3.11.2")
-    machine.run(SCRIPT, env)
-    assert machine.installed.startswith(f"TMPDIR={env}/tmp ")
-    assert not (env / "tmp").exists()
+    machine.run("setup/uv", "--version", cwd=project)
+    (project / ".uv" / "complete").unlink()
+    before = machine.installed
+    machine.run("setup/uv", "--version", cwd=project)
+    assert machine.installed == before * 2
 
 
-def test_an_old_python_is_refused_by_version(machine: Machine, env: Path) -> None:
-    machine.python("python3", "3.10.13")
-    done = machine.run(SCRIPT, env)
+@pytest.mark.parametrize("variable", ["", "PIP_INDEX_URL", "UV_DEFAULT_INDEX"])
+def test_uv_looks_where_pip_does(machine: Machine, project: Path, variable: str) -> None:
+    machine.python("python3", "3.11.2")
+    (machine.folder / "global.index-url").write_text("configured")
+    given = {variable: "named"} if variable else {}
+    machine.run("setup/uv", "--version", cwd=project, **given)
+    assert machine.asked == ["named --version" if variable else "configured --version"]
+
+
+def test_without_ensurepip_a_user_is_told_the_package(machine: Machine, project: Path) -> None:
+    machine.python("python3", "3.11.2")
+    machine.ensurepip.unlink()
+    machine.apt_get()
+    done = machine.run("setup/environment", ".venv", cwd=project)
     assert done.returncode == 1
-    assert "needs Python 3.11 or newer. python3 is 3.10.13." in done.stderr
-    assert "make PYTHON=" in done.stderr
-    assert not env.exists()
+    assert "sudo apt-get install python3-venv" in done.stderr
+    assert machine.packages == ""
 
 
-def test_an_old_python_named_by_hand_is_refused(machine: Machine, env: Path) -> None:
-    machine.python("python3", "3.12.1")
-    old = machine.python("python2", "2.7.18")
-    done = machine.run(SCRIPT, env, PYTHON=str(old))
-    assert done.returncode == 1
-    assert f"{old} is 2.7.18." in done.stderr
+@pytest.mark.parametrize("helps", [True, False])
+def test_without_ensurepip_root_installs_it(machine: Machine, project: Path, helps: bool) -> None:
+    machine.python("python3", "3.11.2")
+    machine.ensurepip.unlink()
+    machine.user(0)
+    effect = f"touch {machine.ensurepip}" if helps else "exit 100"
+    machine.apt_get(f'case "$*" in *python3-venv*) {effect} ;; esac')
+    done = machine.run("setup/environment", ".venv", cwd=project)
+    assert "python3-venv" in machine.packages
+    assert (done.returncode == 0) == helps
+    assert ("sudo apt-get install python3-venv" in done.stderr) != helps
 
 
-def test_no_python_at_all_is_said(machine: Machine, env: Path) -> None:
-    done = machine.run(SCRIPT, env)
+def test_no_python_at_all_is_said(machine: Machine, project: Path) -> None:
+    done = machine.run("setup/environment", ".venv", cwd=project)
     assert done.returncode == 1
     assert "No python3 was found." in done.stderr
 
 
-def test_a_name_that_does_not_run_is_passed_over(machine: Machine, env: Path) -> None:
-    machine.command("python3.13", "echo 'not installed' >&2; exit 127\n")
+def test_the_lock_and_the_project_are_installed(machine: Machine, project: Path) -> None:
     machine.python("python3", "3.11.2")
-    done = machine.run(SCRIPT, env)
+    done = machine.run("setup/environment", ".venv", cwd=project)
     assert done.returncode == 0, done.stderr
-    assert "with python3 (3.11.2)" in done.stdout
-    assert "not installed" not in done.stderr
+    made, lock, own, cache = (line.strip() for line in machine.asked)
+    assert made == f"{MADE} >=3.11 .venv"
+    assert lock.endswith("--python .venv --require-hashes requirements.lock")
+    assert own.endswith("--python .venv --no-deps --no-build-isolation --editable .")
+    assert cache == "cache clean --quiet pyspark"
 
 
-def test_without_ensurepip_a_user_is_told_the_package(machine: Machine, env: Path) -> None:
-    machine.python("python3", "3.11.2")
-    machine.ensurepip.unlink()
-    machine.apt_get()
-    done = machine.run(SCRIPT, env)
-    assert done.returncode == 1
-    assert "sudo apt-get install python3-venv" in done.stderr
-    assert "python3.11-venv" in done.stderr
-    assert machine.packages == ""
-
-
-def test_without_ensurepip_root_installs_it(machine: Machine, env: Path) -> None:
-    machine.python("python3", "3.11.2")
-    machine.ensurepip.unlink()
-    machine.user(0)
-    machine.apt_get(f'case "$*" in *python3.11-venv*) touch {machine.ensurepip} ;; esac')
-    done = machine.run(SCRIPT, env)
+def test_a_python_can_be_named(machine: Machine, project: Path) -> None:
+    named = machine.python("mine", "3.12.1")
+    done = machine.run("setup/environment", ".venv", cwd=project, PYTHON=str(named))
     assert done.returncode == 0, done.stderr
-    assert "python3.11-venv" in machine.packages
-    assert "requirements.lock" in machine.installed
+    assert machine.asked[0].strip() == f"{MADE} {named} .venv"
 
 
-def test_an_installation_that_does_not_help_is_named(machine: Machine, env: Path) -> None:
-    machine.python("python3", "3.11.2")
-    machine.ensurepip.unlink()
-    machine.user(0)
-    machine.apt_get("exit 100")
-    done = machine.run(SCRIPT, env)
+def test_a_python_that_is_too_old_is_refused(machine: Machine, project: Path) -> None:
+    machine.python("python3", "3.10.13")
+    machine.uv(fails="venv*")
+    done = machine.run("setup/environment", ".venv", cwd=project)
     assert done.returncode == 1
-    assert "python3-venv" in done.stderr
+    assert "needs Python 3.11 or newer" in done.stderr
+    assert "make PYTHON=" in done.stderr
 
 
-def test_an_environment_that_works_is_kept(machine: Machine, env: Path) -> None:
+def test_an_environment_that_works_is_kept(machine: Machine, project: Path) -> None:
     machine.python("python3", "3.11.2")
-    machine.run(SCRIPT, env)
-    (env / "mark").touch()
-    done = machine.run(SCRIPT, env)
-    assert done.returncode == 0
-    assert "making" not in done.stdout
-    assert (env / "mark").exists()
+    for _ in range(2):
+        assert machine.run("setup/environment", ".venv", cwd=project).returncode == 0
+    assert len([asked for asked in machine.asked if MADE in asked]) == 1
 
 
-def test_a_failed_installation_fails(machine: Machine, env: Path) -> None:
-    machine.python("python3", "3.11.2", pip_exit=1)
-    done = machine.run(SCRIPT, env)
-    assert done.returncode == 1
-    assert "--editable" not in machine.installed
+def test_a_failed_installation_fails(machine: Machine, project: Path) -> None:
+    machine.python("python3", "3.11.2")
+    machine.uv(fails="*requirements.lock")
+    assert machine.run("setup/environment", ".venv", cwd=project).returncode != 0
+    assert "--editable" not in machine.asked[-1]
+
+
+class TestOtherPythons:
+    def test_each_that_is_found_is_tested(self, machine: Machine, project: Path) -> None:
+        own = machine.python("python3", "3.11.2")
+        machine.python("python3.13", "3.13.0")
+        done = machine.run("setup/pythons", "others", own, cwd=project)
+        assert done.returncode == 0, done.stderr
+        told = [line.split(",")[0] for line in done.stdout.splitlines()]
+        assert told == [
+            f"Python 3.11: is the one of {own}",
+            "Python 3.12: not found",
+            "Python 3.13: the fast tests",
+        ]
+        made, installed = machine.asked
+        assert made.strip() == f"{MADE} python3.13 others/3.13"
+        assert "--constraint requirements.lock --requirement pyproject.toml" in installed
+
+    def test_one_of_pyenv_is_found(self, machine: Machine, project: Path) -> None:
+        own = machine.python("python3", "3.11.2")
+        inside = machine.folder / ".pyenv" / "versions" / "3.12.1" / "bin"
+        inside.mkdir(parents=True)
+        (inside / "python").symlink_to(machine.python("other", "3.12.1"))
+        told = machine.run("setup/pythons", "others", own, cwd=project).stdout
+        assert f"fast tests, with {inside / 'python'}" in told
+
+    def test_an_environment_that_is_complete_is_kept(self, machine: Machine, project: Path) -> None:
+        own = machine.python("python3", "3.11.2")
+        machine.python("python3.12", "3.12.1")
+        for _ in range(2):
+            machine.run("setup/pythons", "others", own, cwd=project)
+        assert len(machine.asked) == 2
+
+    def test_a_failed_installation_fails(self, machine: Machine, project: Path) -> None:
+        own = machine.python("python3", "3.11.2")
+        machine.python("python3.12", "3.12.1")
+        machine.uv(fails="pip*")
+        assert machine.run("setup/pythons", "others", own, cwd=project).returncode != 0
+
+    def test_failing_tests_fail(self, machine: Machine, project: Path) -> None:
+        own = machine.python("python3", "3.11.2")
+        machine.python("python3.12", "3.12.1")
+        machine.run("setup/pythons", "others", own, cwd=project)
+        inside = project / "others" / "3.12" / "bin" / "python"
+        inside.unlink()
+        inside.write_text("#!/bin/sh\nexit 1\n")
+        inside.chmod(0o755)
+        assert machine.run("setup/pythons", "others", own, cwd=project).returncode == 1

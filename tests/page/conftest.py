@@ -1,20 +1,25 @@
-"""One browser for the tests of the page: starting one takes seconds."""
+"""One browser for the tests of a file: starting one takes seconds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import Browser, Page
 
-from tests.page.browser import Browser, Tab
+from tests.page.browser import PATIENCE, started
 
 
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("browser")) as browser:
+# Not for the session: while its driver runs, this thread has an event loop that is running.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with started() as browser:
         yield browser
 
 
 @pytest.fixture
-def tab(browser: Browser) -> Tab:
-    return browser.tab()
+def tab(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A tab of its own; ``@pytest.mark.parametrize("tab", [{…}], indirect=True)`` has options."""
+    with browser.new_context(**getattr(request, "param", {})) as context:
+        context.set_default_timeout(PATIENCE)
+        yield context.new_page()

@@ -11,11 +11,13 @@ import random
 import sys
 import tempfile
 import warnings
+from io import BytesIO
 from pathlib import Path
 from time import monotonic
 
-from tests.page.browser import Browser
-from tests.page.small_png import small
+from PIL import Image
+
+from tests.page.browser import UP_TO_DATE, started, wait_for
 from trident import Count, FeederBatchSpout, FilterNull, MapGet, Max, Split, Sum, TridentTopology
 from trident.api.run import Run
 from trident.errors import FailedException, GuaranteeWarning
@@ -73,16 +75,17 @@ def main(path: str = "docs/page.png") -> None:
         with (
             topology(folder, lines).start(checkpoint=folder / "checkpoint") as run,
             run.serve(port=0) as server,
-            Browser(folder / "browser") as browser,
+            started() as browser,
         ):
             busy(run, lines)
-            tab = browser.tab()
-            tab.size(1280, 1000)
-            tab.open(f"{server.url}/")
-            tab.wait_for("document.getElementById('live').textContent === 'up to date'")
+            tab = browser.new_page(viewport={"width": 1280, "height": 1000})
+            tab.goto(f"{server.url}/")
+            wait_for(tab, UP_TO_DATE)
             end = tab.evaluate("document.getElementById('of-recent').getBoundingClientRect().top")
-            tab.size(1280, int(end))
-            Path(path).write_bytes(small(tab.screenshot(), browser.tab()))
+            tab.set_viewport_size({"width": 1280, "height": int(end)})
+            with Image.open(BytesIO(tab.screenshot())) as picture:
+                picture.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
+
 
 
 if __name__ == "__main__":

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from playwright.sync_api import Page as Tab
 
 from tests.drpc.asking import until
-from tests.page.browser import Tab
+from tests.page.browser import UP_TO_DATE, wait_for
 from tests.page.made_up import ERROR, Told, figures, group, word_count
 from trident import (
     Count,
@@ -21,6 +22,7 @@ from trident import (
 )
 from trident.server.server import DRPCServer
 
+Scheme = Literal["light", "dark"]
 HOSTILE = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
 
 
@@ -51,25 +53,28 @@ def cell(table: str, row: int, column: int) -> str:
 
 
 def test_figures_change_while_it_is_looked_at(page: Page, tab: Tab) -> None:
-    tab.open(f"{page.server.url}/")
-    tab.wait_for("document.getElementById('live').textContent === 'up to date'")
+    complaints: list[str] = []
+    tab.on("console", lambda told: complaints.append(told.text))
+    tab.on("pageerror", lambda error: complaints.append(error.message))
+    tab.goto(f"{page.server.url}/")
+    wait_for(tab, UP_TO_DATE)
     assert tab.evaluate(cell("groups", 0, 2)) == "7"
     tab.evaluate("void (window.before = document.getElementById('queries').rows[0])")
     page.tell(txid=8, errors=[], failures={"FailedException": 3, "ConnectionError": 1})
-    tab.wait_for(f"{cell('groups', 0, 2)} === '8'")
+    wait_for(tab, f"{cell('groups', 0, 2)} === '8'")
     assert tab.evaluate(cell("failures", 1, 1)) == "ConnectionError"
     assert tab.evaluate(cell("errors", 0, 0)) == "none"
     drawn = tab.evaluate("document.querySelector('svg #group-0').textContent")
     assert drawn == "running · batch 8 · 1,234 tuples/s"
     # What hasn't changed is left alone, so that it can be selected.
     assert tab.evaluate("document.getElementById('queries').rows[0] === window.before")
-    assert tab.complaints() == []
+    assert complaints == []
 
 
+@pytest.mark.parametrize("tab", [{"java_script_enabled": False}], indirect=True)
 def test_it_is_read_without_a_script(page: Page, tab: Tab) -> None:
-    tab.without_scripts()
-    tab.open(f"{page.server.url}/")
-    text = tab.text()
+    tab.goto(f"{page.server.url}/")
+    text = tab.inner_text("body")
     for shown in ("2,800", "exactly once", "FailedException", "not today", "every 5 seconds"):
         assert shown in text
     # A browser that runs scripts takes what is in a noscript for text, and doesn't load it again.
@@ -87,10 +92,10 @@ def test_no_name_and_no_error_runs_a_script(tab: Tab) -> None:
     run = Told(topology)
     run.told = {**figures(), "groups": [hostile]}
     with DRPCServer(run, port=0) as server:
-        tab.open(f"{server.url}/")
-        tab.wait_for("document.getElementById('live').textContent === 'up to date'")
+        tab.goto(f"{server.url}/")
+        wait_for(tab, UP_TO_DATE)
         run.told = {**figures(), "groups": [{**hostile, "txid": 99}]}
-        tab.wait_for(f"{cell('groups', 0, 2)} === '99'")
+        wait_for(tab, f"{cell('groups', 0, 2)} === '99'")
         assert tab.evaluate("document.title") != "run"
         assert tab.evaluate("document.querySelectorAll('script, img').length") == 1
         assert tab.evaluate(cell("errors", 0, 5)) == HOSTILE
@@ -102,27 +107,27 @@ def test_no_name_and_no_error_runs_a_script(tab: Tab) -> None:
 
 def test_a_reader_is_told_that_the_server_is_gone_and_comes_back(tab: Tab) -> None:
     page = Page()
-    tab.open(f"{page.server.url}/")
-    tab.wait_for("document.getElementById('live').textContent === 'up to date'")
+    tab.goto(f"{page.server.url}/")
+    wait_for(tab, UP_TO_DATE)
     port = page.server.port
     page.server.stop()
-    tab.wait_for("document.getElementById('live').textContent.startsWith('no connection')")
+    wait_for(tab, "document.getElementById('live').textContent.startsWith('no connection')")
     page.tell(txid=9)
     page.server = DRPCServer(page.run, port=port).start()
-    tab.wait_for(f"{cell('groups', 0, 2)} === '9'")
+    wait_for(tab, f"{cell('groups', 0, 2)} === '9'")
     page.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_all_text_can_be_told_from_its_ground(page: Page, tab: Tab, scheme: str) -> None:
-    tab.prefers(color_scheme=scheme)
-    tab.open(f"{page.server.url}/")
+def test_all_text_can_be_told_from_its_ground(page: Page, tab: Tab, scheme: Scheme) -> None:
+    tab.emulate_media(color_scheme=scheme)
+    tab.goto(f"{page.server.url}/")
     assert tab.evaluate(CONTRASTS) == []
 
 
 def test_a_narrow_screen_scrolls_tables_not_the_page(page: Page, tab: Tab) -> None:
-    tab.size(360, 640)
-    tab.open(f"{page.server.url}/")
+    tab.set_viewport_size({"width": 360, "height": 640})
+    tab.goto(f"{page.server.url}/")
     assert tab.evaluate("document.documentElement.scrollWidth") <= 360
 
 
@@ -144,9 +149,9 @@ def test_a_drawing_of_forty_steps_is_as_wide_as_there_is_room(tab: Tab, width: i
     topology = forty_steps()
     assert len(topology.plan().nodes) >= 40
     run = Told(topology)
-    tab.size(width, 800)
+    tab.set_viewport_size({"width": width, "height": 800})
     with run.drpc, DRPCServer(run, port=0) as server:
-        tab.open(f"{server.url}/")
+        tab.goto(f"{server.url}/")
         sizes = tab.evaluate(WIDTHS)
         assert sizes["page"] <= width
         assert sizes["drawing"] <= sizes["room"] <= width
@@ -170,11 +175,11 @@ WIDTHS = """(() => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_group_that_fails_while_it_is_looked_at_turns_red(
-    page: Page, tab: Tab, scheme: str
+    page: Page, tab: Tab, scheme: Scheme
 ) -> None:
-    tab.prefers(color_scheme=scheme)
-    tab.open(f"{page.server.url}/")
-    tab.wait_for("document.getElementById('live').textContent === 'up to date'")
+    tab.emulate_media(color_scheme=scheme)
+    tab.goto(f"{page.server.url}/")
+    wait_for(tab, UP_TO_DATE)
     colours = """(() => {
       const red = getComputedStyle(document.documentElement).getPropertyValue("--failed");
       const box = document.createElement("i");
@@ -189,11 +194,11 @@ def test_a_group_that_fails_while_it_is_looked_at_turns_red(
     red, *before = tab.evaluate(colours)
     assert red not in before
     page.run.told = {**figures(status="failed", errors=[ERROR]), "status": "failed"}
-    tab.wait_for(f"{cell('groups', 0, 1)} === 'failed: FailedException: not today'")
+    wait_for(tab, f"{cell('groups', 0, 1)} === 'failed: FailedException: not today'")
     assert tab.evaluate(colours) == [red] * 5
     assert tab.evaluate(CONTRASTS) == []
     page.run.told = figures()
-    tab.wait_for(f"{cell('groups', 0, 1)} === 'running'")
+    wait_for(tab, f"{cell('groups', 0, 1)} === 'running'")
     assert red not in tab.evaluate(colours)[1:]
 
 
@@ -201,7 +206,7 @@ def test_its_links_lead_to_what_the_server_tells_elsewhere(tab: Tab) -> None:
     topology = TridentTopology()
     topology.newDRPCStream("upper").map(str.upper, "text")
     with DRPCServer(topology, port=0) as server:
-        tab.open(f"{server.url}/")
+        tab.goto(f"{server.url}/")
         links = tab.evaluate("[...document.querySelectorAll('nav a')].map((each) => each.href)")
         assert [link.removeprefix(server.url) for link in links] == [
             *("/metrics", "/healthz", "/api/v1/state")
@@ -211,11 +216,11 @@ def test_its_links_lead_to_what_the_server_tells_elsewhere(tab: Tab) -> None:
 
 
 def test_a_page_that_is_left_costs_nothing_more(page: Page, tab: Tab) -> None:
-    tab.open(f"{page.server.url}/")
-    tab.wait_for("document.getElementById('live').textContent === 'up to date'")
+    tab.goto(f"{page.server.url}/")
+    wait_for(tab, UP_TO_DATE)
     watched = page.server.connections._open
     assert [each for each in watched if each.busy]
-    tab.open("about:blank")
+    tab.goto("about:blank")
     until(lambda: not [each for each in list(watched) if each.busy])
 
 

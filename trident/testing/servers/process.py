@@ -1,4 +1,9 @@
-"""A server's process: started, killed, paused, restarted where it was."""
+"""A server's process: started, killed, paused, restarted where it was.
+
+By hand, as no library for test servers does all that tests of failures need: the same server killed
+or paused at a moment of the test's, started again on its port with its data, and gone with the
+process that started it, however that ended.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,94 @@
+"""Measures all sizes, and writes docs/performance.md and its picture; Ctrl-C ends it early."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.sizes.cases import EFFORTS, OVERLAPPING, SHORT, Measured
+from benchmarks.sizes.contenders import CONTENDERS
+from benchmarks.sizes.pages import PLOT, Report, plotted, with_report
+from benchmarks.sizes.setting import Setting
+from benchmarks.sizes.steady import costs, held
+from trident.testing.servers.process import MissingServer
+
+_DOCS = Path(__file__).parents[2] / "docs"
+_PAGE = "performance.md"
+
+
+def main(words: Sequence[str]) -> None:
+    """Run the benchmark.
+
+    Parameters
+    ----------
+    words : sequence of str
+        ``long`` for the run that takes hours; else the short one. Any other words choose
+        the cases whose line has one of them: these are printed, and nothing is written.
+    """
+    [effort] = [EFFORTS[word] for word in words if word in EFFORTS] or [SHORT]
+    chosen = [word for word in words if word not in EFFORTS]
+    with (
+        TemporaryDirectory(prefix="trident-bench-") as folder,
+        closing(Setting(Path(folder), effort)) as setting,
+    ):
+        report = _report(setting, chosen)
+    if not chosen:
+        page = _DOCS / _PAGE
+        page.write_text(with_report(page.read_text(), report))
+        (_DOCS / PLOT).write_text(plotted(report))
+        print(f"written: docs/{_PAGE}, docs/{PLOT}")
+
+
+def _report(setting: Setting, chosen: Sequence[str]) -> Report:
+    """Measure all that is asked for, or what comes before Ctrl-C."""
+    report = Report(setting.effort, _machine())
+    if not OVERLAPPING:
+        report.left_out.append("commits that overlap: this version has no `max_pending`")
+    try:
+        for found in _measured(setting, chosen, report.left_out):
+            report.measured.append(found)
+        if not chosen:
+            report.costs.extend(costs(setting))
+            report.held.extend(held(setting))
+    except KeyboardInterrupt:
+        last = report.measured[-1].case if report.measured else "the beginning"
+        report.left_out.append(f"what comes after {last}: the run was broken off")
+    return report
+
+
+def _measured(setting: Setting, chosen: Sequence[str], left_out: list[str]) -> Iterator[Measured]:
+    """Measure the cases that have one of the words, and print each; add to `left_out`."""
+    cases = [
+        case
+        for case in dict.fromkeys(setting.effort.cases())
+        if not chosen or any(word in str(case) for word in chosen)
+    ]
+    contenders = {case.contender for case in cases}
+    for case in setting.effort.warm_ups():
+        if case.contender in contenders:
+            CONTENDERS[case.contender](setting, case)
+    for case in cases:
+        try:
+            found = CONTENDERS[case.contender](setting, case)
+        except (MissingServer, ModuleNotFoundError) as missing:
+            left_out.append(f"{case}: {missing}")
+            print(f"not measured: {left_out[-1]}", file=sys.stderr)
+        else:
+            print(found, flush=True)
+            yield found
+
+
+def _machine() -> str:
+    """What a run was on: cores, their model, and the versions that matter."""
+    info = Path("/proc/cpuinfo")
+    model = re.search(r"model name\s*: (.+)", info.read_text()) if info.exists() else None
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    versions = f"Python {platform.python_version()}, Spark {version('pyspark')}"
+    return f"{cores} cores of {model[1] if model else platform.machine()}, {versions}"
