@@ -13,7 +13,7 @@ from trident.errors import DuplicateNameError, OperationTypeError, PlanError, de
 from trident.operations.interfaces import Operation, operation_name
 from trident.operations.kept_answers import KeptAnswers
 from trident.plan.call_site import caller
-from trident.plan.connected import Connected, Connections
+from trident.plan.connected import Connected, ConnectedSteps
 from trident.plan.nodes import (
     DRPCNode,
     NativeNode,
@@ -44,7 +44,7 @@ class Builder:
     """
 
     nodes: list[Node] = field(default_factory=list)
-    _components: Connections = field(default_factory=Connections)
+    _components: ConnectedSteps = field(default_factory=ConnectedSteps)
     _streams: dict[str, SourceNode] = field(default_factory=dict)
     _functions: dict[str, DRPCNode] = field(default_factory=dict)
     _states: dict[str, StateNode] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Builder:
 
     def _forget(self) -> None:
         """Know no more than the nodes that are left."""
-        self._components = Connections()
+        self._components = ConnectedSteps()
         for known in (self._streams, self._functions, self._states, self._places):
             known.clear()
         for node in self.nodes:

@@ -65,7 +65,7 @@ class Connected:
         self.keeps_answers |= other.keeps_answers
 
 
-class Connections:
+class ConnectedSteps:
     """The components of a topology, by step."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from trident.operations.kept_answers import KeptAnswers
-from trident.plan.connected import Connections
+from trident.plan.connected import ConnectedSteps
 from trident.plan.nodes import (
     Clock,
     DRPCNode,
@@ -208,7 +208,7 @@ class Plan:
     @cached_property
     def _components(self) -> tuple[tuple[Node, ...], ...]:
         """Connected steps; a query inside a batch connects it with the state's update."""
-        components = Connections()
+        components = ConnectedSteps()
         for node in self.nodes:
             components.add(node)
         return tuple(tuple(sorted(each.nodes, key=_by_id)) for each in components)
