@@ -15,9 +15,10 @@ from cachetools import LRUCache
 from trident.backends.state_url import StateURL
 from trident.states.backing_map import Codec, IBackingMap
 from trident.states.errors import StateURLError
-from trident.states.maps import MapStateFactory, OpaqueMap
+from trident.states.kinds.opaque import OpaqueEntries
+from trident.states.maps.factory import MapStateFactory, OpaqueMap
 from trident.states.store import Calls, Store
-from trident.states.values import OpaqueEntries, OpaqueValue
+from trident.states.values import OpaqueValue
 
 __all__ = ["LRUMemoryMapState", "MemoryMap"]
 

@@ -33,7 +33,7 @@ class URLOptions:
     prefix : str or None
         None where it wasn't given, and the state's name is to be taken; empty for bare keys.
     state : dict
-        Parameters of :class:`~trident.states.maps.MapStateFactory` that were given:
+        Parameters of :class:`~trident.states.maps.factory.MapStateFactory` that were given:
         `cache_size`, `max_get`, `max_put`, `serializer`, `snapshot_key`, `written_by`, `hosted`.
     own : dict
         The scheme's own options that were given.

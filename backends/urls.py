@@ -8,7 +8,7 @@ from typing import cast
 from trident.backends.schemes import BuiltIn, Schemes
 from trident.backends.state_url import StateURL
 from trident.states.errors import StateURLError
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.state import StateFactory
 from trident.states.tracebacks import Briefly
 

@@ -21,7 +21,7 @@ from trident import Fields, IBatchSpout, MemoryMapState
 from trident.backends import redis, sqlite
 from trident.spark import local_session
 from trident.states.map_state import MapState
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.testing.servers.redis import RedisServer
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ import logging
 from trident.states.backing_map import Ability, Codec, IBackingMap, WrappedMap, abilities
 from trident.states.checkpoint_store import CheckpointStore
 from trident.states.control import Control, ControlRecord
-from trident.states.copying import copy_state
 from trident.states.expiry import KeepUntil
 from trident.states.keys import CONTROL_KEY, decode_key, encode_key, encode_keys
 from trident.states.map_state import (
@@ -21,20 +20,22 @@ from trident.states.map_state import (
     SnapshottableMap,
     TupleCollectionMap,
 )
-from trident.states.maps import (
+from trident.states.maps.copying import copy_state
+from trident.states.maps.factory import (
     MapStateFactory,
     NonTransactionalMap,
     OpaqueMap,
     TransactionalMap,
 )
+from trident.states.maps.reading import read_committed, read_latest
+from trident.states.maps.storm import give_back
 from trident.states.printable import PRINTABLE_RECORDS
-from trident.states.reading import read_committed, read_latest
 from trident.states.serializers import JSONSerializer, PickleSerializer, Serializer
 from trident.states.state import Batch, ReadOnlyState, State, StateFactory
 from trident.states.store import Store
-from trident.states.storm import give_back
 from trident.states.table.cache import CachedMap
-from trident.states.table.counted import CountedMap, Counts
+from trident.states.table.counts import Counts
+from trident.states.table.layered import LayeredMap
 from trident.states.table.split import MicroBatchMap
 from trident.states.updaters import (
     CombinerValueUpdater,
@@ -54,12 +55,12 @@ __all__ = [
     "CombinerValueUpdater",
     "Control",
     "ControlRecord",
-    "CountedMap",
     "Counts",
     "IBackingMap",
     "ITupleCollection",
     "JSONSerializer",
     "KeepUntil",
+    "LayeredMap",
     "MapState",
     "MapStateFactory",
     "MicroBatchMap",

@@ -11,12 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
+from functools import partial
 from typing import Any, ClassVar
 
-from trident.states.errors import BackingMapError
+from trident.states.asking import Asked, Wait
+from trident.states.errors import BackingMapError, StateError
 from trident.states.keys import CONTROL_KEY
 from trident.states.secrets import masked
-from trident.states.steps import Steps
 from trident.states.values import Token
 
 
@@ -42,7 +43,7 @@ class Ability(Enum):
     DROP = "a state can be removed as a whole"
 
 
-class IBackingMap(ABC):
+class IBackingMap(Asked, ABC):
     """A map from keys to values in some store; the only thing a store's author has to write.
 
     It is called on executors (and on the driver, for states hosted there and for control
@@ -81,12 +82,6 @@ class IBackingMap(ABC):
     prefix: str | None = None
     """The name that tells this state from others in the same store; None where there is none."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        # Nobody would call it, so a loss of power could take writes that were acknowledged.
-        if "persist" in vars(cls):
-            raise TypeError(f"{cls.__name__}.persist() is called flush() now: rename it.")
-
     @abstractmethod
     def multiGet(self, keys: Sequence[Any]) -> Sequence[Any]:
         """Return the values of `keys`, in their order, None for each that is absent.
@@ -118,19 +113,17 @@ class IBackingMap(ABC):
             return bytes(found)
         raise BackingMapError(_map_name(self), _described(found), 1)
 
-    def read_steps(self, keys: Sequence[Any]) -> Steps[Sequence[Any]]:
-        """Read as :meth:`multiGet` does, in steps: yield where the store was asked and would be
-        waited for.
+    def ask(self, keys: Sequence[Any]) -> Wait[Sequence[Any]]:
+        """Ask for what :meth:`multiGet` returns, and return a function that waits for it.
 
-        So readers of several states wait for all of them at once. By default there are no steps.
+        So readers of several states wait for all of them at once. By default nothing is asked
+        before that function is called.
         """
-        yield from ()
-        return self.multiGet(keys)
+        return partial(self.multiGet, keys)
 
-    def control_steps(self) -> Steps[bytes | None]:
-        """Read as :meth:`getControl` does, in steps."""
-        yield from ()
-        return self.getControl()
+    def ask_control(self) -> Wait[bytes | None]:
+        """Ask for what :meth:`getControl` returns, and return a function that waits for it."""
+        return self.getControl
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         """Replace the control record where it still is `expected` (None: absent).
@@ -222,7 +215,7 @@ class IBackingMap(ABC):
         """
         raise NotImplementedError
 
-    def flush(self) -> None:  # noqa: B027 - most stores flush every write
+    def flush(self) -> None:
         """Make everything acknowledged so far survive a loss of power.
 
         Called once a batch a state, after its last write and before the batch is committed: a
@@ -276,7 +269,7 @@ class IBackingMap(ABC):
         """
         return []
 
-    def close(self) -> None:  # noqa: B027 - many stores have nothing to close
+    def close(self) -> None:
         """Let go of connections; may be called twice. The default has none."""
 
 
@@ -303,9 +296,7 @@ def abilities(backing: IBackingMap) -> frozenset[Ability]:
     >>> Ability.FENCED in abilities(MemoryMapState.Factory().makeState().backing)
     True
     """
-    while isinstance(backing, WrappedMap):
-        backing = backing.inner
-    return abilities_of(type(backing))
+    return abilities_of(type(_innermost(backing)))
 
 
 def has_pages(backing: IBackingMap) -> bool:
@@ -317,12 +308,8 @@ def has_pages(backing: IBackingMap) -> bool:
     >>> has_pages(MemoryMap("listed"))
     True
     """
-    while isinstance(backing, WrappedMap):
-        if not backing.lists:
-            return False
-        backing = backing.inner
-    lists = Ability.LIST in abilities_of(type(backing))
-    return lists or type(backing).pages is not IBackingMap.pages
+    kind = type(_innermost(backing))
+    return Ability.LIST in abilities_of(kind) or kind.pages is not IBackingMap.pages
 
 
 def abilities_of(kind: type[IBackingMap]) -> frozenset[Ability]:
@@ -358,45 +345,40 @@ def _described(found: object) -> str:
 
 
 def _map_name(store: IBackingMap) -> str:
-    while isinstance(store, WrappedMap):
-        store = store.inner
-    return type(store).__name__
+    return type(_innermost(store)).__name__
 
 
 class WrappedMap(IBackingMap):
-    """A map over another one: hands every call on, subclasses change the ones they are for.
+    """A map over another one. Whatever a subclass doesn't define is the inner map's.
 
     Parameters
     ----------
     inner : IBackingMap
         The map below.
+
+    Examples
+    --------
+    >>> from trident.backends.memory import MemoryMap
+    >>> class Loud(WrappedMap):
+    ...     def multiGet(self, keys):
+    ...         print("read", *keys)
+    ...         return self.inner.multiGet(keys)
+    >>> loud = Loud(MemoryMap("loud"))
+    >>> loud.multiPut(["dog"], [2])
+    >>> loud.multiGet(["dog"])
+    read dog
+    [2]
     """
 
-    lists: ClassVar[bool] = True
-    """Whether it lists its entries where the map below does."""
+    inner: IBackingMap
 
     def __init__(self, inner: IBackingMap) -> None:
+        if not isinstance(inner, IBackingMap):
+            raise StateError(
+                f"{type(inner).__name__} lies below another wrapper of the map, where no state "
+                "would read and write through it; let it wrap the wrapper"
+            )
         self.inner = inner
-
-    @property
-    def codec(self) -> Codec | None:  # type: ignore[override]
-        """What is exchanged, the inner map's unless the layer translates."""
-        return self.inner.codec
-
-    @property
-    def lasts(self) -> bool:  # type: ignore[override]
-        """Whether entries outlive the process that wrote them."""
-        return self.inner.lasts
-
-    @property
-    def where(self) -> str:  # type: ignore[override]
-        """How errors name the store."""
-        return self.inner.where
-
-    @property
-    def prefix(self) -> str | None:  # type: ignore[override]
-        """What tells this state from others in the same store."""
-        return self.inner.prefix
 
     def multiGet(self, keys: Sequence[Any]) -> Sequence[Any]:
         return self.inner.multiGet(keys)
@@ -404,69 +386,17 @@ class WrappedMap(IBackingMap):
     def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
         self.inner.multiPut(keys, values)
 
-    def getControl(self) -> bytes | None:
-        return self.inner.getControl()
 
-    def putControl(self, new: bytes, expected: bytes | None) -> bool:
-        return self.inner.putControl(new, expected)
+def _of_inner(name: str) -> Any:
+    return property(lambda wrapped: getattr(wrapped.inner, name))
 
-    @property
-    def catalog(self) -> Hashable:
-        return self.inner.catalog
 
-    def putControls(self, changes: Sequence[tuple[str | None, bytes, bytes]]) -> bool:
-        return self.inner.putControls(changes)
+for _name in vars(IBackingMap):
+    if not _name.startswith("_") and _name not in ("multiGet", "multiPut"):
+        setattr(WrappedMap, _name, _of_inner(_name))
 
-    def drop(self, fence: bytes) -> bool:
-        return self.inner.drop(fence)
 
-    def multiPutFenced(self, keys: Sequence[Any], values: Sequence[Any], fence: bytes) -> bool:
-        return self.inner.multiPutFenced(keys, values, fence)
-
-    def multiRemoveFenced(self, keys: Sequence[Any], fence: bytes) -> bool:
-        return self.inner.multiRemoveFenced(keys, fence)
-
-    def multiGetVersioned(self, keys: Sequence[Any]) -> Sequence[tuple[Any, Any]]:
-        return self.inner.multiGetVersioned(keys)
-
-    def multiPutVersioned(
-        self, keys: Sequence[Any], values: Sequence[Any], versions: Sequence[Any]
-    ) -> list[bool]:
-        return self.inner.multiPutVersioned(keys, values, versions)
-
-    def multiPutAt(self, keys: Sequence[Any], values: Sequence[Any], version: int) -> None:
-        self.inner.multiPutAt(keys, values, version)
-
-    def multiAddFenced(
-        self,
-        keys: Sequence[bytes],
-        amounts: Sequence[int | float],
-        token: Token,
-        retried: Mapping[int, int],
-        fence: bytes,
-    ) -> bool:
-        return self.inner.multiAddFenced(keys, amounts, token, retried, fence)
-
-    def flush(self) -> None:
-        self.inner.flush()
-
-    def incarnation(self) -> str | None:
-        return self.inner.incarnation()
-
-    def snapshot(self) -> AbstractContextManager[object]:
-        return self.inner.snapshot()
-
-    def entries(self) -> list[tuple[Any, Any]]:
-        return self.inner.entries()
-
-    def pages(self) -> Iterator[Sequence[tuple[Any, Any]]]:
-        return self.inner.pages()
-
-    def occupant(self) -> str | None:
-        return self.inner.occupant()
-
-    def prefixes(self) -> list[str]:
-        return self.inner.prefixes()
-
-    def close(self) -> None:
-        self.inner.close()
+def _innermost(backing: IBackingMap) -> IBackingMap:
+    while isinstance(backing, WrappedMap):
+        backing = backing.inner
+    return backing

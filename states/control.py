@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from trident.states.asking import Wait
 from trident.states.backing_map import Ability, IBackingMap, abilities
 from trident.states.errors import (
     CorruptStateError,
@@ -28,7 +29,6 @@ from trident.states.errors import (
     UnfinishedCopyError,
     UnownedStateError,
 )
-from trident.states.steps import Steps, control_of
 from trident.states.values import Token
 
 Check = Callable[["ControlRecord | None"], None]
@@ -59,9 +59,8 @@ class ControlRecord:
         The last committed txid; 0 before the first.
     retried : mapping of int to int
         The txids whose committed attempt was not 0, and that attempt.
-    ready : bool or None
-        Whether the attempt has confirmed that everything it wrote is there; None in a record of
-        an earlier version, which doesn't say.
+    ready : bool
+        Whether the attempt has confirmed that everything it wrote is there.
     moment : int or None
         The batch's time, in milliseconds since 1970, where a step asks for it: the log has it, and
         the stored record has not.
@@ -87,7 +86,7 @@ class ControlRecord:
     token: Token
     committed: int = 0
     retried: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
-    ready: bool | None = False
+    ready: bool = False
     moment: int | None = field(default=None, compare=False)
     plan: str | None = None
     active: Mapping[str, Sequence[str]] = field(
@@ -137,7 +136,7 @@ class ControlRecord:
     @property
     def never_ready(self) -> bool:
         """Whether the log's first batch has begun, and nothing of any batch was ever made ready."""
-        return self.token.txid == 1 and self.committed == 0 and self.ready is False
+        return self.token.txid == 1 and self.committed == 0 and not self.ready
 
     def is_behind(self, other: ControlRecord) -> bool:
         """Whether it is of the first batch, of a later attempt than the one that `other` begins."""
@@ -158,9 +157,8 @@ class ControlRecord:
             "token": list(self.token),
             "committed": self.committed,
             "exceptions": sorted(self.retried.items()),
+            "ready": self.ready,
         }
-        if self.ready is not None:
-            told["ready"] = self.ready
         if self.plan is not None:
             told["plan"] = self.plan
         return orjson.dumps(told)
@@ -184,7 +182,7 @@ class ControlRecord:
                 Token(int(txid), int(attempt)),
                 int(found["committed"]),
                 {int(txid): int(attempt) for txid, attempt in found["exceptions"]},
-                None if found.get("ready") is None else bool(found["ready"]),
+                bool(found["ready"]),
                 plan=None if found.get("plan") is None else str(found["plan"]),
             )
         except (ValueError, KeyError, TypeError) as error:
@@ -206,6 +204,11 @@ class Control:
     name : str
         How errors name the state.
 
+    Attributes
+    ----------
+    calls : int
+        How often the store was asked for the record, or given one.
+
     Notes
     -----
     Used wherever the map is: on the driver for batches, in tasks and serving processes for reading.
@@ -216,6 +219,7 @@ class Control:
 
     def __init__(self, backing: IBackingMap, name: str = "state") -> None:
         self.name = name
+        self.calls = 0
         self._backing = backing
         self._seen: tuple[bytes, ControlRecord] | None = None
         self._incarnation: str | None = None
@@ -253,13 +257,22 @@ class Control:
         return self._look()[1]
 
     def _read(self) -> tuple[bytes | None, ControlRecord | None]:
-        stored, found = self._look()
+        return self._own(*self._look())
+
+    def _own(
+        self, stored: bytes | None, found: ControlRecord | None
+    ) -> tuple[bytes | None, ControlRecord | None]:
         if found is not None and found.log_id == GIVEN_BACK:
             raise GivenBackError(self.place)
         return stored, found
 
     def _look(self) -> tuple[bytes | None, ControlRecord | None]:
+        self.calls += 1
         return self._decoded(self._backing.getControl())
+
+    def _put(self, new: bytes, expected: bytes | None) -> bool:
+        self.calls += 1
+        return self._backing.putControl(new, expected)
 
     def _decoded(self, data: bytes | None) -> tuple[bytes | None, ControlRecord | None]:
         if data is None:
@@ -281,14 +294,13 @@ class Control:
         NoStateError
             When there is none: no state is there, so nothing that is read would mean anything.
         """
-        return self._begun(self.read())
+        return self.ask()()
 
-    def expect_steps(self) -> Steps[ControlRecord | None]:
-        """Do as :meth:`expect` does, in steps."""
-        _, found = self._decoded((yield from control_of(self._backing)))
-        if found is not None and found.log_id == GIVEN_BACK:
-            raise GivenBackError(self.place)
-        return self._begun(found)
+    def ask(self) -> Wait[ControlRecord | None]:
+        """Ask for what :meth:`expect` returns, and return a function that waits for it."""
+        self.calls += 1
+        wait = self._backing.ask_control()
+        return lambda: self._begun(self._own(*self._decoded(wait()))[1])
 
     def _begun(self, found: ControlRecord | None) -> ControlRecord | None:
         """Return what was found; raise where that is nothing, unless the state is of this process
@@ -350,7 +362,7 @@ class Control:
         the next begin, whose token is above all of theirs, replaces every copy.
         """
         if (
-            not self._backing.putControl(record.encode(), stored)
+            not self._put(record.encode(), stored)
             and self._backing.getControl() != stored
         ):
             raise StateUnavailableError(
@@ -366,7 +378,7 @@ class Control:
             When the record changed after it was read.
         """
         stored, found = self._look()
-        if not self._backing.putControl(record.encode(), stored):
+        if not self._put(record.encode(), stored):
             raise StaleBatchError(None, None if found is None else found.token)
 
     def begin(self, record: ControlRecord, check: Check | None = None) -> None:
@@ -394,7 +406,7 @@ class Control:
         """
         left, self._left = self._left, None
         if left is not None and left.log_id == record.log_id and left.token < record.token:
-            left_as_it_is = self._backing.putControl(record.encode(), left.encode())
+            left_as_it_is = self._put(record.encode(), left.encode())
             if left_as_it_is:
                 return
         incarnation = self._backing.incarnation()
@@ -414,7 +426,7 @@ class Control:
             self.check_vacant()
         elif found.token > record.token:
             raise StaleBatchError(record.token, found.token)
-        if not self._backing.putControl(record.encode(), stored):
+        if not self._put(record.encode(), stored):
             raise StateUnavailableError(
                 self.place, "its control record changed while the batch began", "It is retried."
             )
@@ -441,7 +453,7 @@ class Control:
             acknowledged writes may be lost, so the attempt fails.
         """
         ready = record.confirmed()
-        marked = self._backing.putControl(ready.encode(), record.encode())
+        marked = self._put(ready.encode(), record.encode())
         if not marked:
             found = self.read()
             if found is not None and found.log_id == record.log_id and found.token > record.token:
@@ -476,7 +488,7 @@ class Control:
             When the store holds less than `record`: writes of the committed batch are lost.
         """
         announced = record.announced()
-        if self._backing.putControl(announced.encode(), record.encode()):
+        if self._put(announced.encode(), record.encode()):
             self._left = announced
             return True
         found = self.read()

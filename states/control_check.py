@@ -110,8 +110,7 @@ def check_record(
     if listed is not None and found.token < listed:
         raise RewoundStateError(name, found.token, listed, where)
     if found.token == listed:
-        # A record of an earlier version doesn't say whether it was ready.
-        began_only = found.ready is False and found.committed < listed.txid
+        began_only = not found.ready and found.committed < listed.txid
         if began_only and own.is_committed(*listed) and not claim.accepted:
             raise LostWritesError(name, listed, where)
         return

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABCMeta, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
+from trident.states.asking import Asked, Wait
 from trident.states.keys import decode_key
 from trident.states.state import State
 from trident.states.updaters import Combiner, CombinerValueUpdater, ValueUpdater
@@ -17,12 +19,19 @@ GLOBAL_KEY: Key = ("$GLOBAL$",)
 """Where a map state keeps its single value, unless the store or the user says otherwise."""
 
 
-class ReadOnlyMapState(State):
+class ReadOnlyMapState(Asked, State):
     """A map that can be queried."""
 
     @abstractmethod
     def multiGet(self, keys: Iterable[Key]) -> list[Any]:
         """Return the values of `keys`, in their order; None for each that is absent."""
+
+    def ask(self, keys: Iterable[Key]) -> Wait[list[Any]]:
+        """Ask for what :meth:`multiGet` returns, and return a function that waits for it.
+
+        By default nothing is asked before that function is called.
+        """
+        return partial(self.multiGet, keys)
 
 
 class MapState(ReadOnlyMapState):
@@ -95,20 +104,8 @@ class ITupleCollection(State):
         """Return an iterator over ``(*key fields, value)`` of every key that has a value."""
 
 
-class _MapStates(ABCMeta):
-    def __call__(cls, *arguments: Any, **options: Any) -> Any:
-        if cls is SnapshottableMap:
-            return _seen_with(*arguments, **options)
-        return super().__call__(*arguments, **options)
-
-
-class SnapshottableMap(
-    MapState, RemovableMapState, Snapshottable, ITupleCollection, metaclass=_MapStates
-):
-    """A map state that keeps a single value too, under one key of its own.
-
-    Every map state is one. Called with a map state and a key, it returns the same state with its
-    single value there: keys, updates and batches of both are one, only the single values are two.
+class SnapshottableMap(MapState, RemovableMapState, Snapshottable, ITupleCollection):
+    """A map state that keeps a single value too, under one key of its own; every map state is one.
 
     Attributes
     ----------
@@ -119,7 +116,7 @@ class SnapshottableMap(
     --------
     >>> from trident.backends.memory import MemoryMap
     >>> from trident.states import OpaqueMap
-    >>> total = SnapshottableMap(OpaqueMap(MemoryMap("total")), ("total",))
+    >>> total = OpaqueMap(MemoryMap("total"), key=("total",))
     >>> total.beginCommit(1)
     >>> total.set(42)
     >>> total.commit(1)
@@ -127,15 +124,21 @@ class SnapshottableMap(
     (42, [42])
     """
 
-    __slots__ = ("key",)  # beside what those share that see one state with keys of their own
     key: Key
+
+    def get(self) -> Any:
+        """Return the single value; None where there is none."""
+        [value] = self.multiGet([self.key])
+        return value
+
+    def update(self, updater: ValueUpdater) -> Any:
+        """Update the single value and return the new one."""
+        [value] = self.multiUpdate([self.key], [updater])
+        return value
+
+    def set(self, value: Any) -> None:
+        """Replace the single value; None removes it."""
+        self.multiPut([self.key], [value])
 
 
 TupleCollectionMap = SnapshottableMap
-
-
-def _seen_with(inner: SnapshottableMap, key: Key = GLOBAL_KEY) -> SnapshottableMap:
-    seen = object.__new__(type(inner))
-    seen.__dict__ = inner.__dict__
-    seen.key = key
-    return seen

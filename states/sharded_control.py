@@ -119,4 +119,4 @@ def may_spread(
 
 def _progress(record: bytes) -> tuple[Token, int, bool]:
     read = ControlRecord.decode(record)
-    return read.token, read.committed, bool(read.ready)
+    return read.token, read.committed, read.ready

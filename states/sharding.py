@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
+
+
+def shard_of(key: bytes, count: int) -> int:
+    """Return which of so many shards, or partitions, an encoded key belongs to.
+
+    Examples
+    --------
+    >>> shard_of(b"dog", 2), shard_of(b"cat", 2)
+    (1, 0)
+    """
+    return crc32(key) % count
+
+
+def shards_of(keys: Iterable[bytes], count: int) -> list[int]:
+    """Return the shard of each key, as :func:`shard_of` does."""
+    return [crc32(key) % count for key in keys]
 
 
 @dataclass(frozen=True)
 class Sharding:
     """The keys of one call, by the shards that they belong to.
 
-    A key belongs to shard ``crc32(key) % shards``, for ever. It depends on nothing else: while a
-    server is away its keys are away too, and another one, which might have old values, is never
-    asked for them.
+    A key belongs to the shard that :func:`shard_of` tells, for ever. It depends on nothing else:
+    while a server is away its keys are away too, and another one, which might have old values, is
+    never asked for them.
 
     Parameters
     ----------
@@ -43,8 +59,8 @@ class Sharding:
         if shards == 1:
             return Sharding([range(len(keys))], len(keys))
         positions: list[list[int]] = [[] for _ in range(shards)]
-        for position, key in enumerate(keys):
-            positions[crc32(key) % shards].append(position)
+        for position, shard in enumerate(shards_of(keys, shards)):
+            positions[shard].append(position)
         return Sharding(positions, len(keys))
 
     def split(self, column: Sequence[Any]) -> list[Sequence[Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from trident.states.backing_map import IBackingMap
 from trident.states.finding import Finding
@@ -136,33 +136,6 @@ class Store(ABC):
         opened.getControl()
         yield Finding("ok", f"{opened.where or type(self).__name__} answers")
         opened.close()
-
-
-def completed(store: Store) -> Store:
-    """Return `store`, with the defaults of what it lacks where it doesn't derive from Store.
-
-    Before there was a base class, any object with these members was a store.
-    """
-    return store if isinstance(store, Store) else _Completed(store)
-
-
-class _Completed(Store):
-    def __init__(self, store: Any) -> None:
-        self._store = store
-        members = "hosted map_type max_keys shards snapshot_key calls check_place".split()
-        vars(self).update({name: getattr(store, name) for name in members if hasattr(store, name)})
-
-    @property
-    def identity(self) -> tuple[str, str, str]:
-        found: tuple[str, str, str] = self._store.identity
-        return found
-
-    def named(self, prefix: str) -> _Completed:
-        return _Completed(self._store.named(prefix))
-
-    def open(self) -> IBackingMap:
-        opened: IBackingMap = self._store.open()
-        return opened
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import Enum
-from functools import partial
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 
 class Token(NamedTuple):
@@ -79,61 +78,3 @@ class OpaqueValue(NamedTuple):
     attempt: int
     curr: Any
     prev: Any
-
-
-_opaque_value = partial(tuple.__new__, OpaqueValue)  # twice as fast as OpaqueValue(...)
-
-
-class OpaqueEntries(Sequence[OpaqueValue | None]):
-    """Opaque values, or None for each key that is absent, kept as four columns of one length.
-
-    What looks at all of them does so column by column; as a sequence it makes each value when it
-    is asked for.
-
-    Parameters
-    ----------
-    txids, attempts : sequence of int
-        Who wrote each entry; txid 0, which no batch has, is an absent key.
-    currs, prevs : sequence
-        Its two values; None for an absent key.
-
-    Examples
-    --------
-    >>> found = OpaqueEntries([3, 0], [1, 0], [7, None], [4, None])
-    >>> list(found)
-    [OpaqueValue(txid=3, attempt=1, curr=7, prev=4), None]
-    """
-
-    __slots__ = ("attempts", "currs", "prevs", "txids")
-
-    def __init__(
-        self,
-        txids: Sequence[int],
-        attempts: Sequence[int],
-        currs: Sequence[Any],
-        prevs: Sequence[Any],
-    ) -> None:
-        self.txids = txids
-        self.attempts = attempts
-        self.currs = currs
-        self.prevs = prevs
-
-    def __len__(self) -> int:
-        return len(self.txids)
-
-    def __iter__(self) -> Iterator[OpaqueValue | None]:
-        columns = zip(self.txids, self.attempts, self.currs, self.prevs, strict=True)
-        if 0 in self.txids:
-            return (_opaque_value(row) if row[0] else None for row in columns)
-        return map(_opaque_value, columns)
-
-    @overload
-    def __getitem__(self, position: int) -> OpaqueValue | None: ...
-    @overload
-    def __getitem__(self, position: slice) -> OpaqueEntries: ...
-    def __getitem__(self, position: int | slice) -> OpaqueValue | OpaqueEntries | None:
-        columns = self.txids, self.attempts, self.currs, self.prevs
-        if isinstance(position, slice):
-            return OpaqueEntries(*(column[position] for column in columns))
-        txid, attempt, curr, prev = (column[position] for column in columns)
-        return OpaqueValue(txid, attempt, curr, prev) if txid else None

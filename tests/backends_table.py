@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from trident.backends.urls import state_from_url
 from trident.states import Ability, IBackingMap
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.values import StateType
 from trident.testing.servers.process import QUICK
 

@@ -14,7 +14,7 @@ from trident.backends.hbase.tables import check_family, families
 from trident.backends.state_url import StateURL
 from trident.states.errors import StateError, StateURLError
 from trident.states.finding import Finding
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.store import Calls, Store
 from trident.states.values import StateType
 
@@ -150,7 +150,7 @@ def opaque(host: str = "localhost", port: int = 9090, **options: Any) -> MapStat
         HBase's Thrift gateway.
     options
         Further parameters of :class:`HBaseStore` and of
-        :class:`~trident.states.maps.MapStateFactory`.
+        :class:`~trident.states.maps.factory.MapStateFactory`.
 
     Examples
     --------

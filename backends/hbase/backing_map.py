@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from trident.backends.hbase.connections import Gateway
-from trident.backends.hbase.driver import rows_steps, thrift
+from trident.backends.hbase.driver import reading_rows, thrift
 from trident.backends.hbase.errors import explained
 from trident.backends.hbase.tables import prepare_table
+from trident.states.asking import Reading, Wait, asked, finished
 from trident.states.backing_map import IBackingMap
 from trident.states.errors import SerializationError, StateUnavailableError
 from trident.states.keys import CONTROL_KEY
-from trident.states.steps import Steps, finished
 
 _EMPTY = b'\0[""]'
 """The row of the key ("",): HBase has no empty row, and no key encodes to this."""
@@ -73,16 +73,22 @@ class HBaseMap(IBackingMap):
         return HBaseMap, (self._gateway, *self._place)
 
     def multiGet(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return finished(self.read_steps(keys))
+        return finished(self._read(keys))
 
-    def read_steps(self, keys: Sequence[bytes]) -> Steps[list[bytes | None]]:
+    def ask(self, keys: Sequence[bytes]) -> Wait[list[bytes | None]]:
+        return asked(self._read(keys))
+
+    def _read(self, keys: Sequence[bytes]) -> Reading[list[bytes | None]]:
         rows = self._rows(keys)
-        cells = yield from self._cells_steps(rows)
+        cells = yield from self._reading_cells(rows)
         found = {row: cell.value for row, cell in cells.items()}
         return list(map(found.get, rows))
 
-    def control_steps(self) -> Steps[bytes | None]:
-        [found] = yield from self.read_steps([CONTROL_KEY])
+    def ask_control(self) -> Wait[bytes | None]:
+        return asked(self._read_control())
+
+    def _read_control(self) -> Reading[bytes | None]:
+        [found] = yield from self._read([CONTROL_KEY])
         return found and bytes(found)
 
     def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
@@ -163,9 +169,9 @@ class HBaseMap(IBackingMap):
         return [key or _EMPTY for key in keys]
 
     def _cells(self, rows: Sequence[bytes]) -> dict[bytes, Any]:
-        return finished(self._cells_steps(rows))
+        return finished(self._reading_cells(rows))
 
-    def _cells_steps(self, rows: Sequence[bytes]) -> Steps[dict[bytes, Any]]:
+    def _reading_cells(self, rows: Sequence[bytes]) -> Reading[dict[bytes, Any]]:
         cells: dict[bytes, Any] = {}
         if not rows:
             return cells
@@ -173,7 +179,7 @@ class HBaseMap(IBackingMap):
         with self._client() as client:
             for start in range(0, len(rows), _ROWS):
                 asked = rows[start : start + _ROWS]
-                for found in (yield from rows_steps(client, self._table, asked, columns)):
+                for found in (yield from reading_rows(client, self._table, asked, columns)):
                     cells[found.row] = found.columns[self._column]
         return cells
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from trident.states.asking import Reading
 from trident.states.errors import MissingDriverError
-from trident.states.steps import Steps
 
 _CALL = 1
 """Thrift's number for a message that is a call."""
@@ -60,10 +60,10 @@ def client_over(connection: socket.socket, transport: str, protocol: str) -> Any
     )
 
 
-def rows_steps(
+def reading_rows(
     client: Any, table: bytes, rows: Sequence[bytes], columns: Sequence[bytes]
-) -> Steps[list[Any]]:
-    """Return what ``getRowsWithColumns`` of a client returns, in steps: one, when it was asked."""
+) -> Reading[list[Any]]:
+    """Return what ``getRowsWithColumns`` of a client returns, as a reading."""
     call = "getRowsWithColumns"
     client._send(call, tableName=table, rows=rows, columns=columns, attributes={})
     yield

@@ -12,7 +12,7 @@ from trident.backends.memcached.nodes import Node, NodeLike
 from trident.backends.state_url import StateURL
 from trident.states.errors import StateURLError
 from trident.states.finding import Finding
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.store import Calls, Store
 from trident.states.values import StateType
 
@@ -139,7 +139,7 @@ def opaque(
     nodes, prefix
         See :class:`MemcachedStore`, and what it says of losses.
     options
-        Its other parameters, and those of :class:`~trident.states.maps.MapStateFactory`.
+        Its other parameters, and those of :class:`~trident.states.maps.factory.MapStateFactory`.
 
     Examples
     --------

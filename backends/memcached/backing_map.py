@@ -10,7 +10,7 @@ from typing import Any
 
 from trident.backends.memcached.connections import Connection, lent
 from trident.backends.memcached.errors import too_large
-from trident.backends.memcached.exchange import Call, exchange, exchange_steps
+from trident.backends.memcached.exchange import Call, exchange, exchanging
 from trident.backends.memcached.keys import LONGEST, StoredKeys
 from trident.backends.memcached.nodes import Node
 from trident.backends.memcached.wire import (
@@ -24,12 +24,12 @@ from trident.backends.memcached.wire import (
     stats,
     stored,
 )
+from trident.states.asking import Reading, Wait, asked, finished
 from trident.states.backing_map import IBackingMap
 from trident.states.errors import CorruptStateError
 from trident.states.keys import CONTROL_KEY
 from trident.states.sharded_control import least_control, may_spread
 from trident.states.sharding import Sharding
-from trident.states.steps import Steps, finished
 
 _ABSENT = (None, None)
 _LONGEST_RELATIVE = 30 * 24 * 3600  # Memcached takes more seconds for a date
@@ -80,15 +80,18 @@ class MemcachedMap(IBackingMap):
         return MemcachedMap, (self._nodes, self.prefix, self._ttl, self._timeout)
 
     def multiGet(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return finished(self.read_steps(keys))
+        return finished(self._read(keys))
 
-    def read_steps(self, keys: Sequence[bytes]) -> Steps[list[bytes | None]]:
-        return [value for value, _ in (yield from self._versioned_steps(keys))]
+    def ask(self, keys: Sequence[bytes]) -> Wait[list[bytes | None]]:
+        return asked(self._read(keys))
+
+    def _read(self, keys: Sequence[bytes]) -> Reading[list[bytes | None]]:
+        return [value for value, _ in (yield from self._reading_versioned(keys))]
 
     def multiGetVersioned(self, keys: Sequence[bytes]) -> list[tuple[Any, Any]]:
-        return finished(self._versioned_steps(keys))
+        return finished(self._reading_versioned(keys))
 
-    def _versioned_steps(self, keys: Sequence[bytes]) -> Steps[list[tuple[Any, Any]]]:
+    def _reading_versioned(self, keys: Sequence[bytes]) -> Reading[list[tuple[Any, Any]]]:
         if not keys:
             return []
         names = self._keys.of(keys)
@@ -98,7 +101,7 @@ class MemcachedMap(IBackingMap):
                 Call(connection, gets(own), partial(found, asked=len(own)))
                 for connection, own in zip(connections, sharding.split(names), strict=True)
             ]
-            answers = yield from exchange_steps(calls, self._timeout)
+            answers = yield from exchanging(calls, self._timeout)
         entries: Found = {}
         for answer in answers:
             entries.update(answer)
@@ -135,11 +138,14 @@ class MemcachedMap(IBackingMap):
         return sharding.join(answers)
 
     def getControl(self) -> bytes | None:
-        return finished(self.control_steps())
+        return finished(self._read_control())
 
-    def control_steps(self) -> Steps[bytes | None]:
+    def ask_control(self) -> Wait[bytes | None]:
+        return asked(self._read_control())
+
+    def _read_control(self) -> Reading[bytes | None]:
         with lent(self._nodes) as connections:
-            found = yield from self._controls_steps(connections)
+            found = yield from self._reading_controls(connections)
         return least_control([record for record, _ in found], self._name)
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
@@ -165,14 +171,14 @@ class MemcachedMap(IBackingMap):
         self, connections: Sequence[Connection]
     ) -> list[tuple[bytes | None, bytes | None]]:
         """Return each node's control record, without its mark, and the record's version."""
-        return finished(self._controls_steps(connections))
+        return finished(self._reading_controls(connections))
 
-    def _controls_steps(
+    def _reading_controls(
         self, connections: Sequence[Connection]
-    ) -> Steps[list[tuple[bytes | None, bytes | None]]]:
+    ) -> Reading[list[tuple[bytes | None, bytes | None]]]:
         key = self._control_key
         calls = [Call(each, gets([key]), partial(found, asked=1)) for each in connections]
-        answers = yield from exchange_steps(calls, self._timeout)
+        answers = yield from exchanging(calls, self._timeout)
         return [
             (_record(entry[0], node, shard, len(self._nodes)), entry[1]) if entry else _ABSENT
             for shard, (node, entry) in enumerate(

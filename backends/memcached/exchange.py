@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from trident.backends.memcached.connections import Connection
 from trident.backends.memcached.errors import cut, refused, silent
 from trident.backends.memcached.wire import IncompleteReplyError, UnexpectedReplyError
-from trident.states.steps import Steps, finished
+from trident.states.asking import Reading, finished
 
 T = TypeVar("T")
 
@@ -78,12 +78,12 @@ class Call(Generic[T]):
 
 
 def exchange(calls: Sequence[Call[T]], timeout: float) -> list[T]:
-    """Make all calls together and return their answers; see :func:`exchange_steps`."""
-    return finished(exchange_steps(calls, timeout))
+    """Make all calls together and return their answers; see :func:`exchanging`."""
+    return finished(exchanging(calls, timeout))
 
 
-def exchange_steps(calls: Sequence[Call[T]], timeout: float) -> Steps[list[T]]:
-    """Make all calls together and return their answers, in steps: one, when they are sent.
+def exchanging(calls: Sequence[Call[T]], timeout: float) -> Reading[list[T]]:
+    """Make all calls together and return their answers, as a reading: it yields when they are sent.
 
     It sends and receives by turns, as each node is ready for it: a node that can't get rid of its
     answers stops reading, and would wait for us as we for it.

@@ -21,7 +21,7 @@ from trident.backends.postgres.waiting import wait_committed
 from trident.backends.state_url import StateURL
 from trident.states.errors import StateURLError
 from trident.states.finding import Finding
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.store import Calls, Store
 from trident.states.values import StateType
@@ -215,7 +215,7 @@ def opaque(
     host, database, prefix
         See :class:`PostgresStore`.
     options
-        Its other parameters, and those of :class:`~trident.states.maps.MapStateFactory`.
+        Its other parameters, and those of :class:`~trident.states.maps.factory.MapStateFactory`.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from trident.backends.postgres.driver import definition
 from trident.states.control import UNFINISHED
 from trident.states.errors import SerializationError
 from trident.states.kinds import KINDS
-from trident.states.serializers import Serializer
+from trident.states.serializers import Serializer, dumped, loaded
 from trident.states.values import StateType
 
 CATALOG = "trident_states"
@@ -208,7 +208,7 @@ class Table:
         kind = KINDS[self.kind]
         if self.values in ("json", "bytea") and rows:
             columns = list(zip(*rows, strict=True))
-            kept = map(self.serializer.loads_plain, columns[kind.tokens :])
+            kept = (loaded(self.serializer, column) for column in columns[kind.tokens :])
             rows = list(zip(*columns[: kind.tokens], *kept, strict=True))
         return kind.of_rows(rows)
 
@@ -216,8 +216,8 @@ class Table:
         """Return the values of a column; raises SerializationError for what it can't keep."""
         if self.values in ("json", "bytea"):
             there = [value for value in column if value is not None]
-            dumped = iter(self.serializer.dumps_plain(there))
-            column = [None if value is None else next(dumped) for value in column]
+            made = iter(dumped(self.serializer, there))
+            column = [None if value is None else next(made) for value in column]
         else:
             kind = int if self.values == "bigint" else float
             if set(map(type, column)) - {kind, type(None)} or not all(map(_fits, column)):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from time import monotonic
 
 from trident.backends.postgres.backing_map import PostgresMap
-from trident.states.backing_map import IBackingMap, WrappedMap
 from trident.states.errors import StateError
-from trident.states.stored_map import StoredMap
+from trident.states.maps.stored_map import StoredMap
 
 _LOOK_SECONDS = 1.0
 """How often is looked without a notification, which a pooler may keep back."""
@@ -34,9 +33,7 @@ def wait_committed(state: StoredMap, after: int, timeout: float = 60.0) -> int:
     StateUnavailableError
         When the server can't be reached.
     """
-    backing: IBackingMap = state.backing
-    while isinstance(backing, WrappedMap):
-        backing = backing.inner
+    backing = state.backing
     if not isinstance(backing, PostgresMap):
         raise StateError(f"wait_committed() takes a state in PostgreSQL, not {state.control.place}")
     deadline = monotonic() + timeout

@@ -6,7 +6,7 @@ from typing import Any
 
 from trident.backends.redis.store import PORT, RedisStore
 from trident.backends.redis.urls import from_url
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.values import StateType
 
 __all__ = ["RedisStore", "from_url", "nonTransactional", "opaque", "transactional"]
@@ -22,7 +22,7 @@ def opaque(
     host, port, prefix
         See :class:`RedisStore`.
     options
-        Its other parameters, and those of :class:`~trident.states.maps.MapStateFactory`.
+        Its other parameters, and those of :class:`~trident.states.maps.factory.MapStateFactory`.
 
     Examples
     --------

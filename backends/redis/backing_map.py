@@ -12,9 +12,9 @@ from trident.backends.redis.control import Waiting, remove, replace
 from trident.backends.redis.layouts import CHUNK, HashLayout, Layout, StringLayout
 from trident.backends.redis.masters import Master, SentinelMaster
 from trident.backends.redis.sharded_map import ShardedMap
+from trident.states.asking import Reading, Wait, asked, finished
 from trident.states.errors import StateError, StateUnavailableError
 from trident.states.keys import CONTROL_KEY
-from trident.states.steps import Steps, finished
 
 _GLANCES = 20
 """Pages of a server's keys that are looked through for the sake of an error's text."""
@@ -60,10 +60,13 @@ class RedisMap(ShardedMap):
         )
 
     def getControl(self) -> bytes | None:
-        return finished(self.control_steps())
+        return finished(self._read_control())
 
-    def control_steps(self) -> Steps[bytes | None]:
-        answers = yield from self._converse_steps({0: [lambda: ("GET", self._layout.control)]})
+    def ask_control(self) -> Wait[bytes | None]:
+        return asked(self._read_control())
+
+    def _read_control(self) -> Reading[bytes | None]:
+        answers = yield from self._conversing({0: [lambda: ("GET", self._layout.control)]})
         record: bytes | None = answers[0][0]
         return record
 

@@ -17,9 +17,9 @@ from trident.backends.redis.control import Waiting, replace
 from trident.backends.redis.layouts import Layout
 from trident.backends.redis.masters import ClusterMasters
 from trident.backends.redis.sharded_map import ShardedMap
+from trident.states.asking import Reading, Wait, asked, finished
 from trident.states.errors import CorruptStateError
 from trident.states.sharded_control import least_control, may_spread
-from trident.states.steps import Steps, finished
 
 
 class RedisClusterMap(ShardedMap):
@@ -60,10 +60,13 @@ class RedisClusterMap(ShardedMap):
         return type(self), (self._masters, self._options, self._layouts, self._waiting)
 
     def getControl(self) -> bytes | None:
-        return finished(self.control_steps())
+        return finished(self._read_control())
 
-    def control_steps(self) -> Steps[bytes | None]:
-        return least_control((yield from self._record_steps()), self.where)
+    def ask_control(self) -> Wait[bytes | None]:
+        return asked(self._read_control())
+
+    def _read_control(self) -> Reading[bytes | None]:
+        return least_control((yield from self._reading_records()), self.where)
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         found = self._records()
@@ -89,10 +92,10 @@ class RedisClusterMap(ShardedMap):
                 yield [(key, value) for key, value in entries if value is not None]
 
     def _records(self) -> list[bytes | None]:
-        return finished(self._record_steps())
+        return finished(self._reading_records())
 
-    def _record_steps(self) -> Steps[list[bytes | None]]:
-        found = yield from self._converse_steps(
+    def _reading_records(self) -> Reading[list[bytes | None]]:
+        found = yield from self._conversing(
             {shard: [partial(_get, layout.control)] for shard, layout in enumerate(self._layouts)}
         )
         return [self._unmarked(found[shard][0]) for shard in range(len(self._layouts))]

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, cast
 from trident.backends.pool import Pool
 from trident.backends.redis.connection_options import ConnectionOptions
 from trident.backends.redis.errors import explained
+from trident.states.asking import Reading, finished
 from trident.states.errors import MissingDriverError
-from trident.states.steps import Steps, finished
 
 Address = tuple[str, int]
 Command = Sequence[bytes | str | int]
@@ -130,13 +130,13 @@ def converse(
     wires: Sequence[Wire], commands: Sequence[Iterable[Command]]
 ) -> Sequence[Sequence[Any]]:
     """Send each server its commands, all servers at once, and return their answers in order."""
-    return finished(converse_steps(wires, commands))
+    return finished(conversing(wires, commands))
 
 
-def converse_steps(
+def conversing(
     wires: Sequence[Wire], commands: Sequence[Iterable[Command]]
-) -> Steps[Sequence[Sequence[Any]]]:
-    """Do the same in steps: the only one is before the first answer is waited for.
+) -> Reading[Sequence[Sequence[Any]]]:
+    """Do the same as a reading, which yields before the first answer is waited for.
 
     Parameters
     ----------

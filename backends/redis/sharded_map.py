@@ -17,7 +17,7 @@ from trident.backends.redis.connections import (
     Wire,
     connected,
     converse,
-    converse_steps,
+    conversing,
 )
 from trident.backends.redis.control import (
     INFO,
@@ -30,10 +30,10 @@ from trident.backends.redis.control import (
 from trident.backends.redis.errors import misfit
 from trident.backends.redis.fence import FencedWrite, write_fenced
 from trident.backends.redis.layouts import Layout, chunks
+from trident.states.asking import Reading, Wait, asked, finished
 from trident.states.backing_map import IBackingMap
 from trident.states.errors import CorruptStateError, StateUnavailableError
 from trident.states.sharding import Sharding
-from trident.states.steps import Steps, finished
 
 _Chunks = Sequence[tuple[Sequence[Any], ...]]
 """Some of a shard's keys, and what came with them, as commands take them."""
@@ -81,16 +81,19 @@ class ShardedMap(IBackingMap):
         self._found: Sequence[Address] | None = None
 
     def multiGet(self, keys: Sequence[bytes]) -> list[Any]:
-        return finished(self.read_steps(keys))
+        return finished(self._read(keys))
 
-    def read_steps(self, keys: Sequence[bytes]) -> Steps[list[Any]]:
+    def ask(self, keys: Sequence[bytes]) -> Wait[list[Any]]:
+        return asked(self._read(keys))
+
+    def _read(self, keys: Sequence[bytes]) -> Reading[list[Any]]:
         sharding = self._sharding(keys)
         chunked = self._chunked(sharding, keys)
         hides = self._layouts[0].hides
         counts = hides and len(keys) <= _FEW
         # Counted first: an entry that expires between the two then raises a doubt, where it would
         # make up for a key of another type.
-        answers = yield from self._converse_steps(
+        answers = yield from self._conversing(
             {
                 shard: [*(self._counts(shard, own) if counts else ()), *self._gets(shard, own)]
                 for shard, own in chunked.items()
@@ -182,6 +185,8 @@ class ShardedMap(IBackingMap):
 
     def _chunked(self, sharding: Sharding, *columns: Sequence[Any]) -> dict[int, _Chunks]:
         """Return the keys of each shard that has any, and what comes with them."""
+        if len(self._layouts) == 1:
+            return {0: list(chunks(*columns))} if columns[0] else {}
         by_shard = zip(*map(sharding.split, columns), strict=True)
         return {shard: list(chunks(*own)) for shard, own in enumerate(by_shard) if len(own[0])}
 
@@ -230,14 +235,14 @@ class ShardedMap(IBackingMap):
 
     def _converse(self, commands: Mapping[int, Sequence[Make]]) -> dict[int, list[Any]]:
         """Send each shard its commands, all servers at once, and return the answers by shard."""
-        return finished(self._converse_steps(commands))
+        return finished(self._conversing(commands))
 
-    def _converse_steps(
+    def _conversing(
         self, commands: Mapping[int, Sequence[Make]]
-    ) -> Steps[dict[int, list[Any]]]:
+    ) -> Reading[dict[int, list[Any]]]:
         by_node = self._by_node(commands)
         with self._wired(by_node) as wires:
-            answers = yield from converse_steps(
+            answers = yield from conversing(
                 wires,
                 [
                     (make() for shard in shards for make in commands[shard])

@@ -9,7 +9,7 @@ from typing import Any
 from trident.backends.redis.store import PORT, RedisStore
 from trident.backends.state_url import StateURL
 from trident.states.errors import StateURLError
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 
 _SENTINEL_PORT = 26379
 CONNECTION: Mapping[str, type] = {

@@ -12,7 +12,7 @@ from trident.backends.sqlite.tables import CATALOG, Table
 from trident.backends.state_url import StateURL
 from trident.states.errors import UsageError
 from trident.states.finding import Finding
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.store import Calls, Store
 from trident.states.values import StateType
@@ -141,7 +141,7 @@ def opaque(
     path, prefix, serializer
         See :class:`SQLiteStore`.
     options
-        Further parameters of :class:`~trident.states.maps.MapStateFactory`.
+        Further parameters of :class:`~trident.states.maps.factory.MapStateFactory`.
 
     Examples
     --------

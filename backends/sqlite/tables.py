@@ -11,9 +11,10 @@ from typing import Any, cast
 
 import orjson
 
+from trident.states.errors import SerializationError
 from trident.states.kinds import KINDS
-from trident.states.serializers import Serializer
-from trident.states.table.serialized import naming_key
+from trident.states.serializers import Serializer, dumped, loaded
+from trident.states.table.adapters import naming_key
 from trident.states.values import StateType
 
 CATALOG = "trident_states"
@@ -93,7 +94,10 @@ class Table:
         """Return the rows that keep `values`, none of which is None, under `keys`."""
         kind = KINDS[self.kind]
         columns = kind.by_column(values)
-        kept = naming_key(self._kept, keys, values)
+        try:
+            kept = self._kept(values)
+        except SerializationError as error:
+            raise naming_key(error, self._kept, keys, values) from None
         return zip(stored_keys(keys), *columns[: kind.tokens], *kept, strict=True)
 
     def _kept(self, values: Sequence[Any]) -> list[Sequence[Any]]:
@@ -200,8 +204,8 @@ def native(column: Sequence[Any], serializer: Serializer) -> Sequence[Any]:
     others = [value for value in column if not _is_native(value)]
     if not others:
         return column
-    dumped = iter(serializer.dumps_plain(others))
-    return [value if _is_native(value) else next(dumped) for value in column]
+    made = iter(dumped(serializer, others))
+    return [value if _is_native(value) else next(made) for value in column]
 
 
 def _is_native(value: Any) -> bool:
@@ -224,6 +228,5 @@ def _encodes(text: str) -> bool:
 
 def restored(column: Sequence[Any], serializer: Serializer) -> tuple[Any, ...]:
     """Return the values that :func:`native` made `column` of."""
-    dumped = [value for value in column if type(value) is bytes]
-    loaded = iter(serializer.loads_plain(dumped))
-    return tuple(next(loaded) if type(value) is bytes else value for value in column)
+    made = iter(loaded(serializer, [value for value in column if type(value) is bytes]))
+    return tuple(next(made) if type(value) is bytes else value for value in column)

@@ -12,7 +12,7 @@ from typing import Any
 from trident.states.control import ControlRecord
 from trident.states.cut import Cut
 from trident.states.kinds.kind import Kind
-from trident.states.serializers import Serializer
+from trident.states.serializers import Serializer, dumped, loaded
 from trident.states.values import StateType
 
 
@@ -41,10 +41,10 @@ class PlainKind(Kind):
         return [value for (value,) in rows]
 
     def dumps(self, entries: Sequence[Any], serializer: Serializer) -> list[bytes]:
-        return serializer.dumps_plain(entries)
+        return dumped(serializer, entries)
 
     def loads(self, data: Sequence[bytes | None], serializer: Serializer) -> Sequence[Any]:
-        return serializer.loads_plain(data)
+        return loaded(serializer, data)
 
 
 PLAIN = PlainKind()

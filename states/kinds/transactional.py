@@ -13,8 +13,15 @@ from typing import Any
 from trident.states.control import ControlRecord
 from trident.states.cut import BatchMovedOn, Cut
 from trident.states.kinds.kind import Kind
-from trident.states.serializers import Serializer
-from trident.states.values import StateType, Token, TransactionalValue
+from trident.states.serializers import (
+    JSONSerializer,
+    Serializer,
+    dumped,
+    dumped_json,
+    loaded,
+    need_tags,
+)
+from trident.states.values import StateType, Token, TransactionalValue, are_longs
 
 _new_value = partial(tuple.__new__, TransactionalValue)
 
@@ -67,10 +74,22 @@ class TransactionalKind(Kind):
 
     def dumps(self, entries: Sequence[Any], serializer: Serializer) -> list[bytes]:
         txids, values = self.by_column(entries)
-        return serializer.dumps_transactional(txids, values)
+        rows = map(list, zip(txids, values, strict=True))
+        if type(serializer) is not JSONSerializer:
+            return dumped(serializer, list(rows))
+        if are_longs(values):
+            return list(map(b"[%d,%d]".__mod__, zip(txids, values, strict=True)))
+        return dumped_json(rows, tags=need_tags(values))
 
     def loads(self, data: Sequence[bytes | None], serializer: Serializer) -> Sequence[Any]:
-        return serializer.loads_transactional(data)
+        return loaded(serializer, data, _of_row)
 
 
 TRANSACTIONAL = TransactionalKind()
+
+
+def _of_row(row: Any) -> TransactionalValue:
+    txid, value = row
+    if type(txid) is not int:
+        raise ValueError("not [txid,value]")
+    return TransactionalValue(txid, value)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
+from trident.states.asking import Wait
 from trident.states.backing_map import Ability, IBackingMap, abilities, checked_answer, has_pages
 from trident.states.control import ControlRecord
-from trident.states.errors import StaleBatchError, StateError, StateUnavailableError
-from trident.states.keys import encode_key
-from trident.states.steps import Steps, entries_of
-from trident.states.table.table import Table
+from trident.states.errors import (
+    SerializationError,
+    StaleBatchError,
+    StateError,
+    StateUnavailableError,
+)
+from trident.states.keys import decode_key, encode_key
+from trident.states.kinds.kind import Kind
+from trident.states.serializers import Serializer
+from trident.states.table.counts import Counts
+from trident.states.table.table import Layer, Table
+
+T = TypeVar("T")
 
 _MAX_ATTEMPT = 2**12 - 1
 
@@ -24,43 +35,75 @@ class CheckedTable(Table):
     ----------
     store : IBackingMap
         The store.
+    counts : Counts
+        What is asked of it is added there.
     """
 
-    def __init__(self, store: IBackingMap) -> None:
+    def __init__(self, store: IBackingMap, counts: Counts) -> None:
+        able = abilities(store)
         self.where = store.where
+        self.lists = Ability.LIST in able
+        self.has_pages = has_pages(store)
         self._store = store
+        self._counts = counts
 
     def begin(self, record: ControlRecord) -> None:
         self._record = record
         self._fence = record.encode()
 
-    def read(self, keys: Sequence[Any]) -> Sequence[Any]:
-        return checked_answer(self._store, keys, self._store.multiGet(keys))
-
-    def read_steps(self, keys: Sequence[Any]) -> Steps[Sequence[Any]]:
-        return checked_answer(self._store, keys, (yield from entries_of(self._store, keys)))
+    def ask(self, keys: Sequence[Any]) -> Wait[Sequence[Any]]:
+        self._counts.gets += 1
+        self._counts.keys_read += len(keys)
+        return self._ask(keys)
 
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
-        self._check()
-        self._store.multiPut(keys, entries)
-        return ()
+        self._count_put(keys)
+        return self._write(keys, entries)
+
+    def remove(self, keys: Sequence[Any]) -> None:
+        raise NotImplementedError
+
+    def add(self, keys: Sequence[Any], amounts: Sequence[int | float]) -> None:
+        raise NotImplementedError
 
     def entries(self) -> Sequence[tuple[Any, Any]]:
-        if Ability.LIST not in abilities(self._store):
+        if not self.lists:
             raise StateError(
                 f"{self.where or 'the store of this state'} can't list its entries; look up keys, "
                 "or keep the state in a store that lists: in memory, in SQLite, or in one Redis "
                 "server under a prefix"
             )
-        return self._store.entries()
+        return self._encoded(self._store.entries())
 
     def pages(self) -> Iterator[Sequence[tuple[Any, Any]]]:
-        if not has_pages(self._store):
+        if not self.has_pages:
             raise StateError(
                 f"{self.where or 'the store of this state'} can't list its entries, not even some "
                 "at a time; look up keys"
             )
-        return self._store.pages()
+        return map(self._encoded, self._store.pages())
+
+    def _ask(self, keys: Sequence[Any]) -> Wait[Sequence[Any]]:
+        wait = self._store.ask(self._own(keys))
+        return lambda: checked_answer(self._store, keys, wait())
+
+    def _write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
+        self._check()
+        self._store.multiPut(self._own(keys), entries)
+        return ()
+
+    def _count_put(self, keys: Sequence[Any]) -> None:
+        self._counts.puts += 1
+        self._counts.keys_written += len(keys)
+
+    def _own(self, keys: Sequence[Any]) -> Sequence[Any]:
+        """Return keys as the store takes them: encoded, or as tuples of their fields."""
+        return keys if self._store.codec else list(map(decode_key, keys))
+
+    def _encoded(self, entries: Sequence[tuple[Any, Any]]) -> Sequence[tuple[Any, Any]]:
+        if self._store.codec:
+            return entries
+        return [(encode_key(fields), entry) for fields, entry in entries]
 
     def _check(self) -> None:
         """Raise where the control record is not the one that this attempt began with."""
@@ -88,28 +131,38 @@ class FencedTable(CheckedTable):
     ----------
     store : IBackingMap
         The store.
-    removes : bool
-        Whether it also removes so.
+    counts : Counts
+        What is asked of it is added there.
     """
 
-    def __init__(self, store: IBackingMap, removes: bool) -> None:
-        super().__init__(store)
-        self.removes = removes
+    def __init__(self, store: IBackingMap, counts: Counts) -> None:
+        super().__init__(store, counts)
+        self.removes = Ability.REMOVE in abilities(store)
 
-    def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
-        if not self._store.multiPutFenced(keys, entries, self._fence):
+    def remove(self, keys: Sequence[Any]) -> None:
+        self._count_put(keys)
+        if not self._store.multiRemoveFenced(self._own(keys), self._fence):
+            raise self._refused()
+
+    def _write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
+        if not self._store.multiPutFenced(self._own(keys), entries, self._fence):
             raise self._refused()
         return ()
 
-    def remove(self, keys: Sequence[Any]) -> None:
-        if not self._store.multiRemoveFenced(keys, self._fence):
+
+class AddingTable(FencedTable):
+    """The store finds the committed value of an opaque entry, adds to it and writes, in one step.
+
+    As SQLite does.
+    """
+
+    adds = True
+
+    def add(self, keys: Sequence[Any], amounts: Sequence[int | float]) -> None:
+        self._count_put(keys)
+        token, retried = self._record.token, self._record.retried
+        if not self._store.multiAddFenced(self._own(keys), amounts, token, retried, self._fence):
             raise self._refused()
-
-
-def _encoded(key: Any) -> bytes:
-    """A key as it tells itself from others, also where the store takes the fields, which may be
-    lists."""
-    return key if isinstance(key, bytes) else encode_key(key)
 
 
 class ConditionalTable(CheckedTable):
@@ -121,27 +174,25 @@ class ConditionalTable(CheckedTable):
         super().begin(record)
         self._versions: dict[Any, Any] = {}
 
-    def read(self, keys: Sequence[Any]) -> Sequence[Any]:
-        found = self._store.multiGetVersioned(keys)
-        versions = [version for _, version in found]
-        self._versions.update(zip(map(_encoded, keys), versions, strict=True))
+    def _ask(self, keys: Sequence[Any]) -> Wait[Sequence[Any]]:
+        return partial(self._versioned, keys)
+
+    def _versioned(self, keys: Sequence[Any]) -> Sequence[Any]:
+        found = self._store.multiGetVersioned(self._own(keys))
+        self._versions.update(zip(keys, [version for _, version in found], strict=True))
         return [entry for entry, _ in found]
 
-    def read_steps(self, keys: Sequence[Any]) -> Steps[Sequence[Any]]:
-        yield from ()
-        return self.read(keys)  # not by the other table's way, which reads no versions
-
-    def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
+    def _write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         self._check()
-        versions = [self._versions[_encoded(key)] for key in keys]
-        stored = self._store.multiPutVersioned(keys, entries, versions)
+        versions = list(map(self._versions.__getitem__, keys))
+        stored = self._store.multiPutVersioned(self._own(keys), entries, versions)
         return [key for key, done in zip(keys, stored, strict=True) if not done]
 
 
 class VersionedTable(CheckedTable):
     """Every write has a version, made of its token; the store shows the highest version."""
 
-    def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
+    def _write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         self._check()
         txid, attempt = self._record.token
         if attempt > _MAX_ATTEMPT:
@@ -149,5 +200,73 @@ class VersionedTable(CheckedTable):
                 f"attempt {attempt} of batch {txid} has no version: a versioned store tells "
                 f"{_MAX_ATTEMPT} attempts of a batch apart. Find out why it keeps failing."
             )
-        self._store.multiPutAt(keys, entries, 2**62 | txid << 12 | attempt)
+        self._store.multiPutAt(self._own(keys), entries, 2**62 | txid << 12 | attempt)
         return ()
+
+
+class SerializedTable(Layer):
+    """Turns the entries of one kind into bytes and back, over a store of bytes.
+
+    Parameters
+    ----------
+    below : Table
+        A table of bytes.
+    kind : Kind
+        Which entries.
+    serializer : Serializer
+        Makes the bytes.
+    """
+
+    def __init__(self, below: Table, kind: Kind, serializer: Serializer) -> None:
+        super().__init__(below)
+        self._kind = kind
+        self._serializer = serializer
+
+    def ask(self, keys: Sequence[Any]) -> Wait[Sequence[Any]]:
+        wait = self._below.ask(keys)
+        return lambda: self._kind.loads(wait(), self._serializer)
+
+    def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
+        try:
+            data = self._dumped(entries)
+        except SerializationError as error:
+            raise naming_key(error, self._dumped, keys, entries) from None
+        return self._below.write(keys, data)
+
+    def entries(self) -> Sequence[tuple[Any, Any]]:
+        return self._loaded(self._below.entries())
+
+    def pages(self) -> Iterator[Sequence[tuple[Any, Any]]]:
+        return map(self._loaded, self._below.pages())
+
+    def _dumped(self, entries: Sequence[Any]) -> Sequence[bytes]:
+        return self._kind.dumps(entries, self._serializer)
+
+    def _loaded(self, found: Sequence[tuple[Any, bytes]]) -> Sequence[tuple[Any, Any]]:
+        entries = self._kind.loads([data for _, data in found], self._serializer)
+        return [(key, entry) for (key, _), entry in zip(found, entries, strict=True)]
+
+
+def naming_key(
+    error: SerializationError,
+    make: Callable[[Sequence[Any]], object],
+    keys: Sequence[bytes],
+    entries: Sequence[Any],
+) -> SerializationError:
+    """Return the error of some entries that can't be stored, naming the key of the first.
+
+    Parameters
+    ----------
+    error : SerializationError
+        What `make` raised of all `entries`.
+    make : callable
+        Makes what is stored of some entries.
+    keys, entries
+        Parallel; the keys are encoded.
+    """
+    for key, position in zip(keys, range(len(entries)), strict=True):
+        try:
+            make(entries[position : position + 1])
+        except SerializationError as own:
+            return SerializationError(f"value of key {decode_key(key)!r}", own.found, own.allowed)
+    return error

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import islice, repeat
 from typing import Any
 
+from trident.states.asking import Wait
 from trident.states.backing_map import IBackingMap
 from trident.states.control import ControlRecord
 from trident.states.table.layered import LayeredMap
@@ -80,7 +82,10 @@ class CachedTable(Layer):
         self._cache.begin(record)
         self._below.begin(record)
 
-    def read(self, keys: Sequence[Any]) -> Sequence[Any]:
+    def ask(self, keys: Sequence[Any]) -> Wait[Sequence[Any]]:
+        return partial(self._read, keys)
+
+    def _read(self, keys: Sequence[Any]) -> Sequence[Any]:
         entries, places = self._cache.take(keys)
         if places:
             found = self._below.read([keys[place] for place in places])
@@ -114,7 +119,7 @@ class CachedMap(LayeredMap):
 
     Parameters
     ----------
-    inner : IBackingMap
+    inner : IBackingMap or LayeredMap
         The map below.
     size : int
         How many keys to keep.
@@ -133,7 +138,9 @@ class CachedMap(LayeredMap):
     (1, 1)
     """
 
-    def __init__(self, inner: IBackingMap, size: int) -> None:
+    for_readers = False  # they must not find what is not committed yet
+
+    def __init__(self, inner: IBackingMap | LayeredMap, size: int) -> None:
         super().__init__(inner)
         self._cache = Cache(size)
 

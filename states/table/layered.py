@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
 
-from trident.states.backing_map import IBackingMap, WrappedMap
-from trident.states.steps import Steps, control_of
+from trident.states.backing_map import IBackingMap
 from trident.states.table.table import Table
 
 
-class LayeredMap(WrappedMap):
-    """A backing map, and a layer that states over it read and write through.
+class LayeredMap(ABC):
+    """A backing map, and a layer through which the states over it read and write their entries.
 
-    Everything else, the control record and a snapshot for example, and whoever calls the map
-    itself, goes straight to the map below.
+    It is no map: only a state takes it. Control record and snapshots know of no layers.
+
+    Parameters
+    ----------
+    inner : IBackingMap or LayeredMap
+        The map below.
     """
 
-    def control_steps(self) -> Steps[bytes | None]:
-        return (yield from control_of(self.inner))
+    for_readers = True
+    """Whether readers outside the batch go through it too."""
+
+    def __init__(self, inner: IBackingMap | LayeredMap) -> None:
+        self.inner = inner
 
     @abstractmethod
     def over(self, below: Table) -> Table:
         """Return the layer over `below`."""
-
-
-def layers(backing: IBackingMap) -> tuple[Sequence[LayeredMap], IBackingMap]:
-    """Return the layers that a map is wrapped in, the outermost first, and the map itself."""
-    found: list[LayeredMap] = []
-    while isinstance(backing, LayeredMap):
-        found.append(backing)
-        backing = backing.inner
-    return found, backing

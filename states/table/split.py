@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from trident.states.asking import Wait
 from trident.states.backing_map import IBackingMap
-from trident.states.steps import Steps
 from trident.states.table.layered import LayeredMap
 from trident.states.table.table import Layer, Table
 
@@ -23,15 +23,12 @@ class SplitTable(Layer):
         self._max_get = max_get
         self._max_put = max_put
 
-    def read(self, keys: Sequence[Any]) -> Sequence[Any]:
-        slices = _slices(len(keys), self._max_get)
-        return [entry for each in slices for entry in self._below.read(keys[each])]
-
-    def read_steps(self, keys: Sequence[Any]) -> Steps[Sequence[Any]]:
-        found: list[Any] = []
-        for each in _slices(len(keys), self._max_get):
-            found += yield from self._below.read_steps(keys[each])
-        return found
+    def ask(self, keys: Sequence[Any]) -> Wait[Sequence[Any]]:
+        first, *others = _slices(len(keys), self._max_get)
+        wait = self._below.ask(keys[first])
+        if not others:
+            return wait
+        return lambda: [*wait(), *(one for each in others for one in self._below.read(keys[each]))]
 
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         slices = _slices(len(keys), self._max_put)
@@ -51,7 +48,7 @@ class MicroBatchMap(LayeredMap):
 
     Parameters
     ----------
-    inner : IBackingMap
+    inner : IBackingMap or LayeredMap
         The map below.
     max_get, max_put : int
         Keys a call; 0 does not split.
@@ -66,7 +63,7 @@ class MicroBatchMap(LayeredMap):
     >>> state.commit(1)  # two writes
     """
 
-    def __init__(self, inner: IBackingMap, max_get: int = 0, max_put: int = 0) -> None:
+    def __init__(self, inner: IBackingMap | LayeredMap, max_get: int = 0, max_put: int = 0) -> None:
         super().__init__(inner)
         self._max_get = max_get
         self._max_put = max_put
@@ -75,6 +72,7 @@ class MicroBatchMap(LayeredMap):
         return SplitTable(below, self._max_get, self._max_put)
 
 
-def _slices(count: int, size: int) -> Iterator[slice]:
+def _slices(count: int, size: int) -> Sequence[slice]:
+    """Return the slices of a call, one at least."""
     size = size or max(count, 1)
-    return (slice(start, start + size) for start in range(0, count, size))
+    return [slice(start, start + size) for start in range(0, max(count, 1), size)]

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from trident.states.asking import Wait
 from trident.states.control import ControlRecord
-from trident.states.steps import Steps
 
 
 class Table(ABC):
@@ -25,25 +25,31 @@ class Table(ABC):
         again.
     removes, adds : bool
         Whether there is :meth:`remove`, and :meth:`add`.
+    lists, has_pages : bool
+        Whether there is :meth:`entries`, and :meth:`pages`.
     """
 
     where: str
     refuses: bool = False
     removes: bool = False
     adds: bool = False
+    lists: bool = False
+    has_pages: bool = False
 
     @abstractmethod
     def begin(self, record: ControlRecord) -> None:
         """Begin the attempt of `record`, which does everything that follows."""
 
     @abstractmethod
-    def read(self, keys: Sequence[Any]) -> Sequence[Any]:
-        """Return the entries of `keys`, in their order, None for each that is absent."""
+    def ask(self, keys: Sequence[Any]) -> Wait[Sequence[Any]]:
+        """Ask for the entries of `keys`, in their order, None for each that is absent.
 
-    def read_steps(self, keys: Sequence[Any]) -> Steps[Sequence[Any]]:
-        """Read as :meth:`read` does, in steps; by default there are none."""
-        yield from ()
-        return self.read(keys)
+        Returns a function that waits for them.
+        """
+
+    def read(self, keys: Sequence[Any]) -> Sequence[Any]:
+        """Return the entries of `keys`."""
+        return self.ask(keys)()
 
     @abstractmethod
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
@@ -57,13 +63,13 @@ class Table(ABC):
             When the store lost what says that the attempt began.
         """
 
+    @abstractmethod
     def remove(self, keys: Sequence[Any]) -> None:
         """Remove entries for good; raises as :meth:`write` does."""
-        raise NotImplementedError
 
+    @abstractmethod
     def add(self, keys: Sequence[Any], amounts: Sequence[int | float]) -> None:
         """Have the store add `amounts` to the values of `keys`; raises as :meth:`write` does."""
-        raise NotImplementedError
 
     @abstractmethod
     def entries(self) -> Sequence[tuple[Any, Any]]:
@@ -89,12 +95,14 @@ class Layer(Table):
         self.refuses = below.refuses
         self.removes = below.removes
         self.adds = below.adds
+        self.lists = below.lists
+        self.has_pages = below.has_pages
 
     def begin(self, record: ControlRecord) -> None:
         self._below.begin(record)
 
-    def read(self, keys: Sequence[Any]) -> Sequence[Any]:
-        return self._below.read(keys)
+    def ask(self, keys: Sequence[Any]) -> Wait[Sequence[Any]]:
+        return self._below.ask(keys)
 
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         return self._below.write(keys, entries)

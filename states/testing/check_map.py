@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 from threading import Thread
 from typing import Any
 
 import pytest
 
 from trident.states.backing_map import Codec, IBackingMap, abilities
-from trident.states.steps import together
 from trident.states.testing.checks import (
     ODD_BYTES,
     ODD_KEYS,
@@ -77,25 +77,25 @@ class MapChecks(Checks):
         one = value_of(backing, 0)
         assert found == [one, None, one, one], "multiGet answers a repeated key each time"
 
-    def test_steps_read_what_one_call_reads(self, backing: IBackingMap) -> None:
+    def test_what_is_asked_for_is_what_one_call_reads(self, backing: IBackingMap) -> None:
         self._store(backing, ["a", "b"])
         some, none = ([key_of(backing, name) for name in names] for names in ("acba", ""))
-        reads = [backing.read_steps(some), backing.read_steps(none), backing.read_steps(some)]
-        assert together(reads) == [backing.multiGet(keys) for keys in (some, none, some)], (
-            "read_steps returns what multiGet does, also where several reads take turns"
+        waits = [backing.ask(keys) for keys in (some, none, some)]
+        found = [backing.multiGet(keys) for keys in (some, none, some)]
+        assert [wait() for wait in waits] == found, (
+            "ask returns what waits for the values of multiGet, also where several are asked first"
         )
-        assert together([backing.control_steps()]) == [backing.getControl()], (
-            "control_steps returns what getControl does"
+        assert backing.ask_control()() == backing.getControl(), (
+            "ask_control returns what waits for the record of getControl"
         )
 
-    def test_a_read_in_steps_that_is_given_up_disturbs_nobody(self, backing: IBackingMap) -> None:
+    def test_an_answer_that_nobody_waits_for_disturbs_nobody(self, backing: IBackingMap) -> None:
         self._store(backing, ["a"])
-        for begun in (backing.read_steps([key_of(backing, "a")]), backing.control_steps()):
-            next(begun, None)
-            begun.close()
+        for ask in (partial(backing.ask, [key_of(backing, "a")]), backing.ask_control):
+            ask()
             found = backing.multiGet([key_of(backing, "a"), key_of(backing, "b")])
             assert found == [value_of(backing, 0), None], (
-                "a read in steps that is closed early takes its answer from nobody else"
+                "what was asked for and never waited for takes its answer from nobody else"
             )
 
     def test_no_keys_give_no_answers(self, backing: IBackingMap) -> None:

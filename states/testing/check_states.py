@@ -10,9 +10,9 @@ import pytest
 from trident.states.backing_map import Ability, IBackingMap
 from trident.states.control import ControlRecord
 from trident.states.errors import LongOverflowError, StaleBatchError, StateError
-from trident.states.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
-from trident.states.reading import read_committed
-from trident.states.stored_map import StoredMap
+from trident.states.maps.factory import NonTransactionalMap, OpaqueMap, TransactionalMap
+from trident.states.maps.reading import read_committed
+from trident.states.maps.stored_map import StoredMap
 from trident.states.testing.checks import ODD_KEYS, ODD_VALUES, Checks, needs, only_if, record
 from trident.states.updaters import PutUpdater, ValueUpdater
 from trident.states.values import StateType
@@ -59,7 +59,7 @@ class OpaqueChecks(Checks):
 
     @pytest.fixture
     def state(self, backing: IBackingMap) -> StoredMap:
-        return OpaqueMap(backing)
+        return OpaqueMap(self.layers(backing))
 
     def test_updates_are_seen_inside_the_batch(self, state: StoredMap) -> None:
         state.beginCommit(1)
@@ -87,6 +87,18 @@ class OpaqueChecks(Checks):
         state.multiRemove(once([("b",)]))
         state.commit(1)
         assert state.multiGet(once([("a",), ("b",), ("c",)])) == [1, None, 3]
+
+    def test_keys_may_be_arrays_and_structs(self, state: StoredMap) -> None:
+        keys: list[Any] = [([1, None],), ([1],), ({"a": ["b"]}, 2), (1,), (True,), (1.0,)]
+        for txid in (1, 2):
+            state.beginCommit(txid)
+            state.multiUpdate(keys[:1], [Plus(1)])
+            state.multiUpdate(keys, [Plus(10 * place) for place in range(len(keys))])
+            state.commit(txid)
+        assert state.multiGet(keys) == [2, 20, 40, 60, 80, 100], (
+            "a field of a key may be a list or a dict; where keys come as tuples, compare and look "
+            "them up by encode_key(key)"
+        )
 
     def test_nothing_is_updated(self, state: StoredMap) -> None:
         state.beginCommit(1)
@@ -126,7 +138,7 @@ class OpaqueChecks(Checks):
 
     @only_if("shared")
     def test_another_reader_sees_committed_batches_only(self, state: StoredMap) -> None:
-        reader = OpaqueMap(self.reopen(state.backing))
+        reader = OpaqueMap(self.layers(self.reopen(state.backing)))
         batch(state, record(1), a=1)
         assert self._committed(reader, "a") == [1]
         state.beginCommit(self._begin(state, record(2)))
@@ -163,7 +175,7 @@ class OpaqueChecks(Checks):
     @needs(Ability.FENCED)
     def test_a_duplicate_task_comes_too_late(self, state: StoredMap) -> None:
         own = self._begin(state, record(1))
-        late = OpaqueMap(self.reopen(state.backing))
+        late = OpaqueMap(self.layers(self.reopen(state.backing)))
         late.beginCommit(own)
         plus(late, a=1)
         state.beginCommit(own)
@@ -180,7 +192,7 @@ class OpaqueChecks(Checks):
     def test_a_duplicate_task_writes_the_same(self, state: StoredMap) -> None:
         batch(state, record(1), a=1)
         own = self._begin(state, record(2))
-        for task in (state, OpaqueMap(self.reopen(state.backing))):
+        for task in (state, OpaqueMap(self.layers(self.reopen(state.backing)))):
             task.beginCommit(own)
             assert plus(task, a=1) == [2]
             task.commit(own)
@@ -190,7 +202,7 @@ class OpaqueChecks(Checks):
     @only_if("shared")
     def test_another_process_goes_on(self, state: StoredMap) -> None:
         batch(state, record(1), a=1)
-        other = OpaqueMap(self.reopen(state.backing))
+        other = OpaqueMap(self.layers(self.reopen(state.backing)))
         batch(other, record(2), a=1)
         other.close()
         batch(state, record(3), b=1)
@@ -289,7 +301,7 @@ class OpaqueChecks(Checks):
             state.commit(2)
 
     def test_two_states_are_read_as_of_one_batch(self, state: StoredMap) -> None:
-        second = OpaqueMap(self.make_map())
+        second = OpaqueMap(self.layers(self.make_map()))
         for own in (record(1), record(2)):
             for each in (state, second):
                 each.control.begin(own)
@@ -330,13 +342,13 @@ class OtherStateChecks(Checks):
 
     @pytest.fixture
     def transactional(self) -> Iterator[StoredMap]:
-        state = TransactionalMap(self.make_map_of(StateType.TRANSACTIONAL))
+        state = TransactionalMap(self.layers(self.make_map_of(StateType.TRANSACTIONAL)))
         yield state
         state.close()
 
     @pytest.fixture
     def plain(self) -> Iterator[StoredMap]:
-        state = NonTransactionalMap(self.make_map_of(StateType.NON_TRANSACTIONAL))
+        state = NonTransactionalMap(self.layers(self.make_map_of(StateType.NON_TRANSACTIONAL)))
         yield state
         state.close()
 

@@ -17,6 +17,7 @@ from trident.states.control import Check, Control, ControlRecord
 from trident.states.control_check import Claim, check_record
 from trident.states.errors import SerializationError
 from trident.states.keys import encode_key
+from trident.states.table.layered import LayeredMap
 from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
 
 F = TypeVar("F", bound=Callable[..., None])
@@ -135,6 +136,10 @@ class Checks(ABC):
     def make_map_of(self, kind: StateType) -> IBackingMap:
         """Return such a map for values of `kind`, where the store has to know it."""
         return self.make_map()
+
+    def layers(self, backing: IBackingMap) -> IBackingMap | LayeredMap:
+        """Return what states stand on that are checked: the map, or layers over it."""
+        return backing
 
     def reopen(self, backing: IBackingMap) -> IBackingMap:
         """Return another map over the same entries, as another process would open it."""

@@ -19,10 +19,11 @@ from trident.states.backing_map import Ability, IBackingMap, abilities
 from trident.states.control import Control, ControlRecord
 from trident.states.errors import FailedException, NoStateError, StaleBatchError
 from trident.states.keys import encode_key
-from trident.states.maps import OpaqueMap
-from trident.states.reading import read_committed
-from trident.states.stored_map import StoredMap
+from trident.states.maps.factory import OpaqueMap
+from trident.states.maps.reading import read_committed
+from trident.states.maps.stored_map import StoredMap
 from trident.states.table.cache import CachedMap
+from trident.states.table.layered import LayeredMap
 from trident.states.testing.checks import following
 from trident.states.testing.misfortunes import Misfortunes
 from trident.states.testing.stores import FencedMap, PlainMap, Server
@@ -71,7 +72,7 @@ class Attempt:
     emission: int
     content: Sequence[Content]
     controls: Sequence[Control]
-    caches: Sequence[IBackingMap]
+    caches: Sequence[IBackingMap | LayeredMap]
     done: set[int] = field(default_factory=set)
     begun: int = 0
 
@@ -135,11 +136,11 @@ class StatesMachine(RuleBasedStateMachine):
         """Return another map over what is on `server`."""
         return self.store(server)
 
-    def _caches(self) -> Sequence[IBackingMap]:
+    def _caches(self) -> Sequence[IBackingMap | LayeredMap]:
         maps = [self.open_map(server) for server in self.servers]
         return [CachedMap(each, self.cache_size) for each in maps] if self.cache_size else maps
 
-    def backing(self, attempt: Attempt, state: int) -> IBackingMap:
+    def backing(self, attempt: Attempt, state: int) -> IBackingMap | LayeredMap:
         """Return the map that a task of `attempt` writes."""
         return attempt.caches[state]
 

@@ -43,7 +43,7 @@ from trident.operations.callables import native
 from trident.operations.joining import JoinType
 from trident.operations.vectorised import vectorised
 from trident.spouts.fixed import FixedBatchSpout
-from trident.states.maps import OpaqueMap
+from trident.states.maps.factory import OpaqueMap
 from trident.tuples.fields import Fields
 
 Call = Callable[[TridentTopology, Stream], Any]

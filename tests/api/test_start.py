@@ -30,7 +30,7 @@ from trident.log.errors import CheckpointError
 from trident.operations.builtin import Count, MapGet, TupleCollectionGet
 from trident.operations.callables import native
 from trident.spouts.feeder import FeederBatchSpout
-from trident.states.maps import OpaqueMap
+from trident.states.maps.factory import OpaqueMap
 from trident.states.state import State, StateFactory
 
 

@@ -57,7 +57,7 @@ def outcome(url: str, call: str, moment: str) -> str:
         state.control.begin(record)
         state.beginCommit(record)
         state.multiFold(counted, [1] * len(counted), Sum())
-        narrow(state.backing.inner)
+        narrow(state.backing)
         stop(call == "write", moment, is_large=True)
         state.commit(record)
         stop(call == "ready", moment, is_large=False)

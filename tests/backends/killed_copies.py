@@ -13,7 +13,7 @@ from trident.backends.urls import state_from_url
 from trident.errors import UnfinishedCopyError
 from trident.states import copy_state
 from trident.states.errors import NoStateError
-from trident.states.stored_map import StoredMap
+from trident.states.maps.stored_map import StoredMap
 
 
 def opened(url: str) -> StoredMap:
@@ -53,8 +53,6 @@ def _killed(source: str, target: str, moment: int) -> bool:
         calls = iter(range(sys.maxsize))
         with closing(opened(source)) as one, closing(opened(target)) as other:
             backing: Any = other.backing
-            while hasattr(backing, "inner"):
-                backing = backing.inner
             for name in ("putControl", "multiPutFenced", "flush"):
                 setattr(backing, name, _counted(getattr(backing, name), calls, moment))
             copy_state(one, other)

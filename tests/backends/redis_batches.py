@@ -13,7 +13,7 @@ from trident.operations.builtin import Count
 from trident.states import MapStateFactory
 from trident.states.control import ControlRecord
 from trident.states.keys import encode_keys
-from trident.states.stored_map import StoredMap
+from trident.states.maps.stored_map import StoredMap
 from trident.states.values import Token
 
 _NUMBERS = count()

@@ -45,8 +45,8 @@ from trident.states import (
 )
 from trident.states.backing_map import has_pages
 from trident.states.control import UNFINISHED, ControlRecord
-from trident.states.copying import CopyProgress
-from trident.states.stored_map import StoredMap
+from trident.states.maps.copying import CopyProgress
+from trident.states.maps.stored_map import StoredMap
 from trident.storm import TupleCollectionGet
 from trident.testing.servers.promised import Served
 
@@ -92,7 +92,7 @@ def opened(url: str) -> StoredMap:
 def stored(state: StoredMap) -> dict[bytes, bytes]:
     """What is in a store that lists its entries, in a form in which NaN is NaN."""
     found = {key: entry for page in state.tables.reading.pages() for key, entry in page}
-    dumped = JSONSerializer().dumps_opaque(*state.kept_as.by_column(list(found.values())))
+    dumped = state.kept_as.dumps(list(found.values()), JSONSerializer())
     return dict(zip(found, dumped, strict=True))
 
 

@@ -27,7 +27,7 @@ from trident.states.errors import (
     UnownedStateError,
 )
 from trident.states.keys import CONTROL_KEY
-from trident.states.maps import OpaqueMap
+from trident.states.maps.factory import OpaqueMap
 from trident.states.values import Token
 from trident.testing.servers.process import wait_until
 from trident.testing.servers.promised import Served

@@ -25,7 +25,7 @@ from trident.states.errors import (
     StateUnavailableError,
 )
 from trident.states.keys import CONTROL_KEY
-from trident.states.maps import OpaqueMap
+from trident.states.maps.factory import OpaqueMap
 from trident.states.testing.checks import following
 from trident.states.values import Token
 from trident.testing.servers.memcached import MemcachedServer, MemcachedServers

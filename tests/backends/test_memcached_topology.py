@@ -11,7 +11,7 @@ import pytest
 from trident import Count, FixedBatchSpout, Split, TridentTopology, TridentTuple
 from trident.backends import memcached
 from trident.states.errors import CorruptStateError, LostStateError, StateUnavailableError
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.storm import Consumer
 from trident.testing.servers.memcached import MemcachedServer, MemcachedServers
 

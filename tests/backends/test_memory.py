@@ -6,7 +6,8 @@ import gc
 from uuid import uuid4
 
 from trident.backends.memory import MemoryMap
-from trident.states.values import OpaqueEntries, OpaqueValue
+from trident.states.kinds.opaque import OpaqueEntries
+from trident.states.values import OpaqueValue
 
 KEYS = [b"cat", b"dog"]
 COLUMNS = OpaqueEntries([3, 3], [0, 0], [7, 8], [4, None])

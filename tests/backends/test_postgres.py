@@ -35,7 +35,7 @@ from trident.states.errors import (
     StateURLError,
 )
 from trident.states.keys import encode_key
-from trident.states.stored_map import StoredMap
+from trident.states.maps.stored_map import StoredMap
 from trident.states.testing.checks import ODD_KEYS
 from trident.states.values import OpaqueValue
 from trident.testing.servers.process import wait_until
@@ -588,7 +588,7 @@ def test_a_connection_that_the_server_has_ended_meanwhile_is_not_used(
     state = opened()
     committed(state, record(1), cat=1)
     backing: Any = state.backing
-    with backing.inner._server.lend() as connection:
+    with backing._server.lend() as connection:
         process = connection.info.backend_pid
     assert sql("SELECT pg_terminate_backend(%s, 30000)", process) == [(True,)]
     assert state.multiGet([("cat",)]) == [1]

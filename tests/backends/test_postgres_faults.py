@@ -28,7 +28,7 @@ from trident.errors import StateUnavailableError
 from trident.operations.builtin import Sum
 from trident.states import ControlRecord, Token
 from trident.states.errors import LostWritesError, RewoundStateError
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.testing.servers.certificates import make_certificates
 from trident.testing.servers.postgres import PgBouncer, PostgresServer, PostgresStandby
 from trident.testing.servers.process import stands_still, wait_until

@@ -21,7 +21,7 @@ from trident.log.file_log import FileLog
 from trident.log.log import MemoryLog
 from trident.states import IBackingMap, Token
 from trident.states.errors import FailedException, StateUnavailableError
-from trident.states.stored_map import StoredMap
+from trident.states.maps.stored_map import StoredMap
 from trident.testing.servers.process import wait_until
 from trident.testing.servers.promised import Served
 

@@ -31,7 +31,7 @@ from trident.states.errors import (
     StaleBatchError,
     StateUnavailableError,
 )
-from trident.states.maps import OpaqueMap
+from trident.states.maps.factory import OpaqueMap
 from trident.states.serializers import PickleSerializer
 from trident.states.testing.checks import following
 

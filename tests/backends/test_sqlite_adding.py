@@ -14,7 +14,7 @@ from trident.operations.builtin import Sum
 from trident.states import OpaqueValue, Token
 from trident.states.control import Control, ControlRecord
 from trident.states.keys import encode_keys
-from trident.states.maps import OpaqueMap
+from trident.states.maps.factory import OpaqueMap
 
 KEYS = ["a", "b", "\0", "ключ", ""]
 amounts = st.one_of(

@@ -23,10 +23,12 @@ from trident.errors import (
     UnownedStateError,
 )
 from trident.log.errors import AdoptionError
-from trident.states import ControlRecord, MapStateFactory, OpaqueMap, Token, give_back, storm
+from trident.states import ControlRecord, MapStateFactory, OpaqueMap, Token, give_back
+from trident.states.asking import wait_for
 from trident.states.keys import CONTROL_KEY
-from trident.states.reading import read_committed
-from trident.states.steps import together
+from trident.states.maps import storm
+from trident.states.maps.reading import read_committed
+from trident.states.maps.stored_map import read_each
 from trident.states.testing.checks import following
 from trident.states.testing.stores import PlainMap
 from trident.testing.servers.promised import Served
@@ -160,17 +162,17 @@ class TestBeforeATakeOver:
         read = [(name, state) for name, state in zip(names, states, strict=True)]
 
         def ask(views: list[Any]) -> list[Any]:
-            return together([view.read_steps([("dog",)]) for view in views])
+            return wait_for([view.ask([("dog",)]) for view in views])
 
         alone = [state.multiGet([("dog",)]) for state in states]
         assert read_committed(read, ask) == alone
-        assert together([state.read_steps([("dog",)]) for state in states]) == alone
+        assert read_each(states, ask) == alone
         for name in names:
             count(f"{server.url}?prefix={name}", "dog", tmp_path / name, adopt={"base": 9})
         with pytest.raises(StateError, match="taken over from Storm"):
             read_committed(read, ask)
         with pytest.raises(StateError, match="taken over from Storm"):
-            together([state.read_steps([("dog",)]) for state in states])
+            read_each(states, ask)
         for state in states:
             state.close()
 

@@ -19,8 +19,8 @@ from trident.operations.builtin import Count
 from trident.sources.emission import Emission
 from trident.states.control import ControlRecord
 from trident.states.keys import encode_keys
-from trident.states.maps import OpaqueMap
-from trident.states.stored_map import StoredMap
+from trident.states.maps.factory import OpaqueMap
+from trident.states.maps.stored_map import StoredMap
 from trident.states.values import Token
 from trident.tuples.block import block_of
 

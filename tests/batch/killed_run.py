@@ -12,7 +12,7 @@ from trident.backends.sqlite import SQLiteStore
 from trident.batch.loop import SpoutLoop
 from trident.log.checkpoint import Checkpoint
 from trident.spouts.fixed import FixedBatchSpout
-from trident.states.maps import OpaqueMap
+from trident.states.maps.factory import OpaqueMap
 from trident.testing import kill_at
 
 TEXT = [[word] for word in ("the cow jumped over the moon the man went to the store " * 3).split()]

@@ -46,8 +46,8 @@ from trident.states.errors import (
     StateError,
     UnownedStateError,
 )
-from trident.states.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
-from trident.states.stored_map import StoredMap
+from trident.states.maps.factory import NonTransactionalMap, OpaqueMap, TransactionalMap
+from trident.states.maps.stored_map import StoredMap
 from trident.testing import fail_at
 from trident.testing.servers.promised import Served
 

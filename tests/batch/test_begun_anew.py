@@ -14,8 +14,8 @@ from trident.log.log import MemoryLog
 from trident.states.backing_map import IBackingMap
 from trident.states.control import ControlRecord
 from trident.states.control_check import Claim, check_record
-from trident.states.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
-from trident.states.stored_map import StoredMap
+from trident.states.maps.factory import NonTransactionalMap, OpaqueMap, TransactionalMap
+from trident.states.maps.stored_map import StoredMap
 from trident.states.testing.stores import EntryMap, FencedMap, PlainMap, Server, VersionedMap
 from trident.states.values import StateType, Token
 

@@ -16,7 +16,7 @@ from trident.batch.watchpoints import watching
 from trident.log.errors import CorruptLogError
 from trident.log.file_log import FileLog
 from trident.states.errors import CopiedLogError, OtherLogError
-from trident.states.maps import OpaqueMap
+from trident.states.maps.factory import OpaqueMap
 from trident.states.testing.stores import FencedMap, Server
 from trident.states.values import Token
 from trident.testing import fail_at

@@ -26,7 +26,7 @@ from trident.batch.watchpoints import POINTS
 from trident.log.log import MemoryLog
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException
-from trident.states.maps import NonTransactionalMap, OpaqueMap, TransactionalMap
+from trident.states.maps.factory import NonTransactionalMap, OpaqueMap, TransactionalMap
 from trident.states.values import Token
 from trident.testing import fail_at
 

@@ -26,7 +26,7 @@ from trident.spouts.interfaces import (
     ITridentSpout,
     SpoutKind,
 )
-from trident.states.maps import OpaqueMap
+from trident.states.maps.factory import OpaqueMap
 from trident.states.values import Token
 from trident.testing import fail_at, hold_at
 from trident.tuples.fields import Fields

@@ -22,8 +22,8 @@ from trident.log.log import Log, MemoryLog
 from trident.log.stored_log import StoredLog
 from trident.states.control import ControlRecord
 from trident.states.errors import StateError
-from trident.states.maps import OpaqueMap, TransactionalMap
-from trident.states.stored_map import StoredMap
+from trident.states.maps.factory import OpaqueMap, TransactionalMap
+from trident.states.maps.stored_map import StoredMap
 from trident.states.testing.stores import FencedMap, Server
 from trident.states.values import Token
 from trident.testing.servers.promised import Served

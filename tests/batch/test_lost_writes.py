@@ -16,7 +16,7 @@ from trident.log.entry import LogEntry
 from trident.log.log import Log, MemoryLog
 from trident.states.control import Change, Check, Control, ControlRecord
 from trident.states.errors import StateError
-from trident.states.maps import OpaqueMap
+from trident.states.maps.factory import OpaqueMap
 from trident.states.testing.stores import FencedMap, Server
 from trident.states.values import Token
 

@@ -29,7 +29,7 @@ from trident.log.file_log import FileLog
 from trident.log.log import Log, MemoryLog
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException, StaleBatchError, StateUnavailableError
-from trident.states.maps import OpaqueMap
+from trident.states.maps.factory import OpaqueMap
 from trident.states.values import Token
 from trident.testing import fail_at
 

@@ -36,7 +36,7 @@ from trident.states.errors import (
     StaleBatchError,
     StateUnavailableError,
 )
-from trident.states.maps import OpaqueMap
+from trident.states.maps.factory import OpaqueMap
 from trident.states.values import Token
 
 

@@ -17,7 +17,7 @@ from trident.states.backing_map import IBackingMap
 from trident.states.control import Control, ControlRecord
 from trident.states.control_check import Claim, check_record
 from trident.states.errors import StateError, StateUnavailableError
-from trident.states.maps import OpaqueMap
+from trident.states.maps.factory import OpaqueMap
 from trident.states.sharded_control import least_control, may_spread
 from trident.states.values import Token
 

@@ -20,7 +20,7 @@ from trident.backends.urls import state_from_url
 from trident.cli.main import main
 from trident.errors import StateError
 from trident.states import ControlRecord, OpaqueMap, PickleSerializer, Token, encode_key
-from trident.states.dropping import drop_state
+from trident.states.maps.dropping import drop_state
 from trident.testing.servers.promised import Served
 
 COUNTED = "tests.cli.counted:topology/count"

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.backends_table import BACKENDS, Backend
-from trident.states import CachedMap, IBackingMap, StateType
-from trident.states.backing_map import WrappedMap
+from trident.states import CachedMap, IBackingMap, LayeredMap, StateType
 from trident.states.testing.suite import BackingMapConformance
 
 
@@ -26,15 +25,7 @@ class BackendConformance(BackingMapConformance):
         return self.make_map_of(StateType.OPAQUE)
 
     def make_map_of(self, kind: StateType) -> IBackingMap:
-        return self.layers(self.backend.open(self.server, kind))
-
-    def reopen(self, backing: IBackingMap) -> IBackingMap:
-        while isinstance(backing, WrappedMap):
-            backing = backing.inner
-        return self.layers(super().reopen(backing))
-
-    def layers(self, inner: IBackingMap) -> IBackingMap:
-        return inner
+        return self.backend.open(self.server, kind)
 
     def test_the_class_of_the_map_is_known_before_it_is_opened(self) -> None:
         factory = self.backend.factory(self.server)
@@ -48,8 +39,8 @@ class CachedConformance(BackendConformance):
 
     shared = False
 
-    def layers(self, inner: IBackingMap) -> IBackingMap:
-        return CachedMap(inner, 100)
+    def layers(self, backing: IBackingMap) -> LayeredMap:
+        return CachedMap(backing, 100)
 
 
 def vars_of(row: Backend) -> dict[str, Any]:

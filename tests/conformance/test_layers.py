@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import pytest
 
-from trident.backends.memory import MemoryMap
-from trident.states import Ability, CachedMap, CountedMap, IBackingMap, MicroBatchMap, WrappedMap
+from trident.states import (
+    Ability,
+    CachedMap,
+    IBackingMap,
+    LayeredMap,
+    MicroBatchMap,
+    WrappedMap,
+)
 from trident.states.kinds import PLAIN
 from trident.states.table.build import layered
 from trident.states.testing.check_map import MapChecks
+from trident.states.testing.check_states import OpaqueChecks, OtherStateChecks
 from trident.states.testing.checks import begun, record
 from trident.states.testing.stores import (
     EntryMap,
@@ -25,71 +31,42 @@ from trident.states.testing.suite import BackingMapConformance
 # The whole suite, for each layer over each kind of store.
 pytestmark = pytest.mark.slow
 
-_NUMBERS = count()
 FENCED = frozenset({Ability.FENCED, Ability.REMOVE})
 
 
-class LayerConformance(BackingMapConformance):
-    """Layers over a store: another process puts layers of its own over the same store."""
-
-    store: ClassVar[type[PlainMap]] = FencedMap
-
-    def layers(self, inner: IBackingMap) -> IBackingMap:
-        raise NotImplementedError
+class TestWrappedFencedMap(BackingMapConformance):
+    abilities = FENCED
 
     def make_map(self) -> IBackingMap:
-        return self.layers(self.store())
+        return WrappedMap(FencedMap())
 
     def reopen(self, backing: IBackingMap) -> IBackingMap:
-        while isinstance(backing, WrappedMap):
-            backing = backing.inner
-        return self.layers(super().reopen(backing))
+        assert isinstance(backing, WrappedMap)
+        return WrappedMap(super().reopen(backing.inner))
 
 
-class TestWrappedFencedMap(LayerConformance):
+class LayerConformance(OpaqueChecks, OtherStateChecks):
+    """States over layers; another process puts layers of its own over the same store."""
+
+    store: ClassVar[type[PlainMap]] = FencedMap
     abilities = FENCED
-
-    def layers(self, inner: IBackingMap) -> IBackingMap:
-        return WrappedMap(inner)
-
-
-class CountedConformance(LayerConformance):
-    def layers(self, inner: IBackingMap) -> IBackingMap:
-        return CountedMap(inner)
-
-
-class TestCountedFencedMap(CountedConformance):
-    abilities = FENCED
-
-
-class TestCountedEntryMap(CountedConformance):
-    store = EntryMap
-    abilities = frozenset({Ability.ENTRY})
-
-
-class TestCountedVersionedMap(CountedConformance):
-    store = VersionedMap
-    abilities = frozenset({Ability.VERSIONED})
-
-
-class TestCountedMemoryMap(CountedConformance):
-    abilities = FENCED | {Ability.LIST, Ability.LOOK}
 
     def make_map(self) -> IBackingMap:
-        return CountedMap(MemoryMap(f"counted {next(_NUMBERS)}"))
+        return self.store()
 
 
 class MicroBatchConformance(LayerConformance):
-    def layers(self, inner: IBackingMap) -> IBackingMap:
-        return MicroBatchMap(inner, max_get=2, max_put=3)
+    def layers(self, backing: IBackingMap) -> LayeredMap:
+        return MicroBatchMap(backing, max_get=2, max_put=3)
 
 
 class TestMicroBatchedPlainMap(MicroBatchConformance):
     store = PlainMap
+    abilities = frozenset()
 
 
 class TestMicroBatchedFencedMap(MicroBatchConformance):
-    abilities = FENCED
+    pass
 
 
 class TestMicroBatchedEntryMap(MicroBatchConformance):
@@ -107,16 +84,17 @@ class CachedConformance(LayerConformance):
 
     shared = False
 
-    def layers(self, inner: IBackingMap) -> IBackingMap:
-        return CachedMap(inner, 100)
+    def layers(self, backing: IBackingMap) -> LayeredMap:
+        return CachedMap(backing, 100)
 
 
 class TestCachedPlainMap(CachedConformance):
     store = PlainMap
+    abilities = frozenset()
 
 
 class TestCachedFencedMap(CachedConformance):
-    abilities = FENCED
+    pass
 
 
 class TestCachedEntryMap(CachedConformance):
@@ -130,27 +108,23 @@ class TestCachedVersionedMap(CachedConformance):
 
 
 class TestTinyCache(CachedConformance):
-    abilities = FENCED
-
-    def layers(self, inner: IBackingMap) -> IBackingMap:
-        return CachedMap(inner, 1)
+    def layers(self, backing: IBackingMap) -> LayeredMap:
+        return CachedMap(backing, 1)
 
 
 class TestAllLayers(CachedConformance):
-    abilities = FENCED
-
-    def layers(self, inner: IBackingMap) -> IBackingMap:
-        return CountedMap(CachedMap(MicroBatchMap(inner, 3, 2), 50))
+    def layers(self, backing: IBackingMap) -> LayeredMap:
+        return CachedMap(MicroBatchMap(backing, 3, 2), 50)
 
 
 class ThroughLayers(IBackingMap):
     """A map whose two methods do what a state does in a batch: they go through all layers."""
 
-    def __init__(self, wrapped: IBackingMap) -> None:
-        self.wrapped = wrapped
+    def __init__(self, layers: Callable[[IBackingMap], LayeredMap], store: IBackingMap) -> None:
+        self.store = store
         own = record(1)
-        begun(wrapped, own)
-        self._table = layered(wrapped, PLAIN).writing
+        begun(store, own)
+        self._table = layered(layers(store), PLAIN).writing
         self._table.begin(own)
 
     def multiGet(self, keys: Sequence[Any]) -> list[Any]:
@@ -166,35 +140,32 @@ class LayersConformance(MapChecks):
     shared = False
     pickles = False
 
-    def layers(self, inner: IBackingMap) -> IBackingMap:
-        raise NotImplementedError
-
     def make_map(self) -> IBackingMap:
-        return ThroughLayers(self.layers(FencedMap()))
+        return ThroughLayers(self.through, FencedMap())
 
     def reopen(self, backing: IBackingMap) -> IBackingMap:
         assert isinstance(backing, ThroughLayers)
-        store = backing.wrapped
-        while isinstance(store, WrappedMap):
-            store = store.inner
-        return ThroughLayers(self.layers(super().reopen(store)))
+        return ThroughLayers(self.through, super().reopen(backing.store))
+
+    def through(self, store: IBackingMap) -> LayeredMap:
+        raise NotImplementedError
 
 
 class TestThroughACache(LayersConformance):
-    def layers(self, inner: IBackingMap) -> IBackingMap:
-        return CachedMap(inner, 100)
+    def through(self, store: IBackingMap) -> LayeredMap:
+        return CachedMap(store, 100)
 
 
 class TestThroughATinyCache(LayersConformance):
-    def layers(self, inner: IBackingMap) -> IBackingMap:
-        return CachedMap(inner, 1)
+    def through(self, store: IBackingMap) -> LayeredMap:
+        return CachedMap(store, 1)
 
 
 class TestThroughParts(LayersConformance):
-    def layers(self, inner: IBackingMap) -> IBackingMap:
-        return MicroBatchMap(inner, max_get=2, max_put=3)
+    def through(self, store: IBackingMap) -> LayeredMap:
+        return MicroBatchMap(store, max_get=2, max_put=3)
 
 
 class TestThroughAllLayers(LayersConformance):
-    def layers(self, inner: IBackingMap) -> IBackingMap:
-        return CountedMap(CachedMap(MicroBatchMap(inner, 3, 2), 50))
+    def through(self, store: IBackingMap) -> LayeredMap:
+        return CachedMap(MicroBatchMap(store, 3, 2), 50)

@@ -87,6 +87,19 @@ class FieldsMap(DictMap):
         return repr(key)
 
 
+class ConditionalFieldsMap(FieldsMap):
+    """The same, which writes an entry only where it still has the value that was read."""
+
+    def multiPutVersioned(
+        self, keys: Sequence[Any], values: Sequence[Any], versions: Sequence[Any]
+    ) -> list[bool]:
+        same = [a == b for a, b in zip(self.multiGet(keys), versions, strict=True)]
+        for key, value, fits in zip(keys, values, same, strict=True):
+            if fits:
+                self.multiPut([key], [value])
+        return same
+
+
 class DictConformance(BackingMapConformance):
     pickles = False
     kind: ClassVar[type[DictMap]]
@@ -109,6 +122,11 @@ class TestObjectMap(DictConformance):
 
 class TestFieldsMap(DictConformance):
     kind = FieldsMap
+
+
+class TestConditionalFieldsMap(DictConformance):
+    kind = ConditionalFieldsMap
+    abilities = frozenset({Ability.ENTRY})
 
 
 class TestSuite:

@@ -34,7 +34,7 @@ from trident.drpc.service import LocalDRPC
 from trident.errors import FailedException
 from trident.states.cut import BatchMovedOn
 from trident.states.errors import CorruptStateError, StateUnavailableError
-from trident.states.reading import read_committed
+from trident.states.maps.reading import read_committed
 from trident.states.state import StateFactory
 from trident.states.values import Token
 

@@ -59,7 +59,7 @@ from trident.server.thrift_binary import (
     written_message,
 )
 from trident.states.errors import StateError
-from trident.states.maps import OpaqueMap
+from trident.states.maps.factory import OpaqueMap
 from trident.states.state import StateFactory
 from trident.states.values import Token
 from trident.testing.points import Hold, fail_at, hold_at

@@ -11,7 +11,7 @@ import pytest
 from tests.faults.proxy import Proxy
 from tests.faults.word_count import WordCount
 from trident.backends import hbase, memcached, postgres, redis
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.testing.servers.hbase import HBaseServer
 from trident.testing.servers.memcached import MemcachedServer
 from trident.testing.servers.postgres import PostgresServer

@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.spark.files import wait_for
 from trident.states.backing_map import IBackingMap, WrappedMap
-from trident.states.maps import Store
+from trident.states.maps.factory import Store
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from tests.faults.conftest import Store
 from tests.faults.word_count import WordCount, assert_told, at
 from trident.backends.urls import state_from_url
 from trident.states import OpaqueMap
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.testing.misfortunes import UnluckyStore
 
 

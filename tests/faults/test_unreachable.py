@@ -12,7 +12,7 @@ import pytest
 from tests.faults.word_count import WordCount
 from trident.backends import hbase, memcached, postgres, redis
 from trident.errors import StateUnavailableError
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.testing.servers.ports import free_port
 
 STORES: dict[str, tuple[Callable[[str, int], MapStateFactory], str, str]] = {

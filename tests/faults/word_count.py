@@ -18,7 +18,8 @@ from trident.batch.watchpoints import POINTS, watching
 from trident.operations.builtin import Count
 from trident.operations.interfaces import TridentCollector
 from trident.spouts.interfaces import BatchCoordinator, Emitter, ITridentSpout
-from trident.states.maps import MapStateFactory
+from trident.states.kinds import OPAQUE
+from trident.states.maps.factory import MapStateFactory
 from trident.states.serializers import JSONSerializer
 from trident.states.values import OpaqueValue, Token
 from trident.tuples.fields import Fields
@@ -117,7 +118,7 @@ def _written_by(entry: Any) -> int | None:
     """Return the batch that has written an opaque entry, as a store keeps it."""
     if entry is None or isinstance(entry, OpaqueValue):
         return entry and entry.txid
-    [stored] = JSONSerializer().loads_opaque([entry])
+    [stored] = OPAQUE.loads([entry], JSONSerializer())
     return stored and stored.txid
 
 

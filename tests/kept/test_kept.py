@@ -8,7 +8,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from redis import Redis
 
 from tests.kept.word_sums import BATCHES, FAILED, KEYS, LAST, STATES, Row, run, urls
 from trident.backends.urls import state_from_url
-from trident.errors import StateError
 
 KEPT = sorted(path.parent for path in Path(__file__).parent.glob("*/*/states.json"))
 OTHER: list[Row] = [("cat", 1, 3), ("else", 1, 5), ("naïve ☃", 2, 7), (None, None, 9), ("", 2, 11)]
@@ -40,12 +39,6 @@ class Left:
     @property
     def was_killed(self) -> bool:
         return self.kept.name.endswith("-killed")
-
-    def with_the_key_of_then(self) -> Left:
-        """The same, with the single values where they were before each store had Storm's key."""
-        totals = [name for name, (_, _, keys) in STATES.items() if not KEYS[keys]]
-        moved = {name: f"{self.urls[name]}&snapshot_key=$GLOBAL$" for name in totals}
-        return replace(self, urls={**self.urls, **moved})
 
     def sums(self, name: str) -> Sums:
         """All that a reader finds in a state; the single sum is under no key."""
@@ -72,8 +65,7 @@ def left(request: pytest.FixtureRequest, tmp_path: Path) -> Left:
         return Left(kept, checkpoint, urls(store, f"sqlite:{tmp_path / 'states.db'}"))
     server, prefix = request.getfixturevalue("redis_server"), f"{uuid4().hex}_"
     restore_redis(server.url, prefix, states)
-    left = Left(kept, checkpoint, urls(store, server.url, prefix))
-    return left.with_the_key_of_then() if kept.parent.name == "without_ready" else left
+    return Left(kept, checkpoint, urls(store, server.url, prefix))
 
 
 def restore_sqlite(file: Path, tables: dict[str, list[list[Any]]]) -> None:
@@ -127,27 +119,7 @@ def test_an_opaque_batch_of_theirs_may_come_back_with_other_rows(left: Left) -> 
         assert left.sums(name) == summed(counted, name)
 
 
-@pytest.mark.parametrize(
-    "left",
-    [kept for kept in KEPT if kept.match("without_ready/string-*")],
-    indirect=True,
-    ids=identify,
-)
-def test_a_single_value_under_the_key_of_then_is_not_begun_from_nothing(left: Left) -> None:
-    today = {name: url.partition("&snapshot_key=")[0] for name, url in left.urls.items()}
-    with pytest.raises(StateError, match="earlier versions began it.*: snapshot_key=.GLOBAL."):
-        run(today, left.checkpoint, BATCHES)
-    run(left.urls, left.checkpoint, BATCHES)
-    assert left.sums("opaque_json_total") == summed(BATCHES, "opaque_json_total")
-
-
 def test_a_reader_finds_the_batches_that_they_committed(left: Left) -> None:
     counted = BATCHES[: LAST - 1 if left.was_killed else LAST]
     for name in OPAQUE:
         assert left.sums(name) == summed(counted, name)
-
-
-def test_records_are_kept_from_before_they_told_who_is_ready() -> None:
-    texts = {kept: (kept / "states.json").read_text() for kept in KEPT}
-    assert {kept.parent.name for kept, text in texts.items() if "ready" in text} == {"with_ready"}
-    assert {kept.parent.name for kept in KEPT} == {"with_ready", "without_ready"}

@@ -11,7 +11,7 @@ from trident.backends.memory import MemoryMapState
 from trident.errors import FailedException
 from trident.operations.builtin import Count, MapGet
 from trident.spouts.fixed import FixedBatchSpout
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.values import StateType
 
 

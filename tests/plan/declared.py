@@ -39,7 +39,7 @@ from trident.operations.builtin import (
 from trident.operations.callables import native
 from trident.operations.joining import JoinType
 from trident.operations.vectorised import vectorised
-from trident.states.maps import NonTransactionalMap, TransactionalMap
+from trident.states.maps.factory import NonTransactionalMap, TransactionalMap
 from trident.windows.windows import Duration, SessionWindow
 
 memory = MemoryMapState.Factory

@@ -29,7 +29,12 @@ from trident.operations.callables import native
 from trident.plan.guarantee import Guarantee, guarantee
 from trident.plan.nodes import Kind, StateUpdateNode
 from trident.states.backing_map import IBackingMap
-from trident.states.maps import MapStateFactory, NonTransactionalMap, OpaqueMap, TransactionalMap
+from trident.states.maps.factory import (
+    MapStateFactory,
+    NonTransactionalMap,
+    OpaqueMap,
+    TransactionalMap,
+)
 from trident.states.values import StateType
 
 STORE: Any = MemoryMapState.Factory().store

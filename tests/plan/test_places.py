@@ -11,7 +11,7 @@ from tests.packaging.conftest import ROOT
 from trident.backends import hbase, memcached, postgres, redis, sqlite
 from trident.backends.memory import MemoryMap, MemoryMapState
 from trident.plan.places import Place, calls_of, place_of, without_secrets
-from trident.states.maps import OpaqueMap
+from trident.states.maps.factory import OpaqueMap
 from trident.states.state import State, StateFactory
 
 STORES = {

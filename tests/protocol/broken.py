@@ -15,11 +15,10 @@ from trident.states import (
 )
 from trident.states.control import Check
 from trident.states.cut import Cut
-from trident.states.kinds.opaque import OpaqueKind
+from trident.states.kinds.opaque import OpaqueEntries, OpaqueKind
 from trident.states.table.cache import CachedTable
 from trident.states.table.table import Table
 from trident.states.testing.stores import EntryMap, FencedMap, VersionedMap
-from trident.states.values import OpaqueEntries
 
 
 class UnfencedMap(FencedMap):

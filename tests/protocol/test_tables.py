@@ -18,7 +18,7 @@ from trident.states import (
 )
 from trident.states.cut import BatchMovedOn, Cut
 from trident.states.kinds import OPAQUE
-from trident.states.stored_map import StoredMap
+from trident.states.maps.stored_map import StoredMap
 from trident.states.testing.stores import EntryMap, FencedMap, PlainMap, Server, VersionedMap
 
 BEFORE = Cut.before(ControlRecord("log", Token(9, 1), 8, {7: 1}))

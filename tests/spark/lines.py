@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from trident import Count, FilterNull, MapGet, Split, Sum, TridentTopology, native
 from trident.api.run import Run
 from trident.backends import sqlite
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 
 PATIENCE = 120.0
 

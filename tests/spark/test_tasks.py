@@ -36,7 +36,7 @@ from trident.states import OpaqueMap
 from trident.states.control import ControlRecord
 from trident.states.errors import StaleBatchError, StateUnavailableError
 from trident.states.map_state import MapState
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.testing import hold_at
 
 

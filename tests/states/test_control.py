@@ -12,6 +12,7 @@ import pytest
 
 from trident.errors import (
     CopiedLogError,
+    CorruptStateError,
     LostPlanError,
     LostStateError,
     LostWritesError,
@@ -230,11 +231,10 @@ def test_a_committed_batch_that_is_only_begun_has_lost_writes() -> None:
         judged(found(5, 1))
 
 
-def test_a_record_of_an_earlier_version_is_not_said_to_have_lost_writes() -> None:
+def test_a_record_that_does_not_say_whether_it_is_ready_is_refused() -> None:
     stored = b'{"format":1,"lineage":"log","token":[5,1],"committed":4,"exceptions":[]}'
-    earlier = ControlRecord.decode(stored)
-    judged(earlier)
-    assert earlier.encode() == stored
+    with pytest.raises(CorruptStateError, match="'ready'"):
+        ControlRecord.decode(stored)
 
 
 def test_a_record_before_the_committed_batch_is_rewound() -> None:

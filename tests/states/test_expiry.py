@@ -20,8 +20,8 @@ from trident.states import (
     TransactionalMap,
     ValueUpdater,
 )
+from trident.states.maps.stored_map import StoredMap
 from trident.states.serializers import JSONSerializer
-from trident.states.stored_map import StoredMap
 from trident.states.testing.stores import FencedMap, Server
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

@@ -12,8 +12,8 @@ from trident.backends import redis
 from trident.backends.memory import MemoryMap
 from trident.states import OpaqueMap
 from trident.states.errors import StateError
-from trident.states.maps import MapStateFactory
-from trident.states.named_keys import KeyFactory, NamedKeysMap
+from trident.states.maps.factory import MapStateFactory
+from trident.states.table.named_keys import KeyFactory, NamedKeysMap
 from trident.testing.servers.promised import Served
 
 
@@ -32,7 +32,7 @@ def put(key_factory: KeyFactory, *keys: tuple[object, ...]) -> OpaqueMap:
 def test_a_key_is_found_by_its_fields_and_kept_under_its_name() -> None:
     state = put(slashed, ("dog", "brown"), ("cat", "grey"))
     assert state.multiGet([("cat", "grey"), ("dog", "brown"), ("dog", "grey")]) == [1, 0, None]
-    assert sorted(key for key, _ in state.backing.inner.entries()) == [b"cat/grey", b"dog/brown"]
+    assert sorted(key for key, _ in state.backing.entries()) == [b"cat/grey", b"dog/brown"]
 
 
 def test_two_keys_of_one_name_are_an_error() -> None:

@@ -15,21 +15,19 @@ from trident.backends.memory import MemoryMap, MemoryMapState
 from trident.errors import NoStateError, StateError, StateUnavailableError
 from trident.states import (
     CachedMap,
-    CountedMap,
     ITupleCollection,
     MapState,
     NonTransactionalMap,
     OpaqueMap,
     ReadOnlyMapState,
     ReadOnlySnapshottable,
-    SnapshottableMap,
     Token,
     TransactionalMap,
     read_committed,
     read_latest,
 )
 from trident.states.control import ControlRecord
-from trident.states.stored_map import StoredMap
+from trident.states.maps.stored_map import StoredMap
 from trident.states.testing.stores import FencedMap, Server
 
 EVERY_STORE = pytest.mark.parametrize("store", STORES)
@@ -137,7 +135,7 @@ def test_a_state_that_has_not_begun_is_no_empty_one(
     store: type[DictMap], kind: type[StoredMap]
 ) -> None:
     state = kind(store())
-    for ask in (lambda: read(state), lambda: state.multiGet([("a",)]), SnapshottableMap(state).get):
+    for ask in (lambda: read(state), lambda: state.multiGet([("a",)]), state.get):
         with pytest.raises(NoStateError, match="there is no state, or it has not begun"):
             ask()
     state.beginCommit(1)
@@ -263,16 +261,15 @@ def test_a_query_goes_past_the_cache() -> None:
 
 @pytest.mark.parametrize("inside", [True, False], ids=["inside a batch", "outside"])
 def test_the_store_is_asked_for_each_key_once(inside: bool) -> None:
-    counted = CountedMap(FencedMap(Server()))
-    state = OpaqueMap(counted)
+    state = OpaqueMap(FencedMap(Server()))
     write(state, record(1), a=1, b=2)
     announce(state, begun=record(1))
     if inside:
         state.control.begin(record(2))
         state.beginCommit(record(2))
-    before = counted.counts.keys_read
+    before = state.counts.keys_read
     assert state.multiGet([(key,) for key in "abaacb"]) == [1, 2, 1, 1, None, 2]
-    assert counted.counts.keys_read - before == 3
+    assert state.counts.keys_read - before == 3
 
 
 def test_pending_updates_do_not_show() -> None:
@@ -292,7 +289,7 @@ def test_other_kinds_may_show_a_batch_early(kind: type[OpaqueMap]) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [MemoryMapState.Factory().makeState, lambda: SnapshottableMap(OpaqueMap(DictMap()))],
+    [MemoryMapState.Factory().makeState, lambda: OpaqueMap(DictMap())],
 )
 def test_views_offer_what_their_state_does_and_can_not_be_written(kind: Any) -> None:
     state = kind()

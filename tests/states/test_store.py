@@ -1,21 +1,21 @@
-"""What a factory learns from a store, also from one that does not derive from Store."""
+"""What a factory learns from a store."""
 
 from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pytest
 
 from trident.backends.memory import MemoryMap
 from trident.states.errors import UsageError
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
+from trident.states.store import Store
 
 
 @dataclass(frozen=True)
-class Drawer:
-    """A store as they were written before there was a base class."""
+class Drawer(Store):
+    """The least that a store may say."""
 
     prefix: str | None = None
     hosted = "driver"
@@ -43,12 +43,8 @@ class LockedDrawer(Drawer):
         raise UsageError("drawer: it is locked")
 
 
-def factory_over(store: Any) -> MapStateFactory:
-    return MapStateFactory(store)
-
-
-def test_a_store_of_four_members_has_the_defaults_of_the_others() -> None:
-    factory = factory_over(Drawer()).named("words")
+def test_a_store_that_says_the_least_has_the_defaults_of_the_rest() -> None:
+    factory = MapStateFactory(Drawer()).named("words")
     assert (factory.identity, factory.hosted) == (("drawer", "desk", "words"), "driver")
     assert (factory.map_type, factory.max_keys, factory.shards) == (None, 0, None)
     factory.check_place()
@@ -59,8 +55,8 @@ def test_a_store_of_four_members_has_the_defaults_of_the_others() -> None:
     assert state.multiGet([("$GLOBAL$",)]) == [42]
 
 
-def test_what_such_a_store_says_counts() -> None:
-    factory = factory_over(LockedDrawer("words"))
+def test_what_a_store_says_counts() -> None:
+    factory = MapStateFactory(LockedDrawer("words"))
     assert (factory.map_type, factory.max_keys, factory.shards) == (MemoryMap, 7, 3)
     assert factory.makeState().key == ("sum",)
     with pytest.raises(UsageError, match="it is locked"):

@@ -10,8 +10,7 @@ import trident.states.table
 from tests.packaging.test_order import imports
 
 TABLE = Path(trident.states.table.__file__).parent
-LAYERS = ["cache", "counted", "fields", "serialized", "split"]
-ADAPTERS = ["adapters", "adding"]
+LAYERS = ["cache", "named_keys", "split"]
 
 
 def siblings(name: str) -> set[str]:
@@ -22,7 +21,7 @@ def siblings(name: str) -> set[str]:
 
 
 def test_every_module_of_the_package_is_an_interface_a_layer_an_adapter_or_the_builder() -> None:
-    named = {"__init__", "table", "layered", "build", *LAYERS, *ADAPTERS}
+    named = {"__init__", "table", "layered", "build", "adapters", "counts", *LAYERS}
     assert {path.stem for path in TABLE.glob("*.py")} == named
 
 
@@ -31,11 +30,5 @@ def test_a_layer_knows_no_other_layer_and_no_adapter(layer: str) -> None:
     assert siblings(layer) <= {"table", "layered"}
 
 
-@pytest.mark.parametrize("adapter", ADAPTERS)
-def test_an_adapter_knows_no_layer(adapter: str) -> None:
-    assert siblings(adapter) <= {"table", "adapters"}
-
-
-def test_only_the_builder_knows_the_store_that_adds_by_itself() -> None:
-    knowing = [name for name, found in imports().items() if "trident.states.table.adding" in found]
-    assert knowing == ["trident.states.table.build"]
+def test_an_adapter_knows_no_layer() -> None:
+    assert siblings("adapters") <= {"table", "counts"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -32,8 +33,6 @@ from trident.errors import (
 from trident.states import (
     CachedMap,
     CombinerValueUpdater,
-    CountedMap,
-    IBackingMap,
     MapState,
     MapStateFactory,
     MicroBatchMap,
@@ -54,9 +53,9 @@ from trident.states import (
 )
 from trident.states.control import ControlRecord
 from trident.states.store import OpenedStore
-from trident.states.table.layered import layers
+from trident.states.table.build import layers
 from trident.states.testing.stores import FencedMap as ServedMap
-from trident.states.testing.stores import PlainMap, Server
+from trident.states.testing.stores import Server
 
 EVERY_STORE = pytest.mark.parametrize("store", STORES)
 
@@ -72,14 +71,13 @@ def get(state: MapState, *keys: str) -> list[object]:
 
 
 def test_a_key_is_read_and_written_once_an_attempt() -> None:
-    counted = CountedMap(DictMap())
-    state = OpaqueMap(counted)
+    state = OpaqueMap(DictMap())
     state.beginCommit(1)
-    before = counted.counts
+    before = state.counts
     for _ in range(3):
         state.multiCombine([b"a", b"b"], [1, 1], Count())
     state.commit(1)
-    after = counted.counts
+    after = state.counts
     assert (after.gets - before.gets, after.puts - before.puts) == (1, 1)
     assert (after.keys_read - before.keys_read, after.keys_written - before.keys_written) == (2, 2)
 
@@ -87,20 +85,19 @@ def test_a_key_is_read_and_written_once_an_attempt() -> None:
 @EVERY_STORE
 @pytest.mark.parametrize("kind", [OpaqueMap, TransactionalMap, NonTransactionalMap])
 def test_empty_calls_ask_nothing_of_the_store(store: type[DictMap], kind: type[OpaqueMap]) -> None:
-    counted = CountedMap(store())
-    state = kind(counted)
+    state = kind(store())
     state.beginCommit(1)
     record = state.control.read()
     assert record is not None
     state.beginCommit(record)
-    before = counted.counts
+    before = state.counts
     assert state.multiGet([]) == state.multiUpdate([], []) == []
     assert state.multiCombine([], [], Count()) == []
     state.multiPut([], [])
     state.multiFold([], [], Count())
     state.multiRemove([])
     state.commit(record)
-    assert counted.counts == before
+    assert state.counts == before
 
 
 def test_one_shot_iterables_will_do() -> None:
@@ -287,14 +284,13 @@ def test_a_versioned_write_carries_its_token() -> None:
 
 
 def test_a_store_adds_by_itself_what_nobody_asks_for() -> None:
-    counted = CountedMap(AddingMap())
-    state = OpaqueMap(counted)
+    state = OpaqueMap(AddingMap())
     state.beginCommit(1)
-    before = counted.counts
+    before = state.counts
     state.multiFold([b"a", b"b", b"a"], [1, 2, 3], Count())
     state.multiFold([b"a"], [10], Count())
     state.commit(1)
-    assert counted.counts.gets == before.gets
+    assert state.counts.gets == before.gets
     assert get(state, "a", "b") == [14, 2]
 
 
@@ -399,24 +395,12 @@ def test_a_state_keeps_a_single_value_beside_its_keys() -> None:
 
 
 def test_the_single_value_may_have_another_key() -> None:
-    state = SnapshottableMap(OpaqueMap(DictMap()), ("total", 1))
+    state = OpaqueMap(DictMap(), key=("total", 1))
     state.beginCommit(1)
     state.set(5)
     state.commit(1)
     assert state.multiGet([("total", 1), ("$GLOBAL$",)]) == [5, None]
     assert isinstance(state, SnapshottableMap)
-
-
-def test_two_single_values_of_one_state_have_a_key_each() -> None:
-    state = OpaqueMap(DictMap())
-    least, most = SnapshottableMap(state, ("least",)), SnapshottableMap(state, ("most",))
-    for batch, numbers in enumerate([(1, 9), (0, 12)], 1):
-        state.beginCommit(batch)
-        least.set(numbers[0])
-        most.set(numbers[1])
-        state.commit(batch)
-        assert (least.get(), most.get(), state.get()) == (*numbers, None)
-    assert state.multiGet([("least",), ("most",)]) == [0, 12]
 
 
 def test_factories_pickle_and_share_a_memory_by_id() -> None:
@@ -461,12 +445,12 @@ def test_a_bounded_memory_forgets_the_keys_used_longest_ago() -> None:
 def test_only_a_state_that_one_process_writes_under_the_fence_is_cached() -> None:
     def kinds(hosted: str, make: type[DictMap] = FencedMap) -> set[type]:
         factory = MapStateFactory(OpenedStore(make, hosted), cache_size=9, max_put=3)  # type: ignore[arg-type]
-        wrapping, store = layers(factory.makeMap().backing)
+        wrapping, store = layers(factory.open())
         return {*map(type, wrapping), type(store)}
 
-    assert kinds("driver") == {CountedMap, CachedMap, MicroBatchMap, FencedMap}
-    assert kinds("driver", DictMap) == {CountedMap, MicroBatchMap, DictMap}
-    assert kinds("executor") == {CountedMap, MicroBatchMap, FencedMap}
+    assert kinds("driver") == {CachedMap, MicroBatchMap, FencedMap}
+    assert kinds("driver", DictMap) == {MicroBatchMap, DictMap}
+    assert kinds("executor") == {MicroBatchMap, FencedMap}
 
 
 @pytest.mark.parametrize("store", [DictMap, EntryMap, VersionedMap])
@@ -520,7 +504,7 @@ def test_additions_and_removals_are_split_too(max_put: int) -> None:
 
 def test_a_layer_below_another_wrapper_is_refused() -> None:
     with pytest.raises(StateError, match="CachedMap lies below another wrapper of the map"):
-        OpaqueMap(WrappedMap(CachedMap(FencedMap(), 9)))
+        WrappedMap(CachedMap(FencedMap(), 9))  # type: ignore[arg-type]
 
 
 def test_entries_that_were_refused_in_one_part_of_a_call_are_computed_again() -> None:
@@ -533,13 +517,13 @@ def test_entries_that_were_refused_in_one_part_of_a_call_are_computed_again() ->
     assert get(state, "a", "b", "c") == [1, 102, 203]
 
 
-@pytest.mark.parametrize("layer", [CountedMap, MicroBatchMap])
-def test_keys_as_fields_pass_a_refusing_store_and_layers(layer: type[IBackingMap]) -> None:
+@pytest.mark.parametrize("layer", [lambda store: store, MicroBatchMap], ids=["none", "parts"])
+def test_keys_as_fields_pass_a_refusing_store_and_layers(layer: Any) -> None:
     class ConditionalFieldsMap(EntryMap):
         codec = None
 
     shared = ConditionalFieldsMap()
-    state = NonTransactionalMap(layer(shared))  # type: ignore[call-arg]
+    state = NonTransactionalMap(layer(shared))
     state.beginCommit(1)
     state.multiCombine([encode_key((True,)), encode_key((2,))], [1, 2], Count())
     shared.stored[(2,)] = 100
@@ -667,14 +651,9 @@ def test_a_batch_without_a_log_is_flushed_after_its_commit() -> None:
     assert calls == ["control", "control", "flush"]
 
 
-def test_a_map_that_still_flushes_by_its_former_name_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"OldMap\.persist\(\) is called flush\(\) now"):
-        type("OldMap", (PlainMap,), {"persist": lambda self: None})
-
-
 def test_a_store_that_executors_reach_may_be_written_by_the_driver() -> None:
     factory = MapStateFactory(OpenedStore(FencedMap, "executor"), cache_size=9, hosted="driver")
     assert (factory.hosted, factory.named("n").hosted) == ("driver", "driver")
-    assert CachedMap in map(type, layers(factory.makeMap().backing)[0])
+    assert CachedMap in map(type, layers(factory.open())[0])
     with pytest.raises(ValueError, match="only the driver's process reaches it"):
         MapStateFactory(OpenedStore(FencedMap, "driver"), hosted="executor")

@@ -21,7 +21,8 @@ from trident.states import (
     WrappedMap,
 )
 from trident.states.kinds import PLAIN
-from trident.states.table.build import layered
+from trident.states.table.build import layered, layers
+from trident.states.table.layered import LayeredMap
 from trident.states.table.table import Table
 
 EVERY_STORE = pytest.mark.parametrize("store", STORES)
@@ -233,10 +234,10 @@ class Watched(WrappedMap):
         self.inner.multiPut(keys, values)
 
 
-def begun(backing: IBackingMap) -> Table:
+def begun(backing: IBackingMap | LayeredMap) -> Table:
     """The table of a state over a map, in the middle of a batch."""
     record = ControlRecord("log", Token(2, 0), 1)
-    assert backing.putControl(record.encode(), None)
+    assert layers(backing)[1].putControl(record.encode(), None)
     table = layered(backing, PLAIN).writing
     table.begin(record)
     return table

@@ -17,7 +17,7 @@ from trident.api.topology import TridentTopology
 from trident.backends.memory import MemoryMapState
 from trident.errors import GuaranteeWarning
 from trident.spouts.feeder import FeederBatchSpout
-from trident.states.maps import MapStateFactory, OpaqueMap
+from trident.states.maps.factory import MapStateFactory, OpaqueMap
 
 PATIENCE = 120.0
 

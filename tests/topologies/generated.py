@@ -52,7 +52,7 @@ from trident.api.stream import Stream
 from trident.backends.memory import MemoryMapState
 from trident.operations.interfaces import Filter, MapFunction
 from trident.states import OpaqueMap
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.storm import CustomStreamGrouping, Equals, GroupedMultiReducer, MultiReducer, Negate
 
 Row = tuple[Any, ...]

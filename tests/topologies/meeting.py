@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import local
 from typing import Any, Literal, Self
 
 from tests.spark.files import FileMap, Files
 from trident.states import MapStateFactory, OpaqueMap
-from trident.states.steps import Steps
+from trident.states.asking import Wait
 from trident.states.store import Calls, Store
 from trident.states.values import StateType
 
@@ -30,9 +31,11 @@ class MeetingMap(FileMap):
     def multiGet(self, keys: Sequence[bytes]) -> list[bytes | None]:
         raise AssertionError("a state was asked by itself")
 
-    def read_steps(self, keys: Sequence[bytes]) -> Steps[list[bytes | None]]:
+    def ask(self, keys: Sequence[bytes]) -> Wait[list[bytes | None]]:
         _ASKED.reads += 1
-        yield
+        return partial(self._answer, keys)
+
+    def _answer(self, keys: Sequence[bytes]) -> list[bytes | None]:
         assert _ASKED.reads % 2 == 0, "an answer was waited for before both states were asked"
         return super().multiGet(keys)
 

@@ -30,7 +30,7 @@ from trident.backends.memory import LRUMemoryMapState
 from trident.errors import PlanError
 from trident.states import OpaqueMap
 from trident.states.errors import CorruptStateError
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.storm import BaseWindow
 from trident.testing import Tester, fail_at
 from trident.windows.window_contents import CHUNK

@@ -23,7 +23,7 @@ from trident.operations.builtin import Count, Sum
 from trident.operations.callables import native
 from trident.operations.interfaces import StateUpdater, TridentCollector
 from trident.spouts.feeder import FeederBatchSpout
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.tuples import TridentTuple, tuple_type
 from trident.tuples.fields import Fields
 

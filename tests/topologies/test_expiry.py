@@ -10,7 +10,7 @@ from tests.topologies.conftest import Engine
 from trident import MapGet, ReducerAggregator, StateUpdater, TridentCollector, TridentTopology
 from trident.spouts.feeder import FeederBatchSpout
 from trident.states import KeepUntil, MapState, ValueUpdater
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
 

@@ -21,7 +21,7 @@ from trident.operations.interfaces import (
 )
 from trident.spouts.feeder import FeederBatchSpout
 from trident.states.keys import encode_key
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.tuples import TridentTuple
 
 GROUPED: Mapping[str, Callable[[Stream], Stream]] = {

@@ -24,7 +24,7 @@ from trident.operations.builtin import (
 )
 from trident.operations.interfaces import Aggregator, QueryFunction, TridentCollector
 from trident.spouts.feeder import FeederBatchSpout
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.values import StateType
 from trident.tuples import TridentTuple
 

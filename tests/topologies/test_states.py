@@ -25,7 +25,7 @@ from trident.operations.interfaces import (
 from trident.spouts.feeder import FeederBatchSpout
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.map_state import MapState
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.values import StateType
 from trident.tuples import TridentTuple
 

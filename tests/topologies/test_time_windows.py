@@ -32,7 +32,7 @@ from trident import (
 from trident.backends import sqlite
 from trident.errors import FieldError, OperationError, OperationTypeError, PlanError
 from trident.states.errors import CorruptStateError
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.storm import BaseWindow
 from trident.testing import fail_at
 from trident.windows.windows import DurationWindow

@@ -27,7 +27,7 @@ from trident.backends import sqlite
 from trident.backends.memory import MemoryMapState
 from trident.errors import OperationError
 from trident.spouts.feeder import FeederBatchSpout
-from trident.states.maps import MapStateFactory, OpaqueMap
+from trident.states.maps.factory import MapStateFactory, OpaqueMap
 
 
 class Point(NamedTuple):

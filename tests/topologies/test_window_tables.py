@@ -26,7 +26,7 @@ from trident.api.stream import WindowedStream
 from trident.backends import sqlite
 from trident.errors import OperationTypeError, PlanError
 from trident.states import StateFactory
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.state import State
 from trident.testing import fail_at
 

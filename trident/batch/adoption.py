@@ -296,7 +296,7 @@ def _from_states(states: GroupStates, adopt: Adoption) -> LogEntry:
                 "can't be committed",
                 "Give in_flight='burn'.",
             )
-        elif begun_only := [name for name, record in found.items() if record.ready is False]:
+        elif begun_only := [name for name, record in found.items() if not record.ready]:
             raise AdoptionError(
                 "in_flight='committed'",
                 f"of attempt {token.attempt} of batch {token.txid} not everything was written to "

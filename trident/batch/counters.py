@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from trident.plan.nodes import StateNode, StateUpdateNode
+from trident.states.maps.stored_map import StoredMap
 from trident.states.state import State
-from trident.states.stored_map import StoredMap
-from trident.states.table.cache import CachedMap
-from trident.states.table.counted import CountedMap
-from trident.states.table.layered import layers
 
 Counts = tuple[int, int, int, int]
 """Keys read, keys written, cache hits, and tuples that were late."""
 
 
 class Counters:
-    """What states read and write, counted by layers over their stores.
+    """What states read and write, as they count it.
 
     Parameters
     ----------
@@ -26,19 +23,14 @@ class Counters:
 
     def __init__(self, states: Iterable[State]) -> None:
         self._maps = [state for state in states if isinstance(state, StoredMap)]
-        over_stores = [layer for state in self._maps for layer in layers(state.backing)[0]]
-        self._counted = [layer for layer in over_stores if isinstance(layer, CountedMap)]
-        self._cached = [layer for layer in over_stores if isinstance(layer, CachedMap)]
 
     def counts(self) -> Counts:
         """Return what was read and written since the states were made."""
-        read = written = 0
-        for layer in self._counted:
-            counts = layer.counts
-            read += counts.keys_read
-            written += counts.keys_written
+        counts = [state.counts for state in self._maps]
+        hits = sum([cache.hits for state in self._maps for cache in state.caches])
+        read = sum([each.keys_read for each in counts]) + hits
         late = sum([state.late for state in self._maps])
-        return read, written, sum([layer.hits for layer in self._cached]), late
+        return read, sum([each.keys_written for each in counts]), hits, late
 
     def since(self, before: Counts) -> Counts:
         """Return what was read and written since `before` was returned."""

@@ -24,7 +24,7 @@ from trident.chaos.life import Life
 from trident.chaos.record import Record
 from trident.chaos.truth import Key, Reading
 from trident.states.backing_map import Codec
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.values import Token
 
 

@@ -22,7 +22,7 @@ from trident.chaos.contender import Place
 from trident.chaos.life import Life
 from trident.states.backing_map import Codec
 from trident.states.errors import StaleBatchError
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.values import Token
 
 Entry = tuple[int, int, int]

@@ -22,10 +22,10 @@ from trident.plan.plan import Plan
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.errors import UsageError
 from trident.states.keys import decode_key
-from trident.states.maps import MapStateFactory
-from trident.states.reading import read_committed
+from trident.states.maps.factory import MapStateFactory
+from trident.states.maps.reading import read_committed
+from trident.states.maps.stored_map import StoredMap
 from trident.states.state import State
-from trident.states.stored_map import StoredMap
 from trident.states.values import StateType
 
 TopologyFunction = Callable[[Any, Any], TridentTopology]

@@ -37,7 +37,7 @@ from trident.chaos.store import ChaosStore
 from trident.chaos.truth import Key
 from trident.chaos.ways import MOST, Way
 from trident.states.errors import UsageError
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.values import Token
 
 # A task whose worker was killed is tried again, more often than workers are killed.

@@ -11,7 +11,7 @@ from trident.backends.state_url import StateURL
 from trident.backends.urls import state_from_url
 from trident.chaos.trouble import TIMEOUT, Trouble
 from trident.states.errors import UsageError
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from trident.chaos.record import Record
 from trident.chaos.rounds import Episode
 from trident.chaos.store import ChaosStore
 from trident.states.errors import UsageError
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 
 MOST = 9
 """How many words a batch has at most."""

@@ -17,9 +17,8 @@ from trident.cli.named import named_topology
 from trident.cli.named_state import NamedState, is_url, named_state, state_of
 from trident.states.errors import StateURLError, TridentError
 from trident.states.finding import Finding
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.printable import one_line
-from trident.states.store import completed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -130,7 +129,7 @@ def _store(named: NamedState) -> Iterator[Finding]:
         yield Finding("ok", f"{named.shown} is no map of this library, and was not looked at")
         return
     try:
-        yield from completed(named.factory.store).examine()
+        yield from named.factory.store.examine()
     except StateURLError:
         raise
     except (TridentError, ImportError) as error:

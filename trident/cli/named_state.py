@@ -11,9 +11,9 @@ from trident.plan.guarantee import Guarantee, guarantee
 from trident.plan.nodes import StateUpdateNode
 from trident.plan.plan import Plan
 from trident.states.errors import StateURLError, UsageError
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
+from trident.states.maps.stored_map import StoredMap
 from trident.states.state import StateFactory
-from trident.states.stored_map import StoredMap
 
 HELP = (
     "a store's URL, as persistentAggregate takes it, with the prefix= under which the topology "
@@ -119,7 +119,7 @@ def state_of(plan: Plan, name: str, topology: str) -> NamedState:
 def _of_url(url: StateURL, prefix: str | None) -> NamedState:
     factory: StateFactory = state_from_url(url)
     if "prefix" not in url.options and not prefix:
-        others = factory.open().prefixes() if isinstance(factory, MapStateFactory) else []
+        others = factory.store.open().prefixes() if isinstance(factory, MapStateFactory) else []
         what = f"{url}: the URL names no state, as it has no prefix="
         advice = "Add prefix=…, by default the state's name."
         if others:

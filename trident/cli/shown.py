@@ -65,7 +65,7 @@ def json_text(value: Any) -> str:
     if value is None:
         return "null"
     try:
-        [data] = _JSON.dumps_plain([value])
+        data = _JSON.serialize(value)
     except SerializationError:
         return json.dumps(repr(value))
     return one_line(data.decode().strip())

@@ -9,8 +9,8 @@ from contextlib import closing
 
 from trident.cli.named_state import HELP, named_state
 from trident.cli.shown import Ticker
-from trident.states.copying import CopyProgress, copy_state
 from trident.states.errors import UsageError
+from trident.states.maps.copying import CopyProgress, copy_state
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from contextlib import closing
 
 from trident.cli.named_state import HELP, named_state
 from trident.cli.state_info import count_entries, told_by_record
-from trident.states.dropping import check_droppable, drop_state
+from trident.states.maps.dropping import check_droppable, drop_state
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 
 from trident.cli.named_state import HELP, NamedState, named_state
 from trident.cli.shown import Ticker
-from trident.states.backing_map import WrappedMap, has_pages
+from trident.states.backing_map import has_pages
 from trident.states.control import GIVEN_BACK, UNFINISHED, ControlRecord
 from trident.states.errors import DROPPING
+from trident.states.maps.stored_map import StoredMap
 from trident.states.printable import one_line
-from trident.states.stored_map import StoredMap
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,8 +91,6 @@ def told_by_record(state: StoredMap) -> Mapping[str, Any]:
 def count_entries(state: StoredMap) -> int | None:
     """How many entries there are, with those of removed keys; None where they aren't listed."""
     backing = state.backing
-    while isinstance(backing, WrappedMap):  # a layer may not know the names of keys
-        backing = backing.inner
     if not has_pages(backing):
         return None
     ticker, entries = Ticker(), 0

@@ -30,7 +30,7 @@ from trident.states.errors import (
     UnavailableError,
 )
 from trident.states.map_state import MapState
-from trident.states.reading import as_before
+from trident.states.maps.reading import as_before
 from trident.states.state import State
 from trident.tuples.block import Block
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from trident.batch.open_states import close_states, make_states
 from trident.plan.nodes import StateNode
 from trident.plan.plan import DRPCQuery, Plan
-from trident.states.reading import read_committed
+from trident.states.maps.reading import read_committed
 from trident.states.state import State
 
 T = TypeVar("T")

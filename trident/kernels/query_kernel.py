@@ -12,7 +12,7 @@ from trident.kernels.task import StepName, Task
 from trident.operations.builtin import MapGet
 from trident.operations.emitted import ListCollector, retrieved
 from trident.operations.interfaces import QueryFunction, operation_name
-from trident.states.steps import Steps
+from trident.states.asking import Wait
 from trident.tuples.block import Block, columns_of
 from trident.tuples.fields import Fields
 
@@ -61,11 +61,17 @@ class QueryKernel:
         with task.at(self.step):
             return retrieved(self.operation, view, given)
 
-    def retrieve_steps(self, view: Any, given: Sequence[Any], task: Task) -> Steps[Sequence[Any]]:
-        """The same in steps; of an operation that has them, as those in a row do."""
+    def ask(self, view: Any, given: Sequence[Any], task: Task) -> Wait[Sequence[Any]]:
+        """Ask the state, and return what waits for its answers; of look-ups, as in a row."""
         assert isinstance(self.operation, MapGet)
         with task.at(self.step):
-            return (yield from self.operation.retrieve_steps(view, given))
+            wait = self.operation.ask(view, given)
+
+        def answers() -> Sequence[Any]:
+            with task.at(self.step):
+                return wait()
+
+        return answers
 
     def emitted(
         self, block: Block, given: Sequence[Any], results: Sequence[Any], task: Task

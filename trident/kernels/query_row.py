@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
 from trident.kernels.query_kernel import QueryKernel
 from trident.kernels.task import Task
 from trident.kernels.type_check import TypeCheckKernel
-from trident.states.steps import together
+from trident.states.asking import wait_for
+from trident.states.maps.stored_map import read_each
 from trident.tuples.block import Block
 
 
@@ -66,12 +68,7 @@ class QueryRow:
         if len(asked) == 1:
             found = [self.queries[0].retrieved(views[0], asked[0], task)]
         else:
-            found = together(
-                [
-                    query.retrieve_steps(view, own, task)
-                    for query, view, own in zip(self.queries, views, asked, strict=True)
-                ]
-            )
+            found = read_each(views, partial(self._found, asked, task))
         answers = [iter(each) for each in found]
         made: list[Block | Exception] = []
         for index, block in enumerate(blocks):
@@ -87,6 +84,17 @@ class QueryRow:
                     result = error
             made.append(result)
         return made
+
+    def _found(
+        self, asked: Sequence[Sequence[Any]], task: Task, views: Sequence[Any]
+    ) -> list[Sequence[Any]]:
+        """What the states answer, for the tuples that each is asked for."""
+        return wait_for(
+            [
+                query.ask(view, own, task)
+                for query, view, own in zip(self.queries, views, asked, strict=True)
+            ]
+        )
 
     def _checked(self, place: int, made: Block, task: Task) -> Block:
         check = self.checks[place]

@@ -17,8 +17,8 @@ from trident.operations.emitted import ListCollector
 from trident.operations.interfaces import StateUpdater, operation_name
 from trident.operations.state_updaters import MapCombinerAggStateUpdater
 from trident.states.map_state import MapState
+from trident.states.maps.stored_map import StoredMap
 from trident.states.state import State
-from trident.states.stored_map import StoredMap
 from trident.tuples.block import NOTHING, Block, block_of
 from trident.tuples.fields import Fields
 from trident.windows.window_updater import WindowUpdater

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from zlib import crc32
 
 from trident.kernels.grouping_kernel import PARTITION
 from trident.kernels.keys import encoded_keys
 from trident.plan.nodes import PartitionNode
+from trident.states.sharding import shards_of
 from trident.tuples.block import Block, joined
 from trident.tuples.fields import Fields
 
@@ -62,7 +62,7 @@ def by_key(by: Fields | None, count: int) -> Move:
 
     def move(partitions: Partitions) -> Partitions:
         block = joined(partitions)
-        targets = [crc32(key) % count for key in encoded_keys(block, names)]
+        targets = shards_of(encoded_keys(block, names), count)
         masks = [[target == index for target in targets] for index in range(count)]
         return [block.kept(mask, block.names) for mask in masks]
 

@@ -21,7 +21,7 @@ from trident.plan.plan import BatchGroup
 from trident.sources.emission import Emission, Emitted, Emitting
 from trident.sources.source import Tuples
 from trident.states.control import ControlRecord
-from trident.states.reading import as_before
+from trident.states.maps.reading import as_before
 from trident.states.state import State
 from trident.tuples.block import NOTHING, Block, joined
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +19,15 @@ from trident.operations.interfaces import (
     TridentOperationContext,
     operation_name,
 )
-from trident.states.steps import Steps, entries_of
+from trident.states.asking import Wait
+from trident.states.map_state import ReadOnlyMapState
 from trident.tuples import TridentTuple
 from trident.tuples.field_types import parts
 from trident.tuples.fields import Fields
 from trident.tuples.value_types import summed_decimal
 
 if TYPE_CHECKING:
-    from trident.states.map_state import ITupleCollection, ReadOnlyMapState, ReadOnlySnapshottable
+    from trident.states.map_state import ITupleCollection, ReadOnlySnapshottable
 
 _EXACT = Context(prec=2 * 38)  # Python's own context rounds to 28 digits, and Spark keeps 38
 _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
@@ -277,10 +279,11 @@ class MapGet(QueryFunction["ReadOnlyMapState", Any]):
     ) -> Sequence[Any]:
         return state.multiGet(list(map(tuple, tuples)))
 
-    def retrieve_steps(self, state: Any, tuples: Sequence[Sequence[Any]]) -> Steps[list[Any]]:
-        """Retrieve the same in steps, where the state reads so."""
-        found: list[Any] = yield from entries_of(state, list(map(tuple, tuples)))
-        return found
+    def ask(self, state: Any, tuples: Sequence[Sequence[Any]]) -> Wait[Sequence[Any]]:
+        """Ask for the same, and return what waits for it."""
+        if isinstance(state, ReadOnlyMapState):
+            return state.ask(list(map(tuple, tuples)))
+        return partial(self.batchRetrieve, state, tuples)
 
     def execute(self, tuple: Sequence[Any], result: Any, collector: TridentCollector) -> None:
         collector.emit((result,))

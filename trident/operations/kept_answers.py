@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
-from zlib import crc32
 
 from trident.operations.interfaces import StateUpdater, TridentCollector
 from trident.states.map_state import MapState
+from trident.states.sharding import shard_of
 from trident.states.updaters import ValueUpdater
 
 KEPT = 600.0
@@ -84,4 +84,4 @@ class _Keep(ValueUpdater):
 
 
 def _key(id: str) -> tuple[int]:
-    return (crc32(id.encode()) % _SLOTS,)
+    return (shard_of(id.encode(), _SLOTS),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trident.plan.nodes import NativeNode, StateDeclaration, StateQueryNode, StateUpdateNode
 from trident.plan.plan import BatchGroup
 from trident.spouts.classic import has_partitions
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 
 
 def only_on_spark(group: BatchGroup) -> str | None:

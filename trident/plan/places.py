@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 
 from trident.operations.annotations import callable_name
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.secrets import masked
 from trident.states.state import StateFactory
-from trident.states.store import Calls, OpenedStore, completed
+from trident.states.store import Calls, OpenedStore
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def place_of(factory: StateFactory) -> Place | None:
 
 def calls_of(factory: StateFactory) -> Calls | None:
     """How often a batch without trouble asks a factory's store; None where that is not known."""
-    return completed(factory.store).calls if isinstance(factory, MapStateFactory) else None
+    return factory.store.calls if isinstance(factory, MapStateFactory) else None
 
 
 def without_secrets(text: str) -> str:

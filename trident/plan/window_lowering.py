@@ -29,7 +29,7 @@ from trident.plan.nodes import (
 from trident.plan.origins import watched_streams
 from trident.plan.query_checks import check_updatable
 from trident.plan.step_checks import check_aggregate_shape, check_new_fields, check_selection
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.values import StateType
 from trident.tuples.fields import Fields
 from trident.windows.count_windows import CountWindowUpdater

@@ -43,7 +43,7 @@ from trident.spark.schemas import Schemas, selected
 from trident.spark.stage import StageContext, prepared, run_kernels
 from trident.spark.statuses import STATUS
 from trident.spark.update_stage import UpdateStage, judged, updated
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.state import State
 from trident.states.values import StateType
 from trident.tuples.block import NOTHING, Block, joined

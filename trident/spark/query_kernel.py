@@ -10,7 +10,7 @@ from typing import Any
 from trident.kernels.kernel import Kernel
 from trident.kernels.query_row import QueryRow
 from trident.kernels.task import Task
-from trident.states.reading import as_before
+from trident.states.maps.reading import as_before
 from trident.states.state import State, StateFactory
 from trident.tuples.block import Block
 

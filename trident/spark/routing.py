@@ -18,6 +18,7 @@ from trident.spark.seal import Seal
 from trident.spark.worker_heap import freeze_imports
 from trident.states.errors import SerializationError
 from trident.states.keys import encode_key, encode_keys
+from trident.states.sharding import shards_of
 
 POSITION = "__trident_position"
 _ALL = 2**32
@@ -117,6 +118,6 @@ class KeyPartitions:
                 keys = encode_keys(zip(*columns, strict=True))
             except SerializationError as error:
                 raise raised_in_stage(error, self.seal) from None
-            partitions = [crc32(key) % self.shards % self.count for key in keys]
+            partitions = [shard % self.count for shard in shards_of(keys, self.shards)]
             arrays = [*batch.columns, pa.array(partitions, pa.int32())]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)

@@ -23,9 +23,9 @@ from trident.state_service.served_states import ServedState
 from trident.states.errors import NoStateError, UnavailableError
 from trident.states.keys import encode_key
 from trident.states.map_state import Key
-from trident.states.reading import CommittedReads, read_committed, read_latest
+from trident.states.maps.reading import CommittedReads, read_committed, read_latest
+from trident.states.maps.stored_map import StoredMap
 from trident.states.state import State
-from trident.states.stored_map import StoredMap
 from trident.states.typed_json import needs_tags, tagged
 from trident.states.values import StateType
 

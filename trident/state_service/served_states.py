@@ -9,7 +9,7 @@ from trident.batch.open_states import SINGLE
 from trident.plan.guarantee import guarantee
 from trident.plan.nodes import StateNode, StateUpdateNode
 from trident.plan.plan import Plan
-from trident.states.maps import MapStateFactory
+from trident.states.maps.factory import MapStateFactory
 from trident.states.state import StateFactory
 from trident.states.values import StateType
 from trident.tuples.fields import Fields

@@ -26,8 +26,8 @@ from trident.plan.plan import Plan
 from trident.spouts.incidents import SimulatedCrash
 from trident.states.backing_map import Codec
 from trident.states.errors import FailedException
-from trident.states.maps import MapStateFactory
-from trident.states.stored_map import StoredMap
+from trident.states.maps.factory import MapStateFactory
+from trident.states.maps.stored_map import StoredMap
 from trident.states.values import Token
 from trident.testing.points import check_point
 from trident.testing.substitution import Recorded, ends, recorded_plan, substituted

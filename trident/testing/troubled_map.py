@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 from trident.states.backing_map import Codec, IBackingMap, WrappedMap
 from trident.states.errors import FailedException, StateError, StateUnavailableError
-from trident.states.store import Store, completed
+from trident.states.store import Store
 from trident.states.values import Token
 
 T = TypeVar("T")
@@ -145,22 +145,22 @@ class TroubledStore(Store):
     @property
     def map_type(self) -> type[IBackingMap] | None:  # type: ignore[override]
         """The class of the map below."""
-        return completed(self.inner).map_type
+        return self.inner.map_type
 
     @property
     def shards(self) -> int | None:  # type: ignore[override]
         """How many shards the store is divided into."""
-        return completed(self.inner).shards
+        return self.inner.shards
 
     @property
     def max_keys(self) -> int:  # type: ignore[override]
         """How many keys the store keeps."""
-        return completed(self.inner).max_keys
+        return self.inner.max_keys
 
     @property
     def snapshot_key(self) -> Any:  # type: ignore[override]
         """Where the single value is."""
-        return completed(self.inner).snapshot_key
+        return self.inner.snapshot_key
 
     def named(self, prefix: str) -> Self:
         """Return the store with `prefix`, where it was given none."""

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from zlib import crc32
 
 from trident.operations.interfaces import CustomStreamGrouping
 from trident.states.keys import encode_key
+from trident.states.sharding import shard_of
 from trident.transactional.carried import unpacked
 from trident.tuples import TridentTuple, tuple_type
 from trident.tuples.fields import Fields
@@ -67,7 +67,7 @@ class ByFields(Grouping):
     def choose(self, tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:
         values = unpacked(carried[2])
         key = encode_key(tuple(values[position] for position in self.positions))
-        return [tasks[crc32(key) % len(tasks)]]
+        return [tasks[shard_of(key, len(tasks))]]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from math import gcd
 
 from trident.operations.emitted import Row
 from trident.operations.interfaces import TridentCollector
-from trident.states.stored_map import StoredMap
+from trident.states.maps.stored_map import StoredMap
 from trident.windows.window_contents import CHUNK, Contents, Plus, Tuples, Window
 from trident.windows.window_updater import WindowTuples, WindowUpdater
 from trident.windows.windows import CountWindow

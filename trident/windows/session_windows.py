@@ -8,7 +8,7 @@ from typing import Any
 
 from trident.operations.emitted import Row
 from trident.operations.interfaces import TridentCollector
-from trident.states.stored_map import StoredMap
+from trident.states.maps.stored_map import StoredMap
 from trident.windows.time_windows import Agenda, Span, TimeWindowUpdater
 from trident.windows.window_contents import Window
 from trident.windows.window_updater import WindowTuples

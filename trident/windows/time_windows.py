@@ -13,7 +13,7 @@ from trident.operations.emitted import Row
 from trident.operations.interfaces import QueryFunction, TridentCollector
 from trident.states.errors import CorruptStateError
 from trident.states.map_state import ReadOnlyMapState
-from trident.states.stored_map import StoredMap
+from trident.states.maps.stored_map import StoredMap
 from trident.windows.watermarks import Partitions
 from trident.windows.window_contents import Window, append, chunk_keys, there
 from trident.windows.window_times import milliseconds, time_of

@@ -24,7 +24,7 @@ from trident.operations.interfaces import (
 )
 from trident.states.errors import CorruptStateError
 from trident.states.keys import decode_key
-from trident.states.stored_map import StoredMap
+from trident.states.maps.stored_map import StoredMap
 from trident.states.updaters import ValueUpdater
 from trident.tuples import tuple_type
 from trident.tuples.fields import Fields

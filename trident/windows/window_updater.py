@@ -24,7 +24,7 @@ from trident.operations.interfaces import (
     operation_name,
 )
 from trident.states.keys import encode_key
-from trident.states.stored_map import StoredMap
+from trident.states.maps.stored_map import StoredMap
 from trident.tuples import TridentTuple
 from trident.tuples.fields import Fields
 from trident.windows.window_contents import (

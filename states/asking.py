@@ -1,0 +1,106 @@
+"""One read: to ask a store gives what waits for its answer.
+
+``ask(keys)`` sends what has to be sent and returns a function; calling it waits, and returns the
+answer. Whoever reads several stores asks them all before waiting for any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Wait: TypeAlias = Callable[[], T]
+"""Waits for an answer and returns it; called once, or never."""
+
+Reading: TypeAlias = Generator[None, None, T]
+"""A read that yields where it has asked its store, and returns what it has read."""
+
+_ASKS = {"multiGet": "ask", "getControl": "ask_control"}
+"""The plain reads of maps and states, each with what asks for the same."""
+
+
+class Asked:
+    """Something that is read by a plain call, or asked first and waited for later.
+
+    A subclass that replaces the plain call alone is asked by it: who wrote it may know no other. So
+    a plain call must not be made of ``self.ask``.
+
+    Examples
+    --------
+    >>> class Numbers(Asked):
+    ...     def ask(self, keys):
+    ...         return partial(list, keys)
+    ...     def multiGet(self, keys):
+    ...         return list(keys)
+    >>> class Doubled(Numbers):
+    ...     def multiGet(self, keys):
+    ...         return [2 * number for number in super().multiGet(keys)]
+    >>> Numbers().ask([1, 2])(), Doubled().ask([1, 2])()
+    ([1, 2], [2, 4])
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for plain, ask in _ASKS.items():
+            if plain in vars(cls) and ask not in vars(cls):
+                setattr(cls, ask, _asked_by(plain))
+
+
+def _asked_by(plain: str) -> Callable[..., Wait[Any]]:
+    def ask(self: Any, *keys: Any) -> Wait[Any]:
+        return partial(getattr(self, plain), *keys)
+
+    return ask
+
+
+def asked(read: Reading[T]) -> Wait[T]:
+    """Run a read up to where it would wait, and return what runs the rest.
+
+    Parameters
+    ----------
+    read : generator
+        The read; one that is never waited for is closed with what is returned here.
+
+    Examples
+    --------
+    >>> def read():
+    ...     print("ask")
+    ...     yield
+    ...     print("wait")
+    ...     return 5
+    >>> wait = asked(read())
+    ask
+    >>> wait()
+    wait
+    5
+    """
+    try:
+        next(read)
+    except StopIteration as end:
+        return partial(_same, end.value)
+    return partial(finished, read)
+
+
+def finished(read: Reading[T]) -> T:
+    """Run a read to its end."""
+    while True:
+        try:
+            next(read)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+
+
+def wait_for(waits: list[Wait[T]]) -> list[T]:
+    """Wait for all answers; where one fails, the other reads are given up at once."""
+    try:
+        return [wait() for wait in waits]
+    finally:
+        waits.clear()  # with the connections that they hold
+
+
+def _same(answer: T) -> T:
+    return answer

@@ -1,0 +1,1 @@
+"""Map states: what is updated and read, made of tables and kinds."""

@@ -1,0 +1,375 @@
+"""Copies a state into another place: all its entries, and its control record last of all.
+
+The entries are copied as they are stored, with who wrote them and the values before. So under the
+same control record they mean the same: a topology goes on there as it would have in the old place,
+by the same checkpoint, also where its last batch was cut short. A single value goes under the key
+that it has in the new place, where Storm has another one by default.
+
+Until all is there the new place has a *marker* in place of the control record: the same record,
+under a log id by which whoever reads or begins a state refuses it. It is also the fence of what the
+copy writes, so nothing of a copy that was killed arrives after its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+from trident.states.control import UNFINISHED, ControlRecord
+from trident.states.errors import CopyError, NoStateError, StaleBatchError, UnownedStateError
+from trident.states.keys import encode_key
+from trident.states.maps.stored_map import StoredMap
+from trident.states.serializers import JSONSerializer
+from trident.states.table.table import Table
+
+PASSES = 5
+"""How often two places are compared before the copy gives up."""
+
+
+@dataclass(frozen=True)
+class CopyProgress:
+    """How far a copy is.
+
+    Parameters
+    ----------
+    number : int
+        Which time the two places are compared: 1, 2, …; what differs is written.
+    entries : int
+        How many entries have been compared this time.
+    written : int
+        How many were written or removed, from the beginning.
+    """
+
+    number: int
+    entries: int
+    written: int
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What a copy has come to.
+
+    Parameters
+    ----------
+    record : ControlRecord
+        The control record that both places have.
+    entries : int
+        How many entries the last comparison has found, all equal. A key that the store has listed
+        twice, as Redis may while its table grows, counts twice.
+    written : int
+        How many were written or removed; 0 where all was there already.
+    """
+
+    record: ControlRecord
+    entries: int
+    written: int
+
+
+def copy_state(
+    source: StoredMap, target: StoredMap, tell: Callable[[CopyProgress], object] = lambda _: None
+) -> Copied:
+    """Copy a state with its control record, so that its topology goes on in the new place.
+
+    It reads both places, writes what differs, and does so again until nothing does; only then the
+    control record is put there. Called again after it was killed it goes on; called again after
+    its end it compares. Runs in the process that calls, with a page of entries in its memory.
+
+    Parameters
+    ----------
+    source, target : StoredMap
+        States of one kind; the source over a store that lists its entries.
+    tell : callable
+        Called after each page, with a :class:`CopyProgress`.
+
+    Raises
+    ------
+    CopyError
+        When the source moves on, because its topology runs; when the target has something else, or
+        can't be brought to what the source has; when somebody else has written its control record
+        meanwhile; when the kinds differ.
+    NoStateError, UnfinishedCopyError, GivenBackError
+        When there is no state to copy.
+    SerializationError
+        For a value that the target doesn't keep.
+
+    Examples
+    --------
+    >>> from trident.backends.memory import MemoryMapState
+    >>> counts, copy = (MemoryMapState.Factory(name).makeState() for name in ("old", "new"))
+    >>> counts.beginCommit(1)
+    >>> counts.multiPut([("dog",), ("cat",)], [2, 1])
+    >>> counts.commit(1)
+    >>> copied = copy_state(counts, copy)
+    >>> copied.entries, copied.written, copied.record.committed
+    (2, 2, 1)
+    >>> copy.multiGet([("dog",)])
+    [2]
+    """
+    if source.kind is not target.kind:
+        raise CopyError(
+            f"the state to copy, {_place(source)}, keeps {source.kind.value} values, and "
+            f"{_place(target)} was opened for {target.kind.value} ones",
+            "Give both the same mode=, that of the topology.",
+        )
+    if not source.tables.reading.has_pages:
+        raise CopyError(
+            f"{_place(source)} lists no keys, so it can't be copied from there",
+            "Count anew in the new place; it may be the target of a copy.",
+        )
+    record = source.control.expect()
+    if record is None:
+        raise NoStateError(source.backing.where, source.backing.prefix)
+    return _Copy(source, target, record, tell).run()
+
+
+class _Copy:
+    def __init__(
+        self,
+        source: StoredMap,
+        target: StoredMap,
+        record: ControlRecord,
+        tell: Callable[[CopyProgress], object],
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._record = record
+        self._marker = replace(record, log_id=UNFINISHED + record.log_id)
+        self._tell = tell
+        self._in_json = isinstance(source.serializer, JSONSerializer)
+        self._other_key = _other_key(source, target)
+        self._written = 0
+
+    def run(self) -> Copied:
+        held = self._target.backing.getControl()
+        if held == self._record.encode():
+            return self._compare()
+        resumed = self._claim(held)
+        table = self._target.tables.writing
+        table.begin(self._marker)
+        try:
+            if resumed:
+                self._remove_others(table, held)
+            entries, incarnation = self._bring(table)
+        except StaleBatchError as error:
+            raise self._taken() from error
+        self._check_unmoved()
+        backing, record, marker = self._target.backing, self._record.encode(), self._marker.encode()
+        if not backing.putControl(record, marker):
+            raise self._taken()
+        backing.flush()
+        # A server that has started anew since the comparison knows the marker, which is older than
+        # the entries, and may have lost some of them.
+        if backing.incarnation() != incarnation:
+            backing.putControl(marker, record)
+            raise CopyError(
+                f"the server of {_place(self._target)} started anew, or another took over, when "
+                "the copy was about to end",
+                "Copy again: it compares all entries once more.",
+            )
+        return Copied(self._record, entries, self._written)
+
+    def _compare(self) -> Copied:
+        """Look whether a copy that is whole still is; nothing is written."""
+        entries, differing = self._pass(1, None)
+        if self._target.tables.reading.has_pages:
+            more = sum(map(len, self._others()))
+            entries, differing = entries + more, differing + more
+        if differing:
+            raise CopyError(
+                f"{_place(self._target)} has this state already, as of the same batch, but "
+                f"{differing} of {entries} entries differ",
+                "Something else has written there: remove what is there, or copy to another place.",
+            )
+        return Copied(self._record, entries, 0)
+
+    def _claim(self, held: bytes | None) -> bool:
+        """Put the marker; return whether an earlier copy may have left entries."""
+        found = None if held is None else ControlRecord.decode(held)
+        resumed = found is not None and found.log_id == self._marker.log_id
+        if found is None:
+            self._check_vacant()
+        elif not resumed and (found.log_id.startswith(UNFINISHED) or not found.is_unused):
+            raise self._other(found)
+        if held != self._marker.encode():
+            if not self._target.backing.putControl(self._marker.encode(), held):
+                raise self._taken()
+            self._target.backing.flush()
+        return resumed
+
+    def _check_vacant(self) -> None:
+        """Refuse a target with entries that no control record tells of, where it can be seen."""
+        control, occupant = self._target.control, None
+        try:
+            control.check_vacant()
+        except UnownedStateError as error:
+            occupant = error.found
+        if not control.can_look and self._target.tables.reading.has_pages:
+            pages = self._target.backing.pages()
+            occupant = next((f"the entry {key!r}" for page in pages for key, _ in page), None)
+        if occupant is not None:
+            raise CopyError(
+                f"{_place(self._target)} is not empty: there is {occupant}, and no control record",
+                "Remove what is there, or copy to another place.",
+            )
+
+    def _other(self, found: ControlRecord) -> CopyError:
+        advice = "Remove what is there, or copy to another place."
+        place, log_id = _place(self._target), found.log_id
+        if log_id.startswith(UNFINISHED):
+            what = f"{place} is an unfinished copy of another state, whose log id is "
+            return CopyError(what + log_id.removeprefix(UNFINISHED), advice)
+        if log_id != self._record.log_id:
+            return CopyError(f"{place} has another state, whose log id is {log_id}", advice)
+        what = (
+            f"{place} has this state already, as of batch {found.committed}, and the one to copy "
+            f"is as of batch {self._record.committed}"
+        )
+        return CopyError(what, advice)
+
+    def _bring(self, table: Table) -> tuple[int, str | None]:
+        """Write what differs until nothing does; return how many entries there are, and the
+        incarnation of the server that has them."""
+        for number in count(1):
+            incarnation = self._target.backing.incarnation()
+            entries, differing = self._pass(number, table)
+            self._target.backing.flush()
+            # A server that has started anew may have lost what it had acknowledged.
+            if not differing and self._target.backing.incarnation() == incarnation:
+                return entries, incarnation
+            if number == PASSES:
+                break
+        raise CopyError(
+            f"{_place(self._target)} still differs from {_place(self._source)} after {PASSES} "
+            "comparisons",
+            "Something else writes one of the two: stop it, and copy again. Or the new place keeps "
+            "these values in another way: give it the same serializer=.",
+        )
+
+    def _pass(self, number: int, table: Table | None) -> tuple[int, int]:
+        """Compare all entries, and write those that differ; return how many there are of both."""
+        entries = differing = 0
+        for page in self._source.tables.reading.pages():
+            found = {self._other_key.get(key, key): entry for key, entry in page}
+            keys = list(found)
+            there = self._target.tables.reading.read(keys)
+            wrong = [key for key, entry in zip(keys, there, strict=True) if entry is None]
+            wrong += self._unequal(found, keys, there)
+            entries += len(keys)
+            differing += len(wrong)
+            if wrong and table is not None:
+                self._write(table, wrong, [found[key] for key in wrong])
+            self._check_unmoved()
+            self._tell(CopyProgress(number, entries, self._written))
+        return entries, differing
+
+    def _unequal(
+        self, found: dict[bytes, Any], keys: Sequence[bytes], there: Sequence[Any]
+    ) -> list[bytes]:
+        """Return the keys of entries that are in both places, and not the same in every byte."""
+        pairs = [
+            (key, found[key], entry)
+            for key, entry in zip(keys, there, strict=True)
+            if entry is not None
+        ]
+        kind, serializer = self._source.kept_as, self._source.serializer
+        ours = kind.dumps([entry for _, entry, _ in pairs], serializer)
+        theirs = kind.dumps([entry for _, _, entry in pairs], serializer)
+        return [
+            key
+            for (key, entry, copied), one, other in zip(pairs, ours, theirs, strict=True)
+            # Two equal sets may be pickled in two orders.
+            if one != other and (self._in_json or entry != copied)
+        ]
+
+    def _write(self, table: Table, keys: Sequence[bytes], entries: Sequence[Any]) -> None:
+        if table.refuses:
+            table.read(keys)  # a write is compared with what was read
+        refused = table.write(keys, entries)
+        self._written += len(keys) - len(refused)  # what was refused differs the next time
+
+    def _remove_others(self, table: Table, held: bytes | None) -> None:
+        """Remove what an earlier copy has written and the source has no longer."""
+        if not self._target.tables.reading.has_pages:
+            if held != self._marker.encode() or not self._settled():
+                raise CopyError(
+                    f"the state {_place(self._source)} has moved on since its unfinished copy in "
+                    f"{_place(self._target)} began, which can't list what has to be removed",
+                    "Copy to another place, such as another prefix.",
+                )
+            return
+        for others in self._others():
+            if not table.removes:
+                raise CopyError(
+                    f"the unfinished copy in {_place(self._target)} has {len(others)} entries or "
+                    f"more that {_place(self._source)} no longer has, and nothing removes them",
+                    "Copy to another place, such as another prefix.",
+                )
+            table.remove(others)
+            self._written += len(others)
+
+    def _others(self) -> Iterator[Sequence[bytes]]:
+        """Yield the keys of the target that the source doesn't have, some at a time."""
+        for page in self._target.tables.reading.pages():
+            keys = list(dict(page))
+            asked = [self._other_key.get(key, key) for key in keys]
+            there = self._source.tables.reading.read(asked)
+            others = [key for key, entry in zip(keys, there, strict=True) if entry is None]
+            if others:
+                yield others
+
+    def _settled(self) -> bool:
+        """Return whether no attempt may write under the source's control record."""
+        record = self._record
+        return record.committed >= record.token.txid or record.ready
+
+    def _check_unmoved(self) -> None:
+        found = self._source.control.read()
+        if found == self._record:
+            return
+        now = "has lost its control record" if found is None else f"is at {_at(found)}"
+        raise CopyError(
+            f"the state {_place(self._source)} changed during the copy: it was at "
+            f"{_at(self._record)} and {now}",
+            "Stop the topology that updates it, and copy again: what is copied already is kept.",
+        )
+
+    def _taken(self) -> CopyError:
+        return CopyError(
+            f"the control record of {_place(self._target)} changed during the copy",
+            "Does another copy, or a topology, write there? Stop it, and copy again.",
+        )
+
+
+def _other_key(source: StoredMap, target: StoredMap) -> Mapping[bytes, bytes]:
+    """Return which key stands for which, both ways, where a single value changes its key.
+
+    Raises
+    ------
+    CopyError
+        When other entries are beside it: then the key may as well be one of a group.
+    """
+    here, there = encode_key(source.key), encode_key(target.key)
+    if here == there or source.tables.reading.read([here])[0] is None:
+        return {}
+    if any(key != here for page in source.tables.reading.pages() for key, _ in page):
+        raise CopyError(
+            f"{_place(source)} has entries beside that of the key {source.key[0]!r}, which is the "
+            f"key of a single value there, and in {_place(target)} that is {target.key[0]!r}",
+            f"Give the new place the key of the old one: snapshot_key={source.key[0]}",
+        )
+    return {here: there, there: here}
+
+
+def _place(state: StoredMap) -> str:
+    backing = state.backing
+    prefix = f"{backing.prefix} in " if backing.prefix else ""
+    return f"{prefix}{backing.where or 'its store'}"
+
+
+def _at(record: ControlRecord) -> str:
+    txid, attempt = record.token
+    if record.committed >= txid:
+        return f"batch {record.committed}"
+    return f"attempt {attempt} of batch {txid}"

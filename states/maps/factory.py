@@ -1,0 +1,360 @@
+"""The map states of the three kinds, and the factory that makes them over a store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal, Self, cast, get_args
+
+from trident.states.backing_map import Ability, IBackingMap, abilities, abilities_of
+from trident.states.kinds.opaque import OPAQUE
+from trident.states.kinds.plain import PLAIN
+from trident.states.kinds.transactional import TRANSACTIONAL
+from trident.states.map_state import Key, SnapshottableMap
+from trident.states.maps.stored_map import StoredMap
+from trident.states.maps.storm import StormMap
+from trident.states.secrets import masked
+from trident.states.serializers import JSONSerializer, Serializer
+from trident.states.state import StateFactory
+from trident.states.store import OpenedStore, Store
+from trident.states.table.cache import CachedMap
+from trident.states.table.layered import LayeredMap
+from trident.states.table.named_keys import KeyFactory, NamedKeysMap
+from trident.states.table.split import MicroBatchMap
+from trident.states.values import StateType
+
+WrittenBy = Literal["trident", "storm"]
+Hosted = Literal["driver", "executor"]
+
+
+class _MadeMap(StoredMap):
+    """A map state of one kind, which tells how a factory makes it."""
+
+    @classmethod
+    def factory(
+        cls,
+        open: Callable[[], IBackingMap],
+        *,
+        hosted: Literal["driver", "executor"] = "executor",
+        name: str | None = None,
+        **options: Any,
+    ) -> MapStateFactory:
+        """Return a factory of such states over the map that `open` makes.
+
+        Parameters
+        ----------
+        open : callable
+            Makes the backing map; called once a partition, and once a reader. Must pickle for
+            ``hosted="executor"``.
+        hosted : str
+            Where updates run: in tasks, or all in the driver's process.
+        name : str or None
+            Which of several stores that `open` could make this is.
+        options
+            Further parameters of :class:`MapStateFactory`.
+        """
+        return MapStateFactory(OpenedStore(open, hosted, name), cls.kept_as.type, **options)
+
+
+class OpaqueMap(_MadeMap):
+    """A map state that is exact for every source, whatever a replay brings.
+
+    An entry holds its value, the committed value before it, and who wrote it; so a later attempt,
+    with other tuples or none for this key, starts again from what was committed.
+
+    Parameters
+    ----------
+    backing : IBackingMap or LayeredMap
+        The store, perhaps under layers.
+    serializer : Serializer, optional
+        JSON as Storm writes it, by default.
+    key : sequence
+        Where the single value is kept.
+
+    Examples
+    --------
+    >>> from trident.backends.memory import MemoryMap
+    >>> from trident.states import PutUpdater
+    >>> ages = OpaqueMap(MemoryMap("ages"))
+    >>> ages.beginCommit(1)
+    >>> ages.multiUpdate([("rex",)], [PutUpdater(3)])
+    [3]
+    >>> ages.commit(1)
+    >>> ages.multiGet([("rex",), ("tom",)])
+    [3, None]
+    """
+
+    kept_as = OPAQUE
+
+
+class TransactionalMap(_MadeMap):
+    """A map state that is exact for sources whose replays are identical.
+
+    An entry holds its value and the batch that wrote it: a replay finds its batch there and leaves
+    the entry alone. Takes less room than an opaque map; readers may see a batch before it commits.
+
+    Parameters
+    ----------
+    backing : IBackingMap or LayeredMap
+        The store, perhaps under layers.
+    serializer : Serializer, optional
+        JSON as Storm writes it, by default.
+    key : sequence
+        Where the single value is kept.
+    """
+
+    kept_as = TRANSACTIONAL
+
+
+class NonTransactionalMap(_MadeMap):
+    """A map state of values alone: the smallest, at least once.
+
+    A replayed batch is applied again. Right for values that do not depend on the stored one, such
+    as the last reading of a sensor; readers may see a batch before it commits.
+
+    Parameters
+    ----------
+    backing : IBackingMap or LayeredMap
+        The store, perhaps under layers.
+    serializer : Serializer, optional
+        JSON as Storm writes it, by default.
+    key : sequence
+        Where the single value is kept.
+    """
+
+    kept_as = PLAIN
+
+
+_MAPS: Mapping[StateType, type[StoredMap]] = {
+    each.kept_as.type: each for each in (OpaqueMap, TransactionalMap, NonTransactionalMap)
+}
+
+
+@dataclass(frozen=True)
+class MapStateFactory(StateFactory):
+    """Makes map states over a store: of one kind, with a serializer, limits and a cache.
+
+    Pickles; tasks, the driver and readers make their own states from it.
+
+    Parameters
+    ----------
+    store : Store
+        Where entries are kept.
+    kind : StateType
+        How they are kept.
+    serializer : Serializer
+        Makes bytes of values, for stores that exchange bytes.
+    cache_size : int
+        How many entries to keep in memory, where one process updates the state (``hosted`` is
+        ``"driver"``) and the store refuses late writes. Elsewhere there is no cache (see
+        `cache_left_out`): its entries could be old.
+    max_get, max_put : int
+        How many keys to read and write at once; 0 leaves it to the store.
+    snapshot_key : sequence or None
+        Where the single value of an ungrouped aggregate is kept; None leaves it to the store,
+        which takes the key that Storm's state for it has by default.
+    written_by : str
+        ``"trident"``, or ``"storm"`` to read what Storm wrote and no topology has taken over:
+        then every entry counts, and the state can't be updated.
+    hosted : str or None
+        Which process of Spark's updates the state; None leaves it to the store. A store that
+        executors reach may be written by the driver too: one writer may keep a cache, and its
+        writes overlap Spark's jobs (``max_pending``).
+    key_factory : callable or None
+        Gives the name under which a key is kept, from its fields: ``lambda key: "/".join(key)``.
+        For what Storm wrote with a KeyFactory; see
+        :class:`~trident.states.table.named_keys.NamedKeysMap`. None keeps keys as they are encoded.
+
+    Raises
+    ------
+    ValueError
+        For ``hosted="executor"`` over a store that only the driver reaches, and a `key_factory`
+        over one that is divided into shards by its keys.
+
+    Examples
+    --------
+    >>> from trident.backends.memory import MemoryStore
+    >>> factory = MapStateFactory(MemoryStore("words"), StateType.TRANSACTIONAL)
+    >>> factory.makeState().kind
+    <StateType.TRANSACTIONAL: 'transactional'>
+    """
+
+    store: Store
+    kind: StateType = StateType.OPAQUE
+    serializer: Serializer = field(default_factory=JSONSerializer)
+    cache_size: int = 0
+    max_get: int = 0
+    max_put: int = 0
+    snapshot_key: Key | None = None
+    written_by: WrittenBy = "trident"
+    hosted: Hosted = None  # type: ignore[assignment]
+    key_factory: KeyFactory | None = None
+
+    def __post_init__(self) -> None:
+        hosted = cast("str | None", self.hosted) or self.store.hosted
+        if hosted not in get_args(Hosted):
+            raise ValueError(f"hosted={hosted!r}; allowed are: {', '.join(get_args(Hosted))}")
+        object.__setattr__(self, "hosted", hosted)
+        if hosted == "executor" and self.store.hosted == "driver":
+            raise ValueError(
+                f"{type(self.store).__name__}: hosted='executor', but only the driver's process "
+                "reaches it; leave hosted= out"
+            )
+        if self.written_by not in get_args(WrittenBy):
+            raise ValueError(
+                f"written_by={self.written_by!r}; allowed are: {', '.join(get_args(WrittenBy))}"
+            )
+        if self.key_factory is not None and self.shards is not None:
+            raise ValueError(
+                f"{type(self.store).__name__}: key_factory= can't be used with a store of several "
+                "shards, as a key's encoded form tells its shard; use a single server"
+            )
+        prefix = self.identity[2]
+        if re.search("[\ud800-\udfff]", prefix):
+            raise ValueError(
+                f"{type(self.store).__name__}: prefix {prefix!r} holds half of a surrogate pair, "
+                "which has no UTF-8; give another prefix=, or the state another name="
+            )
+
+    def __repr__(self) -> str:
+        """One line: the kind, the store, and what was asked for beside the defaults."""
+        own = _given(self, ("store", "kind", "hosted"))
+        store = f"{type(self.store).__name__}({', '.join(_given(self.store, ('kind',)))})"
+        return f"{type(self).__qualname__}({', '.join([self.kind.value, masked(store), *own])})"
+
+    @classmethod
+    def over(cls, store: Any, kind: StateType, options: Mapping[str, Any]) -> MapStateFactory:
+        """Return the factory of `kind` over a store, both made of one set of `options`.
+
+        Parameters
+        ----------
+        store : dataclass
+            The store's class: it takes the options that its fields are called, the factory takes
+            the others. Where it has columns for values, it has to know of what `kind` they are and
+            which `serializer` there is: fields of these names are given the factory's.
+        kind : StateType
+            How entries are kept.
+        options : mapping
+            The parameters of both.
+        """
+        names = {each.name for each in fields(store)}
+        both = ("kind", "serializer")
+        told = {**options, "kind": kind}
+        own = {name: value for name, value in told.items() if name in names}
+        others = {
+            name: value for name, value in options.items() if name not in names or name in both
+        }
+        return cls(store(**own), kind, **others)
+
+    @property
+    def identity(self) -> tuple[str, str, str]:  # type: ignore[override]
+        """What tells two states apart: (store, database, prefix)."""
+        return self.store.identity
+
+    @property
+    def label(self) -> str:
+        """The factory's class, and the store's."""
+        return f"{super().label} over {type(self.store).__name__}"
+
+    @property
+    def shards(self) -> int | None:  # type: ignore[override]
+        """How many shards the store is divided into; None for none."""
+        return self.store.shards
+
+    @property
+    def map_type(self) -> type[IBackingMap] | None:  # type: ignore[override]
+        """The class of the store's map, where the store tells it before it opens one."""
+        return self.store.map_type
+
+    @property
+    def cache_left_out(self) -> str | None:  # type: ignore[override]
+        """Why `cache_size` is of no effect; None where it is, or was not asked for."""
+        if not self.cache_size:
+            return None
+        if self.hosted != "driver":
+            return (
+                "several processes write the state, and each would keep entries that others have "
+                "replaced"
+            )
+        if self.map_type is not None and Ability.FENCED not in abilities_of(self.map_type):
+            return (
+                f"{self.map_type.__name__} can't refuse a late write, which would replace what is "
+                "kept"
+            )
+        return None
+
+    @property
+    def opens(self) -> Callable[[], IBackingMap]:
+        """What opens the store's map: the user's own callable, where there is one."""
+        return self.store.make if isinstance(self.store, OpenedStore) else self.store.open
+
+    @property
+    def max_keys(self) -> int:  # type: ignore[override]
+        """How many keys the store keeps, where it forgets others; 0 for all."""
+        return self.store.max_keys
+
+    def check_place(self) -> None:
+        """Ask the store whether the state can be had; raises UsageError where it can't."""
+        self.store.check_place()
+
+    def named(self, name: str) -> Self:
+        """Return the factory of the state called `name`: its default prefix is filled in."""
+        return self._over(self.store.named(name))
+
+    def keyed(self, types: Sequence[str | None]) -> Self:
+        """Return the factory over a store that knows the types of its keys' fields."""
+        return self._over(self.store.keyed(types))
+
+    def _over(self, store: Store) -> Self:
+        return self if store is self.store else replace(self, store=store)
+
+    def makeState(
+        self,
+        conf: Mapping[str, Any] | None = None,
+        metrics: Any = None,
+        partitionIndex: int = 0,
+        numPartitions: int = 1,
+    ) -> SnapshottableMap:
+        """Open the store and return the state, for the calling process."""
+        state = self.makeMap()
+        state.partitions = numPartitions
+        return state
+
+    def makeMap(self) -> StoredMap:
+        """Return the same, as the only partition."""
+        key = self.store.snapshot_key if self.snapshot_key is None else self.snapshot_key
+        backing = self.open()
+        if self.written_by == "storm":
+            return StormMap(self.kind, backing, self.serializer, key)
+        return _MAPS[self.kind](backing, self.serializer, key)
+
+    def open(self) -> IBackingMap | LayeredMap:
+        """Open the store and return its map, in the layers that were asked for."""
+        store = self.store.open()
+        backing: IBackingMap | LayeredMap = store
+        if self.key_factory is not None:
+            backing = NamedKeysMap(backing, self.key_factory)
+        if self.max_get or self.max_put:
+            backing = MicroBatchMap(backing, self.max_get, self.max_put)
+        fenced = Ability.FENCED in abilities(store)
+        if self.cache_size and self.hosted == "driver" and fenced:
+            backing = CachedMap(backing, self.cache_size)
+        return backing
+
+
+def _given(options: Any, without: Sequence[str]) -> list[str]:
+    """The fields of a dataclass that are not their defaults and may be shown, as ``name=value``."""
+    if not is_dataclass(options):
+        return []
+    shown = [each for each in fields(options) if each.repr and each.name not in without]
+    values = [(each, getattr(options, each.name)) for each in shown]
+    return [
+        f"{each.name}={value!r}"
+        for each, value in values
+        if each.name in ("host", "port") or value != _default(each)
+    ]
+
+
+def _default(option: Field[Any]) -> Any:
+    return option.default if option.default_factory is MISSING else option.default_factory()

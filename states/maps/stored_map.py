@@ -1,0 +1,339 @@
+"""What the three kinds of map state share: a batch's updates, its flush, and reading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from trident.states.backing_map import Ability, IBackingMap, abilities
+from trident.states.control import Control, ControlRecord
+from trident.states.cut import Cut
+from trident.states.errors import StaleBatchError, StateError
+from trident.states.keys import decode_key, encode_key, encode_keys
+from trident.states.kinds.kind import Kind
+from trident.states.map_state import GLOBAL_KEY, Key, SnapshottableMap
+from trident.states.maps.attempt import Attempt
+from trident.states.maps.key_types import KeyTypes
+from trident.states.maps.reading import CommittedMap, CommittedReads, read_committed
+from trident.states.maps.without_log import STAND_ALONE, begin_without_log
+from trident.states.serializers import JSONSerializer, Serializer
+from trident.states.state import Batch, State
+from trident.states.table.build import build, layers
+from trident.states.table.cache import CachedMap
+from trident.states.table.counts import Counts
+from trident.states.table.layered import LayeredMap
+from trident.states.tracebacks import Briefly
+from trident.states.updaters import Combiner, PutUpdater, ValueUpdater
+from trident.states.values import StateType, Token
+
+T = TypeVar("T")
+
+
+class StoredMap(CommittedReads, SnapshottableMap):
+    """A map state over a backing map. Updates are remembered and written once, by ``commit``.
+
+    Lives in the process that updates or queries it and is used by one thread at a time. Inside a
+    batch ``multiGet`` sees the pending updates; outside, the last committed batch.
+
+    Parameters
+    ----------
+    backing : IBackingMap or LayeredMap
+        The store, perhaps under layers.
+    serializer : Serializer
+        Makes bytes of values, for stores that exchange bytes.
+    key : sequence
+        Where the single value is kept.
+
+    Attributes
+    ----------
+    backing : IBackingMap
+        The store.
+    partitions : int
+        How many tasks update the state, each through an object of its own.
+    serializer : Serializer
+        What makes bytes of values.
+    """
+
+    kept_as: Kind
+    """How values are kept."""
+
+    late: int
+    """How many tuples have come too late for windows in this state, since it was made."""
+
+    def __init__(
+        self,
+        backing: IBackingMap | LayeredMap,
+        serializer: Serializer | None = None,
+        key: Key = GLOBAL_KEY,
+    ) -> None:
+        self.key = key
+        wrapping, self.backing = layers(backing)
+        self.caches = [layer for layer in wrapping if isinstance(layer, CachedMap)]
+        self.control = Control(self.backing)
+        able = abilities(self.backing)
+        self.snapshots = Ability.SNAPSHOT in able
+        self.removes = Ability.REMOVE in able
+        self.serializer = serializer or JSONSerializer()
+        self.tables = build(backing, self.kept_as, self.serializer)
+        self.lists = self.tables.reading.lists
+        self._attempt: Attempt | None = None
+        self._without_log = False
+        self._dead: set[bytes] = set()
+        self._key_types: KeyTypes | None = None
+        self.late = 0
+        self.partitions = 1
+
+    @property
+    def kind(self) -> StateType:  # type: ignore[override]
+        """How values are kept."""
+        return self.kept_as.type
+
+    @property
+    def counts(self) -> Counts:
+        """What the store was asked for so far."""
+        return replace(self.tables.counts)
+
+    def beginCommit(self, batch: Batch) -> None:
+        """Begin the updates of one attempt; what was pending before is dropped.
+
+        Parameters
+        ----------
+        batch : int, Token or ControlRecord
+            Who keeps the control record: this state (an int, which repeated is the next
+            attempt), or whoever begins batches (its token, or its record, which saves a read).
+
+        Raises
+        ------
+        StaleBatchError
+            When the state has begun a later attempt.
+        OtherLogError
+            When an int is given, but the state belongs to a topology.
+        """
+        self._attempt = None
+        self._without_log = type(batch) is int
+        self._attempt = Attempt(self._record_of(batch), self.tables.writing, self.kept_as)
+
+    def _record_of(self, batch: Batch) -> ControlRecord:
+        if isinstance(batch, ControlRecord):
+            return batch
+        if type(batch) is int:
+            return begin_without_log(self.control, batch)
+        if not isinstance(batch, Token):
+            raise StateError(
+                f"a batch is begun with an int, a Token or a ControlRecord, not with {batch!r}"
+            )
+        found = self.control.read()
+        if found is None or found.token != batch:
+            raise StaleBatchError(batch, None if found is None else found.token)
+        return found
+
+    @property
+    def begun(self) -> ControlRecord:
+        """The record of the attempt that has begun.
+
+        Raises
+        ------
+        StateError
+            When none has.
+        """
+        return self._begun("begun").record
+
+    def commit(self, batch: Batch) -> None:
+        """Write what is pending, each key once; with an int, that commits the batch.
+
+        After an error nothing is pending, and the batch has to begin again.
+
+        Raises
+        ------
+        StaleBatchError
+            When this attempt was overtaken.
+        StateError
+            When another batch was begun, or none.
+        """
+        attempt = self._begun("commit")
+        record = attempt.record
+        if batch not in (record, record.token, record.token.txid):
+            raise StateError(
+                f"commit of {batch!r}, but {record.token} was begun; commit what was begun"
+            )
+        self._attempt = None
+        self._dead = attempt.flush(self._dead)
+        if self._without_log:
+            if not self.control.announce(record):
+                raise StaleBatchError(record.token)
+            self.backing.flush()  # no log will tell it again
+
+    def _begun(self, call: str) -> Attempt:
+        if self._attempt is None:
+            raise StateError(
+                f"{call} outside a batch: call beginCommit first, and again after a failed commit"
+            )
+        return self._attempt
+
+    def multiUpdate(self, keys: Iterable[Key], updaters: Iterable[ValueUpdater]) -> list[Any]:
+        """Update each key by its updater, remember the new values, and return them."""
+        attempt = self._begun("multiUpdate")
+        return attempt.update(encode_keys(keys), [updater.update for updater in updaters])
+
+    def multiPut(self, keys: Iterable[Key], values: Iterable[Any]) -> None:
+        """Remember `values` for `keys`; None removes."""
+        attempt = self._begun("multiPut")
+        attempt.put(encode_keys(keys), [PutUpdater(value).update for value in values])
+
+    def multiRemove(self, keys: Iterable[Key]) -> None:
+        """Remember that `keys` are to be removed."""
+        keys = list(keys)
+        self.multiPut(keys, [None] * len(keys))
+
+    def removeExpired(self) -> int:
+        """Remove the keys whose `KeepUntil` has passed, and return how many; lists the whole store.
+
+        Raises
+        ------
+        StateError
+            Where the store doesn't list its entries, or other tasks update the state as well: a key
+            is removed by the task that owns it.
+        """
+        attempt = self._begun("removeExpired")
+        if self.partitions > 1:
+            raise StateError(
+                f"removeExpired in one of {self.partitions} partitions, which can't tell whose the "
+                "keys are; update the state behind global_(), or in a store of the driver's"
+            )
+        keys = attempt.expired(self.tables.reading.entries())
+        attempt.put(keys, [PutUpdater(None).update] * len(keys))
+        return len(keys)
+
+    def multiCombine(
+        self, keys: Sequence[bytes], partials: Sequence[Any], combiner: Combiner
+    ) -> list[Any]:
+        """Combine a partial result into each encoded key; remember and return the new values."""
+        return self._begun("multiCombine").combine(keys, partials, combiner)
+
+    def multiFold(self, keys: Sequence[bytes], partials: Sequence[Any], combiner: Combiner) -> None:
+        """Combine a partial result into each encoded key; a store that can adds by itself."""
+        self._begun("multiFold").fold(keys, partials, combiner)
+
+    def multiGet(self, keys: Iterable[Key]) -> list[Any]:
+        """Return the values of `keys`: with what is pending inside a batch, else committed.
+
+        Raises
+        ------
+        KeyTypeError
+            Outside a batch, where none is there, nor can be, as the keys in the store of a
+            topology's state are of other types; seen where the store lists its entries.
+        """
+        if self._attempt is not None:
+            return self._attempt.get(encode_keys(keys))
+        asked = list(keys)
+        with Briefly():
+            found: list[Any] = read_committed([("", self)], lambda views: views[0].multiGet(asked))
+            if asked and found.count(None) == len(found):
+                self._check_missed(asked)
+        return found
+
+    def _check_missed(self, asked: Sequence[Key]) -> None:
+        """Refuse keys of which none is there, nor can be, in the state of a topology."""
+        record = self.control.read() if self.lists else None
+        if record is None or record.log_id == STAND_ALONE:
+            return
+        if self._key_types is None:
+            self._key_types = KeyTypes.found(self.tables.reading, self.key)
+        if self._key_types is not None:
+            others = [key for key in asked if tuple(key) != tuple(self.key)]
+            self._key_types.check(self.control.place, others)
+
+    def getTuples(self) -> Iterator[tuple[Any, ...]]:
+        """Return ``(*key fields, value)`` of every key, where the store lists its entries.
+
+        Raises
+        ------
+        StateError
+            When it doesn't.
+        """
+        for key, value in self.entries():
+            if value is not None:
+                yield *decode_key(key), value
+
+    def check_single(self) -> None:
+        """Raise where entries are in the store, and the single value is not among them.
+
+        Asked once, where Storm's state is taken over: it would be counted from nothing.
+        """
+        found = self.backing.occupant()
+        if found is None or self.tables.reading.read([encode_key(self.key)])[0] is not None:
+            return
+        raise StateError(
+            f"state {self.control.place}: an aggregate without groups goes on from the entry "
+            f"{self.key[0]!r}, which is not there, but {found} is. Give the key that Storm's "
+            "globalKey named: snapshot_key="
+        )
+
+    def check_key(self) -> None:
+        """Raise where the single value is under the key that it has in most stores, and not under
+        the one that it has here: it would be counted from nothing."""
+        if self.key == GLOBAL_KEY:
+            return
+        here, there = self.tables.reading.read([encode_key(self.key), encode_key(GLOBAL_KEY)])
+        if here is None and there is not None:
+            raise StateError(
+                f"state {self.control.place}: its single value is under {GLOBAL_KEY[0]!r}, where "
+                f"earlier versions began it, not under {self.key[0]!r}, Storm's key in this store. "
+                f"Leave it there: snapshot_key={GLOBAL_KEY[0]}"
+            )
+
+    def committed(self, cut: Cut) -> CommittedMap:
+        """Return a view as of `cut`; :func:`~trident.states.read_committed` makes the cut."""
+        return CommittedMap(self.tables.reading, self.kept_as, self.key, cut)
+
+    def entries(self) -> list[tuple[bytes, Any]]:
+        """Return all encoded keys and values: with what is pending inside a batch."""
+        if self._attempt is None:
+            return read_committed([("", self)], lambda views: views[0].entries())
+        stored = [key for key, _ in self.tables.reading.entries()]
+        keys = list(dict.fromkeys([*stored, *self._attempt.keys()]))
+        return list(zip(keys, self._attempt.get(keys), strict=True))
+
+    def snapshot(self) -> AbstractContextManager[object]:
+        """Return a context in which everything that readers read is of one moment."""
+        return self.backing.snapshot()
+
+    def close(self) -> None:
+        """Close the store; may be called twice."""
+        self._attempt = None
+        self.backing.close()
+
+
+def read_each(states: Sequence[State], query: Callable[[list[Any]], T]) -> T:
+    """Run `query` on views of states, each as of its own last batch, so that all are asked at once.
+
+    What is no map over a store is handed on as it is: a view, a state of the user's own, and a map
+    that is inside a batch or reads in a way of its own.
+
+    Parameters
+    ----------
+    states : sequence of State
+        What is to be read.
+    query : callable
+        Takes the list of views, in the order of `states`; may be called several times.
+    """
+    plain = {number for number, state in enumerate(states) if _is_plain(state)}
+    reads = [(str(number), states[number]) for number in sorted(plain)]
+
+    def ask(views: list[Any]) -> T:
+        found = iter(views)
+        return query(
+            [next(found) if number in plain else state for number, state in enumerate(states)]
+        )
+
+    return read_committed(reads, ask)
+
+
+def _is_plain(state: State) -> bool:
+    return (
+        isinstance(state, StoredMap)
+        and state._attempt is None
+        and type(state).multiGet is StoredMap.multiGet
+    )

@@ -1,0 +1,102 @@
+"""Keys under names of one's own, such as those that a KeyFactory of Storm's has given them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from trident.states.asking import Wait
+from trident.states.backing_map import IBackingMap
+from trident.states.errors import StateError
+from trident.states.keys import decode_key
+from trident.states.table.layered import LayeredMap
+from trident.states.table.table import Layer, Table
+
+KeyFactory = Callable[[Sequence[Any]], str]
+"""Makes the name of a key, of its fields; what Storm's ``KeyFactory.build`` is."""
+
+
+class NamedTable(Layer):
+    """Turns encoded keys into the names that a key factory gives them."""
+
+    def __init__(self, below: Table, key_factory: KeyFactory) -> None:
+        super().__init__(below)
+        self.lists = self.has_pages = False
+        self._key_factory = key_factory
+
+    def ask(self, keys: Sequence[Any]) -> Wait[Sequence[Any]]:
+        return self._below.ask(self._names(keys))
+
+    def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
+        names = self._names(keys)
+        refused = set(self._below.write(names, entries))
+        return [key for key, name in zip(keys, names, strict=True) if name in refused]
+
+    def remove(self, keys: Sequence[Any]) -> None:
+        self._below.remove(self._names(keys))
+
+    def add(self, keys: Sequence[Any], amounts: Sequence[int | float]) -> None:
+        self._below.add(self._names(keys), amounts)
+
+    def entries(self) -> NoReturn:
+        raise StateError(
+            f"the state in {self.where or 'this store'} can't be listed: its keys are under the "
+            "names that key_factory= gives them, which tell no keys. Ask for keys by multiGet."
+        )
+
+    def pages(self) -> NoReturn:
+        self.entries()
+
+    def _names(self, keys: Sequence[bytes]) -> list[bytes]:
+        made: dict[bytes, bytes] = {}
+        names = []
+        for key in keys:
+            fields = decode_key(key)
+            name: Any = self._key_factory(fields)
+            if not isinstance(name, str) or not name or name.startswith("\0"):
+                raise StateError(
+                    f"key_factory returned {name!r:.80} for the key {fields!r:.80}; a name is text "
+                    "that is not empty and doesn't begin with U+0000"
+                )
+            encoded = name.encode()
+            if made.setdefault(encoded, key) != key:
+                raise StateError(
+                    f"key_factory gives the keys {decode_key(made[encoded])!r:.80} and "
+                    f"{fields!r:.80} one name, {name!r:.80}; give each a name of its own"
+                )
+            names.append(encoded)
+        return names
+
+
+class NamedKeysMap(LayeredMap):
+    """A map whose store keeps each key under the name that a key factory gives it.
+
+    Such a state can't be listed: names tell no keys.
+
+    Parameters
+    ----------
+    inner : IBackingMap or LayeredMap
+        The store's map.
+    key_factory : callable
+        Makes the name of a key, from its fields; of two keys never the same one. Must pickle where
+        executors update the state.
+
+    Examples
+    --------
+    >>> from trident.backends.memory import MemoryMap
+    >>> from trident.states import OpaqueMap
+    >>> store = MemoryMap("named")
+    >>> state = OpaqueMap(NamedKeysMap(store, lambda key: "/".join(key)))
+    >>> state.beginCommit(1)
+    >>> state.multiPut([("dog", "brown")], [2])
+    >>> state.commit(1)
+    >>> state.multiGet([("dog", "brown")]), [key for key, _ in store.entries()]
+    ([2], [b'dog/brown'])
+    """
+
+    def __init__(self, inner: IBackingMap | LayeredMap, key_factory: KeyFactory) -> None:
+        super().__init__(inner)
+        self._key_factory = key_factory
+
+    def over(self, below: Table) -> NamedTable:
+        return NamedTable(below, self._key_factory)
