@@ -23,9 +23,9 @@ from trident.server import DRPCServer
 from trident.server.connection import Wired
 from trident.server.http_protocol import http_protocol
 from trident.server.responses import response
-from trident.server.thrift_binary import CALL, framed, written_message
 from trident.server.thrift_connection import Fields, ThriftConnection
 from trident.testing.servers.redis import RedisServer
+from trident.wire.thrift_binary import CALL, framed, written_message
 
 _LINES = [("the cat sat on",), ("the dog ran",), ("a man walked",)]
 _CALLS = 3_000

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from trident.backends.memory import MemoryMapState
     from trident.batch.adoption import Adoption
     from trident.batch.progress import BatchProgress
+    from trident.client.drpc_client import DRPCClient
+    from trident.client.state_client import StateClient
     from trident.operations.builtin import (
         Count,
         FilterNull,
@@ -61,14 +63,12 @@ if TYPE_CHECKING:
     from trident.operations.joining import JoinOutFieldsMode, JoinType
     from trident.operations.sending import KafkaStateUpdater
     from trident.operations.vectorised import vectorised
-    from trident.server.client import DRPCClient
     from trident.spouts.feeder import FeederBatchSpout
     from trident.spouts.fixed import FixedBatchSpout
     from trident.spouts.generator import GeneratorSpout
     from trident.spouts.interfaces import IBatchSpout
     from trident.spouts.socket_lines import SocketLinesSpout
     from trident.spouts.text_files import TextFileSpout
-    from trident.state_service.client import StateClient
     from trident.tuples import TridentTuple
     from trident.tuples.fields import Fields
     from trident.windows.windows import (
@@ -98,14 +98,14 @@ _HOMES = {
     "operations.joining": "JoinOutFieldsMode JoinType",
     "operations.sending": "KafkaStateUpdater",
     "operations.vectorised": "vectorised",
-    "server.client": "DRPCClient",
+    "client.drpc_client": "DRPCClient",
     "spouts.feeder": "FeederBatchSpout",
     "spouts.fixed": "FixedBatchSpout",
     "spouts.generator": "GeneratorSpout",
     "spouts.interfaces": "IBatchSpout",
     "spouts.socket_lines": "SocketLinesSpout",
     "spouts.text_files": "TextFileSpout",
-    "state_service.client": "StateClient",
+    "client.state_client": "StateClient",
     "tuples": "TridentTuple",
     "tuples.fields": "Fields",
     "windows.windows": (

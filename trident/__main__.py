@@ -1,4 +1,4 @@
-"""``python -m trident``: the commands of :mod:`trident.cli`."""
+"""``trident`` and ``python -m trident``: the commands of :mod:`trident.cli`."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import sys
 from io import TextIOWrapper
 
 
-def _main() -> int:
+def main() -> int:
+    """Run the command that this process was given; return its exit status."""
     if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
         sys.stdout.reconfigure(errors="backslashreplace")  # as standard error has it
     try:
-        from trident.cli.main import main
+        from trident.cli.main import main as run
 
-        return main()
+        return run()
     except KeyboardInterrupt:
         print("python -m trident: interrupted", file=sys.stderr)
         return 130
 
 
 if __name__ == "__main__":
-    sys.exit(_main())
+    sys.exit(main())

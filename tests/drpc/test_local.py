@@ -20,11 +20,11 @@ import pytest
 from trident.api.topology import TridentTopology
 from trident.backends import sqlite
 from trident.backends.memory import MemoryMapState
+from trident.client.drpc_client import DRPCClient
 from trident.drpc.errors import DRPCClosedError, DRPCExecutionError, UnknownFunctionError
 from trident.drpc.service import LocalDRPC
 from trident.errors import FailedException, OperationError
 from trident.operations.builtin import Count, FilterNull, MapGet, SnapshotGet, Split, Sum
-from trident.server.client import DRPCClient
 from trident.server.limits import DRPCLimits
 from trident.spouts.feeder import FeederBatchSpout
 from trident.spouts.fixed import FixedBatchSpout

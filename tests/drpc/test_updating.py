@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import select
 import socket
 import subprocess
 import sys
@@ -50,7 +51,12 @@ from trident.errors import PlanError
 from trident.operations.emitted import ListCollector
 from trident.operations.kept_answers import KEPT, KeptAnswer, KeptAnswers, _key, digest
 from trident.server import DRPCServer
-from trident.server.thrift_binary import (
+from trident.states.errors import StateError
+from trident.states.maps.factory import OpaqueMap
+from trident.states.state import StateFactory
+from trident.states.values import Token
+from trident.testing.points import Hold, fail_at, hold_at
+from trident.wire.thrift_binary import (
     CALL,
     REQUEST_ID,
     Message,
@@ -58,11 +64,6 @@ from trident.server.thrift_binary import (
     read_message,
     written_message,
 )
-from trident.states.errors import StateError
-from trident.states.maps.factory import OpaqueMap
-from trident.states.state import StateFactory
-from trident.states.values import Token
-from trident.testing.points import Hold, fail_at, hold_at
 
 
 def balance(run: Run, name: str = "ann") -> Any:
@@ -445,19 +446,23 @@ def test_a_client_whose_answer_is_lost_asks_the_next_server_with_the_same_id(sch
 
 @contextmanager
 def losing_answers(port: int | None) -> Iterator[int]:
-    """A port whose connections end when the server has answered what was sent to it."""
+    """A port with one connection, which ends when the server has answered a call of a function."""
     listening = socket.create_server(("127.0.0.1", 0))
 
     def pass_on() -> None:
         client, _ = listening.accept()
+        listening.close()
         with client, socket.create_connection(("127.0.0.1", port or 0)) as server:
+            called = False
+            while not called:
+                for each in select.select([client, server], [], [], PATIENCE)[0]:
+                    data = each.recv(4096)
+                    if each is client:
+                        called = called or b"ann" in data
+                        server.sendall(data)
+                    elif not called:
+                        client.sendall(data)
             server.settimeout(PATIENCE)
-            client.settimeout(0.05)
-            try:
-                while data := client.recv(4096):
-                    server.sendall(data)
-            except TimeoutError:
-                pass
             assert server.recv(4096)
 
     thread = threading.Thread(target=pass_on, daemon=True)

@@ -133,8 +133,8 @@ def test_groups_of_several_runs_are_told_apart() -> None:
     runs = [counted(words()).start(), counted(words()).start()]
     with runs[0], runs[1], DRPCServer(runs, port=0) as server:
         found = samples(got(f"{server.url}/metrics")[1])
-    assert found["trident_batches_total", (("run", "1"), ("group", "words"))] == 0
-    assert found["trident_batches_total", (("run", "2"), ("group", "words"))] == 0
+    assert found["trident_batches_total", (("group", "words"), ("run", "1"))] == 0
+    assert found["trident_batches_total", (("group", "words"), ("run", "2"))] == 0
 
 
 def test_what_runs_elsewhere_has_queries_only(tmp_path: Path) -> None:

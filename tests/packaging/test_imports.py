@@ -13,7 +13,7 @@ from tests.packaging.test_order import imports
 
 HEAVY = tuple(
     "pyspark pyarrow pandas numpy redis pymemcache happybase confluent_kafka kazoo httptools "
-    "starlette thrift uvicorn opentelemetry pytest".split()
+    "starlette thrift uvicorn opentelemetry prometheus_client pytest urllib3".split()
 )
 
 
@@ -67,7 +67,10 @@ def test_packages_are_there_after_importing_trident_and_load_nothing_more() -> N
     assert done.stdout.splitlines() == ["opaque opaque", "OpaqueMap", "[]"], done.stderr
 
 
-AT_ONCE = ("trident.spark", "trident.server", "trident.kernels.arrow_", "trident.states.testing")
+AT_ONCE = (
+    *("trident.spark", "trident.kernels.arrow_", "trident.states.testing"),
+    *("trident.server", "trident.client", "trident.wire", "trident.figures.prometheus"),
+)
 """Where an engine, a driver or pytest may be imported at once: all else imports these late."""
 
 
@@ -75,8 +78,7 @@ def test_a_driver_and_an_engine_are_imported_late() -> None:
     plain = [
         module
         for module in sorted(imports())
-        if not module.startswith(AT_ONCE)
-        and not module.endswith((".routes", ".__main__", ".pytest_plugin"))
+        if not module.startswith(AT_ONCE) and not module.endswith((".__main__", ".pytest_plugin"))
     ]
     done = python(
         "import sys\n"

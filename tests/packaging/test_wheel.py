@@ -113,6 +113,20 @@ def test_an_installed_wheel_runs_the_quickstart(installed: Path, tmp_path: Path)
     assert "[[" in printed
 
 
+def test_an_installed_wheel_has_the_command_that_finds_what_lies_here(
+    installed: Path, tmp_path: Path
+) -> None:
+    core = sysconfig.get_path("purelib")
+    (tmp_path / "words.py").write_text(
+        "from trident import FixedBatchSpout, TridentTopology\n"
+        "topology = TridentTopology()\n"
+        "topology.newStream('words', FixedBatchSpout('word', 1, ['cat']))\n"
+    )
+    command = installed.parent / "trident"
+    printed = run(command, "explain", "words:topology", cwd=tmp_path, PYTHONPATH=core)
+    assert "words" in printed
+
+
 def test_an_installed_wheel_gives_pytest_the_fixtures_of_its_documentation(
     installed: Path, tmp_path: Path
 ) -> None:

@@ -18,11 +18,11 @@ from tests.api.topologies import Everything, sentences
 from tests.page.made_up import ERROR, figures, group, word_count
 from tests.server.asking_app import Answer, answer_of
 from trident import Count, TridentTopology
-from trident.page import routes
 from trident.page.document import document
-from trident.page.routes import page_routes
 from trident.server.access import Access
 from trident.server.application import token_of
+from trident.server.routes import page as routes
+from trident.server.routes.page import page_routes
 
 HOSTILE = "</td></script><script>alert(1)</script>\"' onload=x"
 

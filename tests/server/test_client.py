@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -16,7 +16,9 @@ import pytest
 
 from tests.drpc.asking import PATIENCE, asking, counts, held
 from trident import MapGet, TridentTopology
+from trident.client.drpc_client import DRPCClient
 from trident.drpc.errors import (
+    AnswerLostError,
     ArgumentsTooLargeError,
     DRPCAccessError,
     DRPCClosedError,
@@ -32,12 +34,12 @@ from trident.drpc.errors import (
     UnknownFunctionError,
 )
 from trident.drpc.service import LocalDRPC
-from trident.server.client import DRPCClient
-from trident.server.http_client import http_answer
 from trident.server.limits import DRPCLimits
 from trident.server.server import DRPCServer
 from trident.states.errors import StateUnavailableError
 from trident.testing.servers.certificates import make_certificates
+from trident.wire.errors import read_error
+from trident.wire.thrift_binary import EXCEPTION, framed, written_message
 
 FAILURES: dict[str, DRPCError] = {
     "timeout": DRPCTimeoutError("f", 1.5, 7),
@@ -121,7 +123,7 @@ def test_calls_of_a_loop_need_none_of_the_applications_threads(server: DRPCServe
 def test_a_call_that_finds_no_thread_ends_in_time(
     server: DRPCServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trident.server.client._THREADS", 1)
+    monkeypatch.setattr("trident.client.drpc_client._THREADS", 1)
 
     async def called() -> None:
         first = asyncio.create_task(client.execute_async("f", "hang", 0.3))
@@ -271,11 +273,12 @@ def test_a_server_that_sends_a_byte_now_and_then_has_no_more_time(way: str, begi
 
 def test_an_answer_that_comes_after_its_head_is_taken_though_the_connection_ends() -> None:
     def answer(listening: socket.socket) -> None:
-        with listening.accept()[0] as client:
-            client.recv(4096)
-            client.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\n")
-            Event().wait(0.05)  # so that the head is read by itself
-            client.sendall(b"[[]]")
+        for _ in range(2):  # of the first the client wants to know whether it knows ids
+            with listening.accept()[0] as client:
+                client.recv(4096)
+                client.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\n")
+                Event().wait(0.05)  # so that the head is read by itself
+                client.sendall(b"[[]]")
 
     with closing(socket.create_server(("127.0.0.1", 0))) as listening:
         thread = Thread(target=answer, args=(listening,), daemon=True)
@@ -283,6 +286,53 @@ def test_an_answer_that_comes_after_its_head_is_taken_though_the_connection_ends
         with DRPCClient(f"127.0.0.1:{listening.getsockname()[1]}") as client:
             assert client.execute("f") == "[[]]"
         thread.join(PATIENCE)
+
+
+@contextmanager
+def storm(answers: Sequence[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+    """The port of a server that knows no ids, gives these answers, and then only ends
+    connections; and what it was asked."""
+    asked: list[bytes] = []
+    left = [*answers]
+
+    def serve(listening: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                with listening.accept()[0] as client:
+                    client.settimeout(PATIENCE)
+                    while data := client.recv(4096):
+                        asked.append(data)
+                        if b"lost" in data:
+                            break
+                        if left:
+                            client.sendall(left.pop(0))
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+        thread = Thread(target=serve, args=(listening,), daemon=True)
+        thread.start()
+        yield listening.getsockname()[1], asked
+        listening.shutdown(socket.SHUT_RDWR)
+    thread.join(PATIENCE)
+
+
+NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+NO_METHOD = framed(written_message("knowsIds", EXCEPTION, 0, {1: "Invalid method name", 2: 1}))
+
+
+@pytest.mark.parametrize(
+    ("way", "answer"), [("http", NOT_FOUND), ("thrift", NO_METHOD)], ids=["http", "thrift"]
+)
+def test_a_call_is_not_repeated_by_itself_where_it_would_run_twice(
+    server: DRPCServer, way: str, answer: bytes
+) -> None:
+    with (
+        storm([answer]) as (port, asked),
+        DRPCClient(f"{way}://127.0.0.1:{port}", address(server, way)) as client,
+    ):
+        error = raised_by(client, "f", "lost")
+    assert isinstance(error, AnswerLostError)
+    assert f"127.0.0.1:{port}: " in str(error)
+    assert sum(b"lost" in each for each in asked) == 1
 
 
 def test_no_time_is_too_long(server: DRPCServer) -> None:
@@ -393,5 +443,5 @@ def test_what_a_server_tells_instead_of_a_number_is_no_number(told: str) -> None
         (404, "UNKNOWN_FUNCTION", UnknownFunctionError),
     ):
         parts = [f'"{field}":{told}' for field in ("queueLength", "elapsed", "limit", "functions")]
-        with pytest.raises(error):
-            http_answer("f", "", status, f'{{"error":"{name}",{",".join(parts)}}}'.encode())
+        body = f'{{"error":"{name}",{",".join(parts)}}}'.encode()
+        assert type(read_error("f", "", status, body)) is error

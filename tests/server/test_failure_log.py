@@ -9,8 +9,7 @@ import pytest
 
 from trident.drpc.errors import DRPCInternalError, DRPCUnavailableError
 from trident.server import failure_log
-from trident.server.failure_log import FailureLog
-from trident.server.outcomes import outcome
+from trident.server.failure_log import FailureLog, log_failure
 
 
 class Clock:
@@ -108,7 +107,7 @@ def test_what_is_known_of_reasons_has_a_bound(monkeypatch: pytest.MonkeyPatch) -
 def test_calls_that_fail_are_logged_so(caplog: pytest.LogCaptureFixture) -> None:
     for error in (DRPCUnavailableError, DRPCInternalError):
         for args in range(50):
-            outcome(error("often", str(args), "the store is away"))
+            log_failure(error("often", str(args), "the store is away"))
     for number in range(50):
-        outcome(ZeroDivisionError(number))
+        log_failure(ZeroDivisionError(number))
     assert len(caplog.records) == 3

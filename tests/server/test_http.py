@@ -37,10 +37,10 @@ from trident.server.access import Access
 from trident.server.application import Application
 from trident.server.asgi import DRPCApp
 from trident.server.connection import Connections
-from trident.server.drpc_routes import drpc_routes
 from trident.server.functions import Functions
 from trident.server.http_protocol import http_protocol
 from trident.server.limits import DRPCLimits
+from trident.server.routes.drpc import drpc_routes
 from trident.server.server import DRPCServer
 from trident.states.errors import UsageError
 from trident.testing.servers.certificates import make_certificates

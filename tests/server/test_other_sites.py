@@ -11,8 +11,8 @@ import pytest
 from tests.drpc.asking import PATIENCE
 from trident import TridentTopology
 from trident.drpc.errors import DRPCInternalError, DRPCUsageError
-from trident.server.http_client import http_answer
 from trident.server.server import DRPCServer
+from trident.wire.errors import read_error
 
 
 def topology() -> TridentTopology:
@@ -144,5 +144,6 @@ def test_with_tokens_only_they_count() -> None:
 
 def test_a_client_raises_what_it_is_told() -> None:
     told = json.dumps({"error": "OTHER_SITE", "errorMessage": "Ask for localhost"}).encode()
-    with pytest.raises(DRPCInternalError, match="Ask for localhost"):
-        http_answer("upper", "a", 403, told)
+    error = read_error("upper", "a", 403, told)
+    assert isinstance(error, DRPCInternalError)
+    assert "Ask for localhost" in str(error)

@@ -19,9 +19,9 @@ from trident.drpc.service import LocalDRPC
 from trident.errors import FailedException
 from trident.server.access import Access
 from trident.server.application import Application
-from trident.server.drpc_routes import drpc_routes
 from trident.server.functions import Functions
 from trident.server.limits import DRPCLimits
+from trident.server.routes.drpc import drpc_routes
 from trident.states.errors import StateUnavailableError
 
 

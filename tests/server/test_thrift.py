@@ -17,15 +17,13 @@ from hypothesis import strategies as st
 from thriftpy2.protocol import TBinaryProtocol
 from thriftpy2.transport import TMemoryBuffer
 
-import trident.server
 from tests.drpc.asking import PATIENCE, asking, counts, held, until
 from tests.server.storm_client import STORM, storm_client
 from tests.server.wire import Wire, everything
-from trident import DRPCClient, MapGet, TridentTopology
+from trident import MapGet, TridentTopology
 from trident.drpc.errors import (
     DRPCQueueFullError,
     DRPCTimeoutError,
-    DRPCUsageError,
     MalformedRequestError,
 )
 from trident.server.access import Access
@@ -34,8 +32,8 @@ from trident.server.functions import Functions
 from trident.server.invocations import Invocations
 from trident.server.limits import DRPCLimits
 from trident.server.server import DRPCServer
-from trident.server.thrift_binary import ThriftError, framed, read_message, written_message
 from trident.server.thrift_connection import ThriftConnection, calls
+from trident.wire.thrift_binary import ThriftError, framed, read_message, written_message
 
 TYPES = STORM.DRPCExceptionType
 
@@ -238,21 +236,6 @@ def test_a_client_that_has_gone_without_a_word_is_found_out() -> None:
     with socket.socket() as made:
         sockets = [made]
         assert asyncio.run(keeps_alive()) == 1
-
-
-def test_without_the_library_for_thrift_it_is_said_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name in [each for each in sys.modules if each.startswith("trident.server.thrift_")]:
-        monkeypatch.delitem(sys.modules, name)
-        monkeypatch.delattr(trident.server, name.rpartition(".")[2], raising=False)
-    monkeypatch.setitem(sys.modules, "thrift.protocol.TBinaryProtocol", None)
-    topology = TridentTopology()
-    topology.newDRPCStream("f").map(str.upper, "text")
-    with pytest.raises(DRPCUsageError, match=r"trident-spark\[drpc\]"):
-        DRPCServer(topology, port=None, thrift_port=0).start()
-    with pytest.raises(DRPCUsageError, match=r"trident-spark\[drpc\]"):
-        DRPCClient("thrift://localhost")
 
 
 def test_a_call_that_there_is_not_is_thrifts_own_exception(server: DRPCServer) -> None:

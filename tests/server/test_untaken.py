@@ -18,7 +18,7 @@ import pytest
 from tests.drpc.asking import PATIENCE, held, until
 from tests.server.wire import everything
 from trident import TridentTopology
-from trident.server.client import DRPCClient
+from trident.client.drpc_client import DRPCClient
 from trident.server.limits import DRPCLimits
 from trident.server.server import DRPCServer
 from trident.testing.servers.certificates import make_certificates

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openapi_spec_validator import validate
 
 from tests.drpc.asking import PATIENCE
 from tests.server.asking_app import Answer
@@ -583,19 +584,11 @@ def test_the_description_has_every_url_and_no_other(sold: Serving) -> None:
     assert operations == {*listed(sold.routes)}
 
 
-def test_the_description_names_every_part_of_a_path_and_each_operation_answers(
+def test_the_description_is_valid_and_each_operation_has_a_name_and_says_what_it_does(
     sold: Serving,
 ) -> None:
     described = told(asked(sold, "GET", "/openapi.json"))[1]
-    assert described["openapi"] == "3.1.0"
-    for path, operations in described["paths"].items():
-        named = {part.partition("}")[0] for part in path.split("{")[1:]}
-        for operation in operations.values():
-            given = operation.get("parameters", [])
-            assert {each["name"] for each in given if each["in"] == "path"} == named
-            assert all(each["required"] for each in given if each["in"] == "path")
-            assert operation["summary"]
-            assert re.fullmatch("[a-z][a-zA-Z]+", operation["operationId"])
-            assert operation["responses"]["200"]["description"]
-    names = [each["operationId"] for path in described["paths"].values() for each in path.values()]
-    assert len({*names}) == len(names)
+    validate(described)
+    operations = [each for path in described["paths"].values() for each in path.values()]
+    assert all(each["summary"] for each in operations)
+    assert all(re.fullmatch("[a-z][a-zA-Z]+", each["operationId"]) for each in operations)

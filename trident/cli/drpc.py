@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from trident.server.client import DRPCClient
+from trident.client.drpc_client import DRPCClient
 from trident.states.printable import printable
 
 

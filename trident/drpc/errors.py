@@ -83,7 +83,11 @@ class DRPCExecutionError(DRPCError):
 
 
 class DRPCUnavailableError(DRPCExecutionError):
-    """A store that the query reads is away, or a state has not begun; ask again later."""
+    """A store that is read is away, or a state has not begun; ask again later."""
+
+
+class StateNotThereError(DRPCUnavailableError):
+    """A state that is read has not begun, or is gone from its store; it may be there later."""
 
 
 class DRPCInternalError(DRPCExecutionError):
@@ -184,6 +188,24 @@ class DRPCAccessError(DRPCError):
         if self.user is None:
             return f"{self.function!r} is answered to those with a token only. Give token=."
         return f"{self.function!r} is not answered to {self.user!r}. Ask whoever runs the server."
+
+
+@dataclass(eq=False, repr=False)
+class AnswerLostError(DRPCError):
+    """A call was sent, and the connection ended without an answer: the function may have run.
+
+    Only calls of servers that apply a request once by its id are repeated by themselves.
+    """
+
+    function: str
+    """What was asked for."""
+    problem: str
+    """What was found, ``host:port: problem``."""
+
+    _template = (
+        "the answer of {function!r} was lost ({problem}), so it may have run. Storm's servers run "
+        "what is asked again a second time: ask again where that does no harm."
+    )
 
 
 @dataclass(eq=False, repr=False)

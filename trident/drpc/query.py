@@ -12,6 +12,7 @@ from trident.drpc.errors import (
     DRPCExecutionError,
     DRPCInternalError,
     DRPCUnavailableError,
+    StateNotThereError,
 )
 from trident.drpc.quick import never_waits
 from trident.drpc.state_sets import StateSets, Views
@@ -124,7 +125,9 @@ def failure_of(function: str, args: str, error: Exception) -> DRPCExecutionError
     if isinstance(error, OperationError):
         summary = f"{error.error.strip()} in the step {error.step}"
         return DRPCExecutionError(function, args, cause, summary)
-    if isinstance(error, UnavailableError | NoStateError):
+    if isinstance(error, NoStateError):
+        return StateNotThereError(function, args, cause)
+    if isinstance(error, UnavailableError):
         return DRPCUnavailableError(function, args, cause)
     if isinstance(error, FailedException):
         return DRPCExecutionError(function, args, cause)

@@ -1,61 +1,109 @@
-"""Figures in the text that Prometheus reads."""
+"""Figures for Prometheus, by its own client."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
+
+try:
+    from prometheus_client import core, generate_latest
+    from prometheus_client.registry import Collector
+except ImportError as missing:
+    advice = 'metrics need prometheus_client: pip install "trident-spark[drpc]"'
+    raise ImportError(f"{advice} ({missing})") from missing
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-Labels = Mapping[str, str]
-
-
-class Metric(NamedTuple):
-    """A metric, as it is documented in ``docs/monitoring.md``."""
-
-    name: str
-    kind: str
-    help: str
-
-
+_GAUGE, _COUNTER = core.GaugeMetricFamily, core.CounterMetricFamily
 _STATUSES = ("running", "stopped", "failed")
-
-STARTED = Metric(
-    "trident_start_time_seconds", "gauge", "When the run started, in seconds since 1970."
+_GROUP = (
+    (_GAUGE, "txid", "txid", "The last committed batch."),
+    (_GAUGE, "tuples_per_second", "tuples_per_second", "Tuples per second, over ten seconds."),
+    (_GAUGE, "lag_tuples", "lag.tuples", "Tuples that wait in the sources, where known."),
+    (_GAUGE, "lag_held_back_tuples", "lag.held_back", "Records behind open transactions."),
+    (_COUNTER, "batches", "batches", "Batches that are finished."),
+    (_COUNTER, "tuples", "tuples", "Tuples that came from the sources."),
+    (_COUNTER, "attempts", "attempts", "Attempts of batches."),
+    (_COUNTER, "keys_read", "keys_read", "Keys read from states."),
+    (_COUNTER, "keys_written", "keys_written", "Keys written to states."),
+    (_COUNTER, "cache_hits", "cache_hits", "Keys that caches answered."),
+    (_COUNTER, "late_tuples", "late", "Tuples too late for all windows."),
+    (_COUNTER, "dead_letters", "dead_letters", "Batches given up."),
 )
-STATUS = Metric("trident_group_status", "gauge", "1 for the status that a group has.")
-TXID = Metric("trident_txid", "gauge", "The last committed batch.")
-RATE = Metric("trident_tuples_per_second", "gauge", "Tuples per second, over ten seconds.")
-LAG = Metric("trident_lag_tuples", "gauge", "Tuples that wait in the sources, where known.")
-HELD_BACK = Metric(
-    "trident_lag_held_back_tuples", "gauge", "Records behind open transactions, where known."
+_PARTS = (
+    (_GAUGE, "group_status", "status", "status", "1 for the status that a group has."),
+    (_COUNTER, "failed_attempts", "reason", "failures", "Attempts that failed, and why."),
+    (_COUNTER, "step_seconds", "step", "seconds", "Seconds that steps of batches took."),
 )
-SUMS = {
-    "batches": Metric("trident_batches_total", "counter", "Batches that are finished."),
-    "tuples": Metric("trident_tuples_total", "counter", "Tuples that came from the sources."),
-    "attempts": Metric("trident_attempts_total", "counter", "Attempts of batches."),
-    "keys_read": Metric("trident_keys_read_total", "counter", "Keys read from states."),
-    "keys_written": Metric("trident_keys_written_total", "counter", "Keys written to states."),
-    "cache_hits": Metric("trident_cache_hits_total", "counter", "Keys that caches answered."),
-    "late": Metric("trident_late_tuples_total", "counter", "Tuples too late for all windows."),
-    "dead_letters": Metric("trident_dead_letters_total", "counter", "Batches given up."),
-}
-FAILURES = Metric("trident_failed_attempts_total", "counter", "Attempts that failed, and why.")
-STEPS = Metric("trident_step_seconds_total", "counter", "Seconds that steps of batches took.")
-CALLS = Metric("trident_queries_total", "counter", "Calls of queries.")
-FAILED = Metric("trident_failed_queries_total", "counter", "Calls that got no answer.")
-WAITING = Metric("trident_waiting_queries", "gauge", "Calls in the queue.")
-SECONDS = Metric("trident_query_seconds", "histogram", "How long callers waited.")
+_QUERY = (
+    (_COUNTER, "queries", "calls", "Calls of queries."),
+    (_COUNTER, "failed_queries", "failed", "Calls that got no answer."),
+    (_GAUGE, "waiting_queries", "waiting", "Calls in the queue."),
+)
+"""Metrics with the figures that they tell, as they are documented in ``docs/monitoring.md``."""
 
 
-def text(figures: Mapping[str, Any]) -> str:
-    """Return figures as Prometheus' text.
+class FiguresCollector(Collector):
+    """The metrics of a run, for a registry of an application's own.
 
     Parameters
     ----------
-    figures : mapping
-        What ``run.figures()`` returns.
+    figures : callable
+        What is told of, as ``run.figures``; called in the thread that collects.
+
+    Examples
+    --------
+    >>> from prometheus_client import CollectorRegistry
+    >>> from trident import FixedBatchSpout, TridentTopology
+    >>> topology = TridentTopology()
+    >>> _ = topology.newStream("words", FixedBatchSpout("word", 1, ("cat",)))
+    >>> registry = CollectorRegistry()
+    >>> with topology.start() as run:
+    ...     registry.register(FiguresCollector(run.figures))
+    ...     run.processAllAvailable()
+    ...     registry.get_sample_value("trident_tuples_total", {"group": "words"})
+    1
+    """
+
+    def __init__(self, figures: Callable[[], Mapping[str, Any]]) -> None:
+        self._figures = figures
+
+    def describe(self) -> Iterable[core.Metric]:
+        """Return nothing: which metrics there are depends on what runs."""
+        return ()
+
+    def collect(self) -> Iterator[core.Metric]:
+        """Yield the metrics; one without any value is left out."""
+        figures = self._figures()
+        started = datetime.fromisoformat(figures["since"]).timestamp()
+        help = "When the run started, in seconds since 1970."
+        yield _GAUGE("trident_start_time_seconds", help, value=started)
+        groups = [(_labels(group), group) for group in figures["groups"]]
+        for kind, name, figure, help in _GROUP:
+            first, _, second = figure.partition(".")
+            samples = [(at, group[first]) for at, group in groups]
+            if second:
+                samples = [(at, (told or {}).get(second)) for at, told in samples]
+            yield from _family(kind, name, help, samples)
+        for kind, name, label, figure, help in _PARTS:
+            parts = [(at, _parts(figure, group)) for at, group in groups]
+            samples = [({**at, label: n}, v) for at, told in parts for n, v in told.items()]
+            yield from _family(kind, name, help, samples)
+        queries = [({"function": _shown(each["function"])}, each) for each in figures["queries"]]
+        for kind, name, figure, help in _QUERY:
+            yield from _family(kind, name, help, [(at, query[figure]) for at, query in queries])
+        if queries:
+            help = "How long callers waited."
+            times = core.HistogramMetricFamily("trident_query_seconds", help, labels=["function"])
+            for at, query in queries:
+                buckets = [*query["within"].items(), ("+Inf", query["timed"])]
+                times.add_metric([*at.values()], buckets, query["seconds"])
+            yield times
+
+
+def text(figures: Mapping[str, Any]) -> str:
+    """Return figures, those of ``run.figures()``, as the text that Prometheus reads.
 
     Examples
     --------
@@ -65,75 +113,32 @@ def text(figures: Mapping[str, Any]) -> str:
     # TYPE trident_start_time_seconds gauge
     trident_start_time_seconds 1.5
     """
-    groups = [(_labels(group), group) for group in figures["groups"]]
-    queries = [({"function": each["function"]}, each) for each in figures["queries"]]
-    started = datetime.fromisoformat(figures["since"]).timestamp()
-    lines = [*_metric(STARTED, [({}, started)])]
-    lines += _metric(STATUS, _statuses(groups))
-    lines += _metric(TXID, [(at, group["txid"]) for at, group in groups])
-    lines += _metric(RATE, [(at, group["tuples_per_second"]) for at, group in groups])
-    lines += _metric(LAG, [(at, (group["lag"] or {}).get("tuples")) for at, group in groups])
-    held = [(at, (group["lag"] or {}).get("held_back")) for at, group in groups]
-    lines += _metric(HELD_BACK, held)
-    for figure, metric in SUMS.items():
-        lines += _metric(metric, [(at, group[figure]) for at, group in groups])
-    lines += _metric(FAILURES, _by(groups, "failures", "reason"))
-    lines += _metric(STEPS, _by(groups, "seconds", "step"))
-    lines += _metric(CALLS, [(at, query["calls"]) for at, query in queries])
-    lines += _metric(FAILED, [(at, query["failed"]) for at, query in queries])
-    lines += _metric(WAITING, [(at, query["waiting"]) for at, query in queries])
-    if queries:
-        lines += _head(SECONDS)
-        for at, query in queries:
-            lines += _histogram(SECONDS.name, at, query)
-    return "".join(f"{line}\n" for line in lines)
+    return generate_latest(FiguresCollector(lambda: figures)).decode()
 
 
-def _labels(group: Mapping[str, Any]) -> dict[str, str]:
-    """The labels of a group; of several runs of one server also which it is."""
-    run = {"run": str(group["run"])} if "run" in group else {}
-    return {**run, "group": group["group"]}
-
-
-def _statuses(groups: Iterable[tuple[Labels, Any]]) -> Iterator[tuple[Labels, int]]:
-    for at, group in groups:
-        for status in _STATUSES:
-            yield {**at, "status": status}, int(group["status"] == status)
-
-
-def _by(
-    groups: Iterable[tuple[Labels, Any]], figure: str, label: str
-) -> Iterator[tuple[Labels, float]]:
-    for at, group in groups:
-        for name, value in group[figure].items():
-            yield {**at, label: name}, value
-
-
-def _histogram(name: str, at: Labels, query: Mapping[str, Any]) -> Iterator[str]:
-    for bound, count in [*query["within"].items(), ("+Inf", query["timed"])]:
-        yield _line(f"{name}_bucket", {**at, "le": bound}, count)
-    yield _line(f"{name}_sum", at, query["seconds"])
-    yield _line(f"{name}_count", at, query["timed"])
-
-
-def _metric(metric: Metric, samples: Iterable[tuple[Labels, float | None]]) -> Iterator[str]:
-    """The lines of a metric; none where it has no values."""
+def _family(
+    kind: Any, name: str, help: str, samples: Iterable[tuple[Mapping[str, str], Any]]
+) -> Iterator[core.Metric]:
     known = [(at, value) for at, value in samples if value is not None]
     if known:
-        yield from _head(metric)
-        yield from (_line(metric.name, at, value) for at, value in known)
+        family = kind(f"trident_{name}", help, labels=[*known[0][0]])
+        for at, value in known:
+            family.add_metric([*at.values()], value)
+        yield family
 
 
-def _head(metric: Metric) -> Iterator[str]:
-    yield f"# HELP {metric.name} {metric.help}"
-    yield f"# TYPE {metric.name} {metric.kind}"
+def _labels(group: Mapping[str, Any]) -> Mapping[str, str]:
+    """The labels of a group; of several runs of one server also which it is."""
+    run = {"run": str(group["run"])} if "run" in group else {}
+    return {**run, "group": _shown(group["group"])}
 
 
-def _line(name: str, labels: Labels, value: float) -> str:
-    shown = ",".join(f'{label}="{_escaped(each)}"' for label, each in labels.items())
-    return f"{name}{{{shown}}} {value!r}" if shown else f"{name} {value!r}"
+def _parts(figure: str, group: Mapping[str, Any]) -> Mapping[str, float]:
+    if figure == "status":
+        return {each: group["status"] == each for each in _STATUSES}
+    parts: Mapping[str, float] = group[figure]
+    return parts
 
 
-def _escaped(text: str) -> str:
-    whole = text.encode(errors="replace").decode()  # a name may hold lone surrogates
-    return whole.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+def _shown(name: str) -> str:
+    return name.encode(errors="replace").decode()  # it may hold lone surrogates

@@ -14,6 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from trident.drpc.errors import ArgumentsTooLargeError, MalformedRequestError
 from trident.server.responses import ALWAYS, error_response, failure, utf8
+from trident.wire.headers import TIMEOUT
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -62,7 +63,7 @@ def seconds_of(request: Request) -> float | None:
     MalformedRequestError
         For what is no number of seconds.
     """
-    text = request.headers.get("x-drpc-timeout")
+    text = request.headers.get(TIMEOUT)
     if text is None:
         return None
     try:
@@ -70,7 +71,7 @@ def seconds_of(request: Request) -> float | None:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise MalformedRequestError("X-DRPC-Timeout is no number of seconds")
+        raise MalformedRequestError(f"{TIMEOUT} is no number of seconds")
     return seconds
 
 

@@ -11,6 +11,9 @@ from collections import OrderedDict
 from threading import Lock
 from time import monotonic
 
+from trident.drpc.errors import DRPCInternalError, DRPCUnavailableError
+from trident.wire.errors import tell
+
 _logger = logging.getLogger("trident")
 _SECONDS = 1.0
 _MOST_KNOWN = 1_000
@@ -82,6 +85,17 @@ class FailureLog:
 
 FAILURES = FailureLog()
 """Of this process."""
+
+
+def log_failure(error: Exception) -> None:
+    """Log of an error what those who ask aren't told."""
+    reason = type(error.__cause__ or error).__name__
+    if isinstance(error, DRPCUnavailableError):
+        FAILURES.log(logging.WARNING, error.function, reason, error)
+    elif isinstance(error, DRPCInternalError):
+        FAILURES.log(logging.ERROR, error.function, reason, error, cause=error.__cause__)
+    elif tell(error).status == 500:
+        FAILURES.log(logging.ERROR, "", reason, "a request could not be answered", cause=error)
 
 
 def _more(left_out: int) -> str:

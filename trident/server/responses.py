@@ -9,14 +9,18 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from trident.drpc.errors import MalformedRequestError
-from trident.server.outcomes import error_json, outcome
+from trident.server.failure_log import log_failure
+from trident.wire.errors import error_json, tell
+from trident.wire.headers import KNOWN_IDS
 
 JSON = ("Content-Type", "application/json")
 ALWAYS = [
     (b"x-content-type-options", b"nosniff"),
     (b"cross-origin-resource-policy", b"same-origin"),
+    (KNOWN_IDS.lower().encode(), b"1"),
 ]
-"""Headers of every response: a browser neither guesses what it is nor hands it to other sites."""
+"""Headers of every response: a browser neither guesses what it is nor hands it to other sites, and
+a client may repeat a request whose answer was lost."""
 
 
 def response(status: int, body: bytes, *headers: tuple[str, str]) -> Response:
@@ -59,7 +63,8 @@ class Stream(StreamingResponse):
 
 def failure(error: Exception) -> Response:
     """The response to a request that has failed, with Storm's JSON."""
-    told = outcome(error)
+    log_failure(error)
+    told = tell(error)
     headers = {401: ("WWW-Authenticate", "Bearer"), 503: ("Retry-After", "1")}
     more = (headers[told.status],) if told.status in headers else ()
     return error_response(told.status, told.error, told.message, *more, **told.details)

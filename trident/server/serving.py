@@ -12,15 +12,15 @@ from trident.drpc.errors import DRPCUsageError
 from trident.drpc.queued_service import TIMEOUT, CallQueue, QueuedService
 from trident.drpc.service import LocalDRPC
 from trident.figures.health import Health
-from trident.figures.routes import figures_routes
 from trident.figures.server_figures import ServerFigures
-from trident.page.routes import page_routes
 from trident.plan.plan import Plan
 from trident.server.access import Access
-from trident.server.drpc_routes import drpc_routes
 from trident.server.functions import Functions, Service, service_of
 from trident.server.limits import DRPCLimits
-from trident.state_service.routes import state_routes
+from trident.server.routes.drpc import drpc_routes
+from trident.server.routes.figures import figures_routes
+from trident.server.routes.page import page_routes
+from trident.server.routes.states import state_routes
 from trident.state_service.served_states import served_states
 from trident.state_service.service import StateService
 

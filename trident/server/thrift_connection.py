@@ -14,13 +14,15 @@ from trident.drpc.errors import (
     MalformedRequestError,
 )
 from trident.server.connection import NEVER, Connection, Connections
+from trident.server.failure_log import log_failure
 from trident.server.functions import Functions
 from trident.server.invocations import Invocations
-from trident.server.outcomes import error_json, outcome
-from trident.server.thrift_binary import (
+from trident.wire.errors import error_json, tell
+from trident.wire.thrift_binary import (
     BODY,
     CALL,
     EXCEPTION,
+    KNOWN_IDS,
     REPLY,
     REQUEST_ID,
     STATUS,
@@ -173,7 +175,8 @@ def _failure(method: str, error: Exception) -> Fields:
     """The fields of a result that is an exception which Storm's interface declares."""
     if isinstance(error, DRPCAccessError):
         return {2 if method == "execute" else 1: {1: str(error)}}
-    told = outcome(error)
+    log_failure(error)
+    told = tell(error)
     if method == "execute":
         body = error_json(told.error, told.message, **told.details)
         more = {STATUS: told.status, BODY: body.decode()}
@@ -187,4 +190,5 @@ def _reply(message: Message, result: Fields) -> bytes:
 
 def _exception(message: Message, kind: int, text: str) -> bytes:
     """Thrift's own exception, of a call that no service declares."""
-    return framed(written_message(message.name, EXCEPTION, message.seqid, {1: text, 2: kind}))
+    fields = {1: text, 2: kind, KNOWN_IDS: 1}
+    return framed(written_message(message.name, EXCEPTION, message.seqid, fields))

@@ -1,1 +1,1 @@
-"""Shows what states hold to whoever asks over HTTP, from whole committed batches."""
+"""Shows what states hold to whoever asks by key, from whole committed batches."""

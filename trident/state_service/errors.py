@@ -10,18 +10,7 @@ from trident.states.errors import UsageError
 
 
 class StateServiceError(DRPCError):
-    """The root of what only states are asked for can fail with.
-
-    Attributes
-    ----------
-    status : int
-        Of HTTP.
-    error : str
-        Its name in the JSON of HTTP.
-    """
-
-    status: int
-    error: str
+    """The root of what only states are asked for can fail with."""
 
 
 @dataclass(eq=False, repr=False)
@@ -36,9 +25,6 @@ class UnknownStateError(StateServiceError):
     trident.state_service.errors.UnknownStateError: there is no state 'cuont'; there are: count,
     total. Did you mean 'count'?
     """
-
-    status = 404
-    error = "UNKNOWN_STATE"
 
     state: str
     """What was asked for."""
@@ -59,9 +45,6 @@ class UnknownStateError(StateServiceError):
 class StateLeftOutError(StateServiceError):
     """The state is none that can be shown."""
 
-    status = 400
-    error = "STATE_LEFT_OUT"
-
     state: str
     """Which one."""
     why: str
@@ -73,9 +56,6 @@ class StateLeftOutError(StateServiceError):
 @dataclass(eq=False, repr=False)
 class NoSuchKeyError(StateServiceError):
     """The state has no value for the key; a value that is null is none."""
-
-    status = 404
-    error = "NO_SUCH_KEY"
 
     state: str
     """Which state."""
@@ -91,27 +71,8 @@ class NoSuchKeyError(StateServiceError):
 
 
 @dataclass(eq=False, repr=False)
-class StateNotThereError(StateServiceError):
-    """A state has not begun, or is gone from its store; it may be there later."""
-
-    status = 503
-    error = "STATE_NOT_THERE"
-
-    state: str
-    """What was asked for: ``state/count``."""
-
-    _template = (
-        "{state!r} can't be answered: its state is not there, or has not begun. Start its "
-        "topology; the server's log says where was looked."
-    )
-
-
-@dataclass(eq=False, repr=False)
 class NoJSONError(StateServiceError):
     """A value has no form in JSON."""
-
-    status = 406
-    error = "NO_JSON"
 
     state: str
     """Which state."""
@@ -132,9 +93,6 @@ class NoJSONError(StateServiceError):
 class TooManyKeysError(StateServiceError):
     """A request asks for more keys than the server takes."""
 
-    status = 413
-    error = "TOO_MANY_KEYS"
-
     keys: int
     """How many."""
     limit: int
@@ -147,21 +105,7 @@ class TooManyKeysError(StateServiceError):
 class AnswerTooLargeError(StateServiceError):
     """The values of a request are larger than an answer may be."""
 
-    status = 413
-    error = "ANSWER_TOO_LARGE"
-
     limit: int
     """The most, in bytes of JSON."""
 
     _template = "the answer would be over {limit} bytes, which is the most. Ask for fewer keys."
-
-
-ERRORS: tuple[type[StateServiceError], ...] = (
-    UnknownStateError,
-    StateLeftOutError,
-    NoSuchKeyError,
-    StateNotThereError,
-    NoJSONError,
-    TooManyKeysError,
-    AnswerTooLargeError,
-)

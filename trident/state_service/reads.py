@@ -9,13 +9,18 @@ from typing import Any, NamedTuple
 import orjson
 
 from trident.drpc.calls import Answer
-from trident.drpc.errors import DRPCError, DRPCInternalError, DRPCUnavailableError
+from trident.drpc.errors import (
+    DRPCError,
+    DRPCExecutionError,
+    DRPCInternalError,
+    DRPCUnavailableError,
+    StateNotThereError,
+)
 from trident.state_service.errors import (
     AnswerTooLargeError,
     NoJSONError,
     NoSuchKeyError,
     StateLeftOutError,
-    StateNotThereError,
 )
 from trident.state_service.keys import json_of_key
 from trident.state_service.requests import Asked, Keys, Read, Wanted, wanted
@@ -186,14 +191,12 @@ class StateReads:
         """What those are told who have asked."""
         if isinstance(error, DRPCError):
             return error
-        cause = str(error) or repr(error)
-        failure: DRPCError
+        kind: type[DRPCExecutionError] = DRPCInternalError
         if isinstance(error, UnavailableError):
-            failure = DRPCUnavailableError(self.function, "", cause)
+            kind = DRPCUnavailableError
         elif isinstance(error, NoStateError):
-            failure = StateNotThereError(self.function)
-        else:
-            failure = DRPCInternalError(self.function, "", cause)
+            kind = StateNotThereError
+        failure = kind(self.function, "", str(error) or repr(error))
         failure.__cause__ = error
         return failure
 

@@ -11,6 +11,7 @@ from starlette.routing import Route
 from trident.server.application import param, route, seconds_of, token_of
 from trident.server.functions import Functions
 from trident.server.responses import error_response, response, utf8
+from trident.wire.headers import REQUEST_ID
 
 
 def drpc_routes(functions: Functions) -> list[Route]:
@@ -43,7 +44,7 @@ def drpc_routes(functions: Functions) -> list[Route]:
             seconds_of(request),
             token,
             # Not X-Request-Id, which proxies hand on to whatever one request leads to.
-            request.headers.get("idempotency-key"),
+            request.headers.get(REQUEST_ID),
         )
         return response(200, answer.encode())
 

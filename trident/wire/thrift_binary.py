@@ -18,6 +18,9 @@ CALL, REPLY, EXCEPTION = TMessageType.CALL, TMessageType.REPLY, TMessageType.EXC
 REQUEST_ID = 1000
 """The field of a call that carries its request's id: Storm's interface has none, and its servers
 pass over fields that they don't know."""
+KNOWN_IDS = 1000
+"""The field of Thrift's own exception that says of a server that it knows such ids, and applies a
+request once, however often it comes."""
 STATUS, BODY = 1000, 1001
 """The fields of an exception that carry what HTTP tells of the same: Storm's four types don't say
 whether another server may answer. Its clients pass over them as well."""

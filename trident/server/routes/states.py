@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
@@ -15,20 +14,16 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from trident.drpc.errors import DRPCError, MalformedRequestError
-from trident.server.application import Handler, listed, param, route, seconds_of, token_of
-from trident.server.failure_log import FAILURES
+from trident.server.application import listed, param, route, seconds_of, token_of
+from trident.server.failure_log import log_failure
 from trident.server.functions import Functions
-from trident.server.outcomes import outcome
-from trident.server.responses import error_response, failure, response, utf8
-from trident.state_service.errors import (
-    StateLeftOutError,
-    StateServiceError,
-    UnknownStateError,
-)
-from trident.state_service.openapi import openapi
+from trident.server.responses import response, utf8
+from trident.server.routes.openapi import openapi
+from trident.state_service.errors import StateLeftOutError, UnknownStateError
 from trident.state_service.requests import READS, Asked, Form, Read, named_states
 from trident.state_service.served_states import ServedState
 from trident.state_service.service import StateService, holder, queue_of
+from trident.wire.errors import tell
 
 STATES = "/api/v1/state"
 BATCH = ":batchGet"
@@ -56,11 +51,11 @@ def state_routes(
         return _fresh(request, orjson.dumps(openapi(listed(served))))
 
     return [
-        route(STATES, _told(routes.listed)),
-        route(f"{STATES}{BATCH}", _told(routes.several), "POST"),
-        route(f"{STATES}/{{name}}{BATCH}", _told(routes.batch), "POST"),
-        route(f"{STATES}/{{name}}", _told(routes.value)),
-        route(f"{STATES}/{{name}}/{{key:path}}", _told(routes.key)),
+        route(STATES, routes.listed),
+        route(f"{STATES}{BATCH}", routes.several, "POST"),
+        route(f"{STATES}/{{name}}{BATCH}", routes.batch, "POST"),
+        route(f"{STATES}/{{name}}", routes.value),
+        route(f"{STATES}/{{name}}/{{key:path}}", routes.key),
         route("/openapi.json", described),
     ]
 
@@ -161,7 +156,8 @@ class _StateRoutes:
                 asked = Asked("committed", "txid", state.name)
                 txid = orjson.loads(await service.ask_async(asked, seconds))["txid"]
             except DRPCError as error:
-                problem = str(error) if isinstance(error, StateServiceError) else _message(error)
+                log_failure(error)
+                problem = tell(error).message
         return {
             "name": state.name,
             "key": None if state.key is None else _fields(state.key.types),
@@ -176,39 +172,8 @@ class _StateRoutes:
         }
 
 
-def _message(error: DRPCError) -> str:
-    """What is told of an error to others."""
-    return outcome(error).message
-
-
 def _fields(types: Mapping[str, str | None]) -> Sequence[Mapping[str, str | None]]:
     return [{"name": name, "type": kind} for name, kind in types.items()]
-
-
-def _told(handler: Handler) -> Handler:
-    """The handler, with a response for each error that only states are asked for can end in."""
-
-    async def answer(request: Request) -> Response:
-        try:
-            return await handler(request)
-        except StateServiceError as error:
-            return _refused(error)
-        except DRPCError as error:
-            return failure(error)
-
-    return answer
-
-
-def _refused(error: StateServiceError) -> Response:
-    more: tuple[tuple[str, str], ...] = ()
-    if error.status == 503:
-        text = f"{error} ({error.__cause__})"  # which names the store
-        FAILURES.log(logging.WARNING, str(vars(error).get("state", "")), type(error).__name__, text)
-        more = (("Retry-After", "1"),)
-    details = dict(vars(error))
-    if details.get("key") is not None:
-        details["key"] = orjson.Fragment(details["key"])
-    return error_response(error.status, error.error, str(error), *more, **details)
 
 
 def _fresh(request: Request, body: bytes) -> Response:

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 import orjson
 
+from trident.client.client import Client
+from trident.client.server import Within
 from trident.drpc.errors import DRPCInternalError, DRPCUsageError
-from trident.server.client import Client
-from trident.server.http_client import HTTPServer, http_answer
-from trident.state_service.errors import (
-    ERRORS,
-    NoSuchKeyError,
-    StateNotThereError,
-    StateServiceError,
-)
+from trident.state_service.errors import NoSuchKeyError
 from trident.state_service.keys import json_of_key, text_of_key
 from trident.state_service.requests import READS, Read
 from trident.states.typed_json import needs_tags, untagged
+from trident.wire.errors import read_error
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from trident.client.http_server import HTTPServer
+
 _STATES = "/api/v1/state"
 
 
@@ -133,8 +130,6 @@ class StateClient(Client):
     ...         states.get("counts", "cat"), states.multiGet("counts", ["dog", "cow"])
     (StateValue(value=2, txid=3), StateValues(values=[1, None], txid=3))
     """
-
-    _elsewhere = (*Client._elsewhere, StateNotThereError)
 
     def __init__(
         self,
@@ -283,12 +278,16 @@ class StateClient(Client):
             raise DRPCUsageError("StateClient: read is one of these, not", str(read), READS)
         path += f"?read={read}" if read == "latest" else ""
 
-        def ask(server: Any, connection: Any, seconds: float) -> Callable[[], Any]:
-            http: HTTPServer = server
-            status, answer = http.request(connection, method, path, body, seconds)
-            return lambda: _answer(name, status, answer)
+        def ask(server: HTTPServer, within: Within) -> Any:
+            answer = server.request(method, path, body, within)
+            if answer.status != 200:
+                raise read_error(name, "", answer.status, answer.data)
+            try:
+                return json.loads(answer.data)
+            except ValueError as error:
+                raise DRPCInternalError(name, "", "status 200, and no JSON") from error
 
-        return self._asked(name, ask, timeout)
+        return self._ask(name, ask, timeout, repeatable=True)
 
 
 def _key(key: Any) -> Sequence[Any]:
@@ -317,27 +316,3 @@ def _types(
     fields: Sequence[Mapping[str, Any]] | None,
 ) -> Mapping[str, str | None] | None:
     return None if fields is None else {each["name"]: each["type"] for each in fields}
-
-
-def _answer(name: str, status: int, body: bytes) -> Any:
-    """The answer, or what the server told, raised."""
-    try:
-        told = json.loads(body)
-    except ValueError as error:
-        raise DRPCInternalError(name, "", f"status {status}, and no JSON") from error
-    if status == 200:
-        return told
-    if isinstance(told, dict):
-        for each in ERRORS:
-            if told.get("error") == each.error:
-                _raise(each, told)
-    http_answer(name, "", status, body)
-    raise AssertionError("an error is raised")
-
-
-def _raise(kind: type[StateServiceError], told: Mapping[str, Any]) -> NoReturn:
-    """Raise the error that a server tells of."""
-    given = {each.name: told.get(each.name) for each in fields(kind)}
-    if isinstance(given.get("key"), list):
-        given["key"] = json.dumps(given["key"])
-    raise kind(**given)

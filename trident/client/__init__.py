@@ -1,0 +1,1 @@
+"""Clients: programs elsewhere that ask a server for queries and states."""

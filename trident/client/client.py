@@ -1,0 +1,229 @@
+"""What clients have in common: where one server can't answer, the next is asked."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Callable, Collection, Sequence
+from time import monotonic
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import urlsplit
+
+from trident.client.server import LostError, Server, Within
+from trident.drpc.errors import (
+    AnswerLostError,
+    DRPCClosedError,
+    DRPCElsewhereError,
+    DRPCError,
+    DRPCQueueFullError,
+    DRPCTimeoutError,
+    DRPCUnavailableError,
+    DRPCUsageError,
+    NoServerError,
+)
+from trident.states.secrets import masked
+
+T = TypeVar("T")
+PORTS = {"http": 3774, "https": 3774, "thrift": 3772, "thrifts": 3772}
+_LONGEST = 86_400.0
+"""Seconds: more than a day a call has never, as a socket takes no more than 24 of them."""
+_ELSEWHERE = (DRPCClosedError, DRPCElsewhereError, DRPCQueueFullError, DRPCUnavailableError)
+"""What one server says, and another need not."""
+
+
+class Client:
+    """Asks servers; where one can't answer, the next one is asked.
+
+    The server that answered last is asked first. May be called by any number of threads: each call
+    has a connection for itself while it lasts.
+
+    Parameters
+    ----------
+    servers : sequence of str
+        Their addresses.
+    schemes : collection of str
+        Those that addresses may have.
+    timeout : float
+        Seconds that a call takes at most, with all servers that it asks.
+    token : str or None
+        Of whoever calls; over HTTP only.
+    ca, certfile, keyfile : path or None
+        Those of `DRPCClient`.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[str],
+        schemes: Collection[str],
+        timeout: float,
+        token: str | None,
+        ca: str | os.PathLike[str] | None,
+        certfile: str | os.PathLike[str] | None,
+        keyfile: str | os.PathLike[str] | None,
+    ) -> None:
+        name = type(self).__name__
+        if not servers:
+            raise DRPCUsageError(f"{name}: give a server", "", (), "As in 'localhost:3774'.")
+        given: Sequence[Any] = servers
+        for each in given:
+            if not isinstance(each, str):
+                advice = "A server is one text, as in 'localhost:3774'."
+                raise DRPCUsageError(f"{name}: no server is", repr(each), (), advice)
+        check_seconds(name, timeout)
+        if token is not None and not token.isprintable():
+            raise DRPCUsageError(f"{name}: a token is one line of text that can be shown")
+        self._timeout = timeout
+        tls = _tls(name, ca, certfile, keyfile) if any("s://" in each for each in servers) else None
+        self._servers = [_server(name, each, schemes, token, tls) for each in servers]
+        self._first = 0
+
+    def _ask(
+        self,
+        name: str,
+        ask: Callable[[Any, Within], T],
+        timeout: float | None,
+        *,
+        repeatable: bool,
+    ) -> T:
+        """Ask one server after the other.
+
+        Parameters
+        ----------
+        name : str
+            What errors call it.
+        ask : callable
+            Asks a server, once.
+        timeout : float or None
+            Seconds; None for those of the client.
+        repeatable : bool
+            Whether what is asked may be asked again of any server, or of those only that apply a
+            request once by its id.
+
+        Raises
+        ------
+        NoServerError
+            When no server could be reached.
+        AnswerLostError
+            When it was sent, the answer was lost, and it may not be repeated.
+        DRPCError
+            What the last server that was asked told.
+        """
+        if timeout is not None:
+            check_seconds(type(self).__name__, timeout)
+        seconds = min(self._timeout if timeout is None else timeout, _LONGEST)
+        began = monotonic()
+        until = began + seconds
+        problems: list[str] = []
+        refused: list[str] = []
+        told: DRPCError | None = None
+        first = self._first
+        for index in range(len(self._servers)):
+            position = (first + index) % len(self._servers)
+            server = self._servers[position]
+            left = until - monotonic()
+            if left <= 0:
+                break
+            try:
+                within = Within(until, left / (len(self._servers) - index))
+                try:
+                    answer = ask(server, within)
+                except LostError as error:
+                    if not (repeatable or server.knows_ids):
+                        problem = f"{server.address}: {error}"
+                        raise AnswerLostError(name, problem) from error
+                    # Perhaps by a connection that the server was about to end.
+                    answer = ask(server, within)
+            except TimeoutError as error:
+                # It may hang, so the next call begins with another one.
+                self._first = (position + 1) % len(self._servers)
+                if isinstance(error, DRPCTimeoutError):
+                    raise
+                break
+            except _ELSEWHERE as error:
+                if not (repeatable or server.knows_ids):
+                    raise  # Storm's may have run it
+                told = error
+                refused.append(f"{server.address}: {error}")
+            except (OSError, LostError, UnicodeError) as error:
+                problems.append(f"{server.address}: {error or type(error).__name__}")
+            else:
+                self._first = position
+                return answer
+        if isinstance(told, DRPCElsewhereError) and problems:
+            raise NoServerError("; ".join([*problems, *refused]))  # the run's may be among them
+        if told is not None:
+            raise told
+        if len(problems) == len(self._servers):
+            raise NoServerError("; ".join(problems))
+        raise DRPCTimeoutError(name, monotonic() - began, 0)
+
+    def close(self) -> None:
+        """End the idle connections; may be repeated."""
+        for server in self._servers:
+            server.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def check_seconds(name: str, timeout: object) -> None:
+    """Refuse what is no number of seconds."""
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not number or not 0 < timeout < float("inf"):  # type: ignore[operator]
+        what = f"{name}: the timeout is a number of seconds, found"
+        raise DRPCUsageError(what, repr(timeout))
+
+
+def _server(
+    name: str, address: str, schemes: Collection[str], token: str | None, tls: Any
+) -> Server:
+    """The server of an address."""
+    text = address if "://" in address else f"http://{address}"
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    more = parts.username or parts.password or parts.query or parts.fragment
+    if parts.scheme not in schemes or not parts.hostname or parts.path not in ("", "/") or more:
+        forms = " or ".join(f"{each}://host:port" for each in schemes if not each.endswith("s"))
+        advice = f"Write host:port, {forms}."
+        raise DRPCUsageError(f"{name}: this is no address of a server:", masked(text), (), advice)
+    secure = tls if parts.scheme in ("https", "thrifts") else None
+    where = parts.hostname, port or PORTS[parts.scheme], secure
+    http = parts.scheme.startswith("http")
+    if token is not None and not http:
+        advice = "Use http://, or let the server answer the function to anyone ('*')."
+        raise DRPCUsageError(f"{name}: Thrift carries no token, to", address, (), advice)
+    try:
+        if http:
+            from trident.client.http_server import HTTPServer
+
+            return HTTPServer(*where, token)
+        from trident.client.thrift_server import ThriftServer
+
+        return ThriftServer(*where)
+    except ImportError as error:  # of a package that is optional
+        what = f"{name}: it needs a package that is not installed ({error})"
+        advice = 'Install it: pip install "trident-spark[drpc]".'
+        raise DRPCUsageError(what, "", (), advice) from error
+
+
+def _tls(name: str, ca: Any, certfile: Any, keyfile: Any) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=ca)
+        if certfile is not None:
+            context.load_cert_chain(certfile, keyfile)
+    except OSError as error:
+        what = f"{name}: no certificate can be read of ca=, certfile=, keyfile= ({error})"
+        raise DRPCUsageError(what) from error
+    return context

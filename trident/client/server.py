@@ -1,0 +1,88 @@
+"""A server as its clients see it, whatever it speaks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from time import monotonic
+from typing import NamedTuple
+
+
+class Asked(NamedTuple):
+    """A request to a function, the same at each server."""
+
+    function: str
+    args: str
+    id: str
+
+
+class Within(NamedTuple):
+    """How long a server has.
+
+    Parameters
+    ----------
+    until : float
+        When the time for its answer is over, by ``time.monotonic()``.
+    connecting : float
+        How many seconds to wait for a connection at most.
+    """
+
+    until: float
+    connecting: float
+
+    def remaining(self) -> float:
+        """Return how many seconds there are, never none: sockets would take that for no limit."""
+        return max(0.001, self.until - monotonic())
+
+
+class LostError(Exception):
+    """A request was sent, and the connection has ended without an answer."""
+
+
+class Server(ABC):
+    """One server.
+
+    Parameters
+    ----------
+    host : str
+        Where it is.
+    port : int
+        Its port.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self.address = f"{host}:{port}"
+        self.knows_ids: bool | None = None
+        """Whether it applies a request once, however often it comes; None before it was asked."""
+
+    def execute(self, asked: Asked, within: Within) -> str:
+        """Call a function; a server is asked before its first call whether it knows ids.
+
+        Raises
+        ------
+        DRPCError
+            What the server told.
+        LostError
+            When the connection ended after the call was sent.
+        TimeoutError
+            When there was no answer in time.
+        OSError
+            When it could not be reached.
+        """
+        if self.knows_ids is None:
+            try:
+                self.knows_ids = self._ask_for_ids(within)
+            except LostError as error:
+                raise ConnectionError(str(error)) from error  # no call was sent
+        return self._execute(asked, within)
+
+    @abstractmethod
+    def _ask_for_ids(self, within: Within) -> bool:
+        """Ask, by what runs nothing on any server, whether it knows ids."""
+
+    @abstractmethod
+    def _execute(self, asked: Asked, within: Within) -> str:
+        """Call a function, once."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the idle connections."""

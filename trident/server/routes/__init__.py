@@ -1,0 +1,1 @@
+"""What a server answers over HTTP, by the paths of its URLs."""
