@@ -17,7 +17,7 @@ import pytest
 
 from tests.batch import overlapping_run
 from tests.batch.overlapping_run import EXPECTED, PENDING, WORDS, Words, counts, topology
-from trident import FeederBatchSpout, Fields, Function, IRichSpout, Split, TridentTopology
+from trident import FeederBatchSpout, Fields, Function, Split, TridentTopology
 from trident.api.run import Run
 from trident.backends import redis
 from trident.backends.memory import MemoryMapState
@@ -32,6 +32,7 @@ from trident.operations.builtin import Count, MapGet
 from trident.operations.interfaces import TridentCollector
 from trident.states.errors import FailedException, StateUnavailableError
 from trident.states.values import Token
+from trident.storm import IRichSpout
 from trident.testing import fail_at, hold_at
 from trident.tuples.block import block_of
 

@@ -13,7 +13,6 @@ import pytest
 from tests.figures.topologies import counted, fed, words
 from trident import (
     BatchProgress,
-    FailedException,
     FeederBatchSpout,
     FixedBatchSpout,
     GeneratorSpout,
@@ -24,6 +23,7 @@ from trident.batch.listening import Listeners
 from trident.drpc.errors import DRPCQueueFullError, DRPCTimeoutError
 from trident.drpc.query_figures import BOUNDS, QueryFigures
 from trident.drpc.service import LocalDRPC
+from trident.errors import FailedException
 from trident.figures import group_figures
 from trident.figures.group_figures import GroupFigures
 from trident.figures.group_monitor import GroupMonitor

@@ -14,10 +14,10 @@ from trident import (
     Duration,
     FeederBatchSpout,
     MemoryMapState,
-    OperationError,
     TridentTopology,
     TumblingDurationWindow,
 )
+from trident.errors import OperationError
 from trident.figures.prometheus import text
 from trident.testing import fail_at
 

@@ -13,10 +13,10 @@ from confluent_kafka import admin
 
 from tests.kafka.broker import Broker
 from tests.kafka.counting import Counting
-from trident import KafkaSpout
 from trident.backends.kafka.connecting import KafkaConnectionError, connect
 from trident.backends.kafka.driver import Admin
 from trident.errors import SourceUnavailableError
+from trident.spouts.kafka import KafkaSpout
 from trident.testing.servers.kafka import KafkaServer
 from trident.testing.servers.ports import free_port
 

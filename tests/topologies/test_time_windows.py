@@ -15,14 +15,11 @@ from tests.topologies.conftest import Engine, feed
 from tests.topologies.time_windows import Model, Row
 from trident import (
     Aggregator,
-    BaseWindow,
     CombinerAggregator,
     Count,
     Duration,
     FeederBatchSpout,
     MemoryMapState,
-    OperationError,
-    PlanError,
     ReducerAggregator,
     SessionWindow,
     SlidingDurationWindow,
@@ -33,9 +30,10 @@ from trident import (
     TumblingDurationWindow,
 )
 from trident.backends import sqlite
-from trident.errors import FieldError, OperationTypeError
+from trident.errors import FieldError, OperationError, OperationTypeError, PlanError
 from trident.states.errors import CorruptStateError
 from trident.states.maps.factory import MapStateFactory
+from trident.storm import BaseWindow
 from trident.testing import fail_at
 from trident.windows.windows import DurationWindow
 

@@ -185,9 +185,7 @@ class BatchRunner:
             raise replace(error, damage=self._log.damage) from None
         self._states.check_keys(first)
         last = self.last
-        self.monitor.started(
-            first.begun, recovered=first.number > 1, committed=last and last.txid
-        )
+        self.monitor.started(first.begun, recovered=first.number > 1, committed=last and last.txid)
 
     @property
     def log_id(self) -> str:

@@ -43,9 +43,7 @@ class SpoutWork(BatchWork):
             for source in self._planning
         }
 
-    def emit(
-        self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]
-    ) -> bool:
+    def emit(self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
         self._emitted = {}
         self.filled = False
         following: dict[str, Any] = {}

@@ -132,9 +132,7 @@ class GroupPlan:
     def _ends_row(self, query: StateQueryNode) -> bool:
         after = self.consumers(query)
         return not (
-            len(after) == 1
-            and isinstance(after[0], StateQueryNode)
-            and query in self.row(after[0])
+            len(after) == 1 and isinstance(after[0], StateQueryNode) and query in self.row(after[0])
         )
 
     def kept_of(self, update: StateUpdateNode) -> tuple[str, ...] | None:

@@ -87,9 +87,7 @@ class SparkQuery:
         self._session = own_session(session, self._group.partitions)
         self._context = session.sparkContext
         self._schemas = Schemas(self._session)
-        self._frames: dict[Node, InputFrame] = {
-            node: self._static(node) for node in query.frames
-        }
+        self._frames: dict[Node, InputFrame] = {node: self._static(node) for node in query.frames}
         self._states = StateSets(plan, query, conf)
         self._operations = OperationCopies()
         for node in query.nodes:
