@@ -134,7 +134,7 @@ def test_while_computed_batches_take_much_memory_the_source_waits(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, room: float, most: int
 ) -> None:
     monkeypatch.setattr(Computed, "nbytes", 1000)
-    monkeypatch.setattr("trident.batch.ahead.PENDING_BYTES", 1000 * room)
+    monkeypatch.setattr("trident.batch.committer.PENDING_BYTES", 1000 * room)
     spout = Watched()
     made = topology(engine.folder, spout)
     with hold_at("after write", 1) as hold, engine.start(made, max_pending=20) as run:

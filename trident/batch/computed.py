@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 from typing import Any, NamedTuple
 
 from trident.batch.counters import Counters
 from trident.batch.outcome import Outcome
-from trident.kernels.task import Task, step_name
+from trident.kernels.task import StepName, Task, step_name
 from trident.plan.nodes import StateNode, StateUpdateNode
 from trident.states.control import ControlRecord
 from trident.states.state import State
@@ -61,6 +61,30 @@ class Computed:
         return sum(update.block.nbytes for update in self.updates)
 
 
+NOTHING_COMPUTED = Computed((), Outcome())
+
+
+@dataclass(frozen=True)
+class Postponed:
+    """A batch whose steps run when it has begun: tasks write it, or a step reads what it updates.
+
+    Parameters
+    ----------
+    engine : str
+        Which engine runs it.
+    tuples : int
+        How many tuples came from the sources.
+    run : callable
+        Runs all steps, and writes the states, which have begun the record that it is given.
+    """
+
+    engine: str
+    tuples: int
+    run: Callable[[ControlRecord], Outcome]
+    nbytes = 0
+    """Nothing is kept for it in this process."""
+
+
 Apply = Callable[[DeferredUpdate, State, Task], Any]
 """Updates a state, which has begun the attempt, with the tuples of a partition."""
 
@@ -93,19 +117,26 @@ def written(
         Of the whole attempt.
     """
     before, started = counters.counts(), perf_counter()
-    begun: dict[StateUpdateNode, State] = {}
+    begun: dict[StateUpdateNode, tuple[State, StepName]] = {}
     for update in computed.updates:
         task = Task(record.token.txid, record, update.partition, update.partitions)
         if update.node not in begun:
-            state = states[update.node]
-            with task.at(step_name(update.node)):
+            state, step = states[update.node], step_name(update.node)
+            begun[update.node] = state, step
+            with task.at(step):
                 state.beginCommit(record)
-            begun[update.node] = state
-        apply(update, begun[update.node], task)
+        apply(update, begun[update.node][0], task)
     task = Task(record.token.txid, record, 0, 1)
-    for node, state in begun.items():
-        with task.at(step_name(node)):
+    for state, step in begun.values():
+        with task.at(step):
             state.commit(record)
-    counts = counters.since(before)
-    seconds = {"write": perf_counter() - started}
-    return computed.outcome + Outcome(0, *counts, seconds)
+    read, keys_written, hits, late = counters.since(before)
+    known = computed.outcome
+    return replace(
+        known,
+        read=known.read + read,
+        written=known.written + keys_written,
+        cache_hits=known.cache_hits + hits,
+        late=known.late + late,
+        seconds={**known.seconds, "write": perf_counter() - started},
+    )

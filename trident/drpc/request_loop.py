@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Self
 
+from trident.batch.computed import Computed, Postponed
 from trident.batch.errors import BatchInterruptedError
 from trident.batch.group_run import GroupRun
 from trident.batch.outcome import Outcome
@@ -188,7 +189,7 @@ class RequestWork(BatchWork):
     def emit(self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
         return True  # also where the only request was refused: an attempt may have written some
 
-    def run(self, record: ControlRecord) -> Outcome:
+    def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
         asked = [] if self._refused else self._asked
         try:
             answers, outcome = self._engine.run(record, asked)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from functools import partial
 from time import perf_counter
 from typing import Any, cast
 
-from trident.batch.computed import Computed, DeferredUpdate, written
+from trident.batch.computed import Computed, DeferredUpdate, Postponed, written
 from trident.batch.counters import Counters, counted_apart
 from trident.batch.open_states import close_states
 from trident.batch.outcome import Outcome
@@ -17,6 +18,7 @@ from trident.local.program import Program
 from trident.local.program_input import ProgramInput
 from trident.operations.origins import origin_of
 from trident.plan.nodes import Node, StateNode, StateUpdateNode
+from trident.plan.overlap import begins_first
 from trident.plan.plan import BatchGroup
 from trident.sources.emission import Emission, Emitted, Emitting
 from trident.sources.source import Tuples
@@ -38,7 +40,7 @@ class LocalGroupEngine:
     """Runs the batches of a group in the process and thread that calls it.
 
     Updates are written after the last step of a batch, so that a step that fails has written
-    nothing.
+    nothing. Steps run before the batch begins, unless one reads what the batch updates.
 
     Parameters
     ----------
@@ -62,6 +64,7 @@ class LocalGroupEngine:
         conf: Mapping[str, Any] | None = None,
     ) -> None:
         self.acts_on_nothing = bool(group.acting_on_nothing)
+        self._begins_first = begins_first(group) is not None
         self._sources = group.sources
         self._states = states
         self._counters = Counters(states.values())
@@ -85,10 +88,40 @@ class LocalGroupEngine:
             emitted.append(each)
         return joined(blocks), emitted
 
-    def run(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Outcome:
-        """Process one attempt; see `GroupEngine.run`."""
-        before = self._counters.counts()
-        started = perf_counter()
+    def compute(
+        self, record: ControlRecord, emitted: Mapping[str, Tuples]
+    ) -> Computed | Postponed:
+        """Run all steps of a batch but its updates; see `GroupEngine.compute`."""
+        sources = self._blocks(emitted)
+        tuples = sum([block.length for block in sources.values()])
+        if self._begins_first:
+            return Postponed("local", tuples, partial(self._run, sources, tuples))
+        before, started = self._asked.counts(), perf_counter()
+        updates: list[DeferredUpdate] = []
+        self._program.run(
+            ProgramInput(
+                record.token.txid, record, sources, self._states.__getitem__, deferred=updates
+            )
+        )
+        counts = self._asked.since(before)
+        seconds = {"compute": perf_counter() - started}
+        counted = self._program.counted()
+        return Computed(tuple(updates), Outcome(tuples, *counts, seconds, "local", counted))
+
+    def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
+        """Make the updates of a batch; see `GroupEngine.write`."""
+        if isinstance(computed, Postponed):
+            return computed.run(record)
+        outcome = written(computed, record, self._states, self._updated, self._program.update)
+        counted = self._program.counted()
+        return outcome + Outcome(counters=counted) if counted else outcome
+
+    def drop(self, emitted: Mapping[str, Tuples]) -> None:
+        """Do nothing: tuples are kept nowhere else."""
+
+    def _run(self, sources: Mapping[Node, Block], tuples: int, record: ControlRecord) -> Outcome:
+        """Run all steps of a batch that has begun, and write what they update."""
+        before, started = self._counters.counts(), perf_counter()
         begun: dict[StateUpdateNode, State] = {}
 
         def updated(node: StateUpdateNode) -> State:
@@ -101,36 +134,12 @@ class LocalGroupEngine:
             state = self._states[node]
             return as_before(state, record) if isinstance(node, StateUpdateNode) else state
 
-        sources = self._blocks(emitted)
-        given = ProgramInput(record.token.txid, record, sources, queried, updated)
-        self._program.run(given)
+        self._program.run(ProgramInput(record.token.txid, record, sources, queried, updated))
         computed = perf_counter()
         _commit(begun, record)
         seconds = {"compute": computed - started, "write": perf_counter() - computed}
         counts = self._counters.since(before)
-        tuples = sum(block.length for block in sources.values())
         return Outcome(tuples, *counts, seconds, "local", self._program.counted())
-
-    def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed:
-        """Run all steps of a batch but its updates; see `OverlappingEngine.compute`."""
-        before, started = self._asked.counts(), perf_counter()
-        sources = self._blocks(emitted)
-        updates: list[DeferredUpdate] = []
-        self._program.run(
-            ProgramInput(
-                record.token.txid, record, sources, self._states.__getitem__, deferred=updates
-            )
-        )
-        tuples = sum(block.length for block in sources.values())
-        counts = self._asked.since(before)
-        seconds = {"compute": perf_counter() - started}
-        counted = self._program.counted()
-        return Computed(tuple(updates), Outcome(tuples, *counts, seconds, "local", counted))
-
-    def write(self, record: ControlRecord, computed: Computed) -> Outcome:
-        """Make the updates of a computed batch; see `OverlappingEngine.write`."""
-        outcome = written(computed, record, self._states, self._updated, self._program.update)
-        return outcome + Outcome(counters=self._program.counted())
 
     def _blocks(self, emitted: Mapping[str, Tuples]) -> dict[Node, Block]:
         return {
