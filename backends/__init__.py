@@ -1,7 +1,8 @@
-"""Backing maps, one module a store; each imports its driver when it is first used.
+"""Stores of states, one module each, and what names a state: its URL, its specification.
 
-``hbase``, ``kafka``, ``memcached``, ``postgres``, ``redis``, ``sqlite`` and ``zookeeper``, which
-keeps checkpoints only, are loaded when they are first named.
+``hbase``, ``kafka``, ``memcached``, ``memory``, ``postgres``, ``redis``, ``sqlite`` and
+``zookeeper``, which keeps checkpoints only, are loaded when they are first named. Each imports its
+driver when it is first used.
 """
 
 from __future__ import annotations
@@ -13,16 +14,34 @@ if __name__ != "trident.backends":  # the same class must not exist twice
     raise ImportError("import trident.backends, not backends: the folder is only its source")
 
 if TYPE_CHECKING:
-    from trident.backends import hbase, kafka, memcached, postgres, redis, sqlite, zookeeper
+    from trident.backends import hbase, kafka, memcached, memory, postgres, redis, sqlite, zookeeper
+    from trident.backends.state_spec import StateSpec
+    from trident.backends.urls import state_from_url
 
-__all__ = ["hbase", "kafka", "memcached", "postgres", "redis", "sqlite", "zookeeper"]
+_STORES = ("hbase", "kafka", "memcached", "memory", "postgres", "redis", "sqlite", "zookeeper")
+_HOMES = {"StateSpec": "state_spec", "state_from_url": "urls"}
+
+__all__ = [
+    "StateSpec",
+    "hbase",
+    "kafka",
+    "memcached",
+    "memory",
+    "postgres",
+    "redis",
+    "sqlite",
+    "state_from_url",
+    "zookeeper",
+]
 
 if not TYPE_CHECKING:  # to which any name, also one that is mistyped, would be there then
 
     def __getattr__(name):
-        if name not in __all__:
-            raise AttributeError(f"module 'trident.backends' has no attribute {name!r}")
-        return import_module(f"trident.backends.{name}")
+        if name in _STORES:
+            return import_module(f"trident.backends.{name}")
+        if name in _HOMES:
+            return getattr(import_module(f"trident.backends.{_HOMES[name]}"), name)
+        raise AttributeError(f"module 'trident.backends' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

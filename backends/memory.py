@@ -20,6 +20,8 @@ from trident.states.maps.factory import MapStateFactory, OpaqueMap
 from trident.states.store import Calls, Store
 from trident.states.values import OpaqueValue
 
+__all__ = ["LRUMemoryMapState", "MemoryMap"]
+
 _Row = tuple[int, int, Any, Any]
 _ABSENT: _Row = (0, 0, None, None)
 _COLUMNS = tuple(map(itemgetter, range(4)))

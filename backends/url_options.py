@@ -15,7 +15,7 @@ from trident.states.values import StateType
 
 _MODES = {kind.value.replace("-", ""): kind for kind in StateType}
 _SERIALIZERS = {"json": JSONSerializer, "pickle": PickleSerializer}
-_COUNTS = {"cache": "cache_size", "max_get": "max_get", "max_put": "max_put"}
+_COUNTS = ("cache_size", "max_get", "max_put")
 _WRITERS = {"trident": "trident", "storm": "storm"}
 _HOSTS = {"driver": "driver", "executor": "executor"}
 _COMMON = ("mode", "prefix", "serializer", "snapshot_key", "written_by", "hosted", *_COUNTS)
@@ -64,7 +64,7 @@ def read_options(scheme: str, given: Mapping[str, str], own: Mapping[str, type])
     """
     _check_names(scheme, given, sorted({*_COMMON, *own}))
     state: dict[str, Any] = {
-        name: _count(scheme, key, given[key]) for key, name in _COUNTS.items() if key in given
+        name: _count(scheme, name, given[name]) for name in _COUNTS if name in given
     }
     if "serializer" in given:
         state["serializer"] = _choice(scheme, "serializer", given, _SERIALIZERS)()

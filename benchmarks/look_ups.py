@@ -11,7 +11,8 @@ from typing import Any
 
 from benchmarks.report import Figure, latency, median
 from tests.faults.proxy import Proxy
-from trident import MapGet, Split, TridentTopology, state_from_url
+from trident import MapGet, Split, TridentTopology
+from trident.backends import state_from_url
 from trident.drpc.service import LocalDRPC
 from trident.testing.servers.redis import RedisServer
 

@@ -15,10 +15,11 @@ from starlette.types import Receive, Scope, Send
 
 from benchmarks.report import Figure, limit, median, rate, throughput
 from benchmarks.topologies import QUESTION, word_count
-from trident import DRPCServer, FixedBatchSpout, MemoryMapState
+from trident import FixedBatchSpout, MemoryMapState
 from trident.api.run import Run
 from trident.backends.state_spec import StateLike
 from trident.drpc.query import Query
+from trident.server import DRPCServer
 from trident.server.connection import Wired
 from trident.server.http_protocol import http_protocol
 from trident.server.responses import response

@@ -21,12 +21,12 @@ from trident import (
     FilterNull,
     GeneratorSpout,
     MapGet,
-    MapState,
     Sum,
     TridentTopology,
     TumblingDurationWindow,
-    state_from_url,
 )
+from trident.backends import state_from_url
+from trident.states import MapState
 
 CAMPAIGNS = {"ad0": "autumn", "ad1": "autumn", "ad2": "books", "ad3": "coats"}  # no ad4
 KINDS = ("view", "click", "view", "purchase")

@@ -21,9 +21,9 @@ from uuid import uuid4
 
 from custom_backing_map_luck import Queue, Unlucky
 
-from trident import Count, IBackingMap, IBatchSpout, OpaqueMap, Split, TridentTopology
-from trident.errors import FailedException
-from trident.states import StaleBatchError, encode_keys
+from trident import Count, IBatchSpout, Split, TridentTopology
+from trident.errors import FailedException, StaleBatchError
+from trident.states import IBackingMap, OpaqueMap, encode_keys
 
 
 class FolderMap(IBackingMap):

@@ -22,17 +22,9 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI, HTTPException
 
-from trident import (
-    Count,
-    DRPCApp,
-    FilterNull,
-    FixedBatchSpout,
-    MapGet,
-    Split,
-    Sum,
-    TridentTopology,
-)
+from trident import Count, FilterNull, FixedBatchSpout, MapGet, Split, Sum, TridentTopology
 from trident.drpc.errors import DRPCTimeoutError
+from trident.server import DRPCApp
 
 LINES = [("the cat sat on the mat",), ("the dog saw the cat",), ("the man walked the dog",)]
 

@@ -19,8 +19,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from trident import Count, KafkaSpout, Run, TridentTopology, state_from_url
+from trident import Count, Run, TridentTopology
+from trident.backends import state_from_url
 from trident.errors import NoStateError, TridentError
+from trident.spouts.kafka import KafkaSpout
 from trident.states import ReadOnlyMapState
 
 DATA = Path("wordcount-data", "kafka").absolute()

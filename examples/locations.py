@@ -20,14 +20,12 @@ from trident import (
     FixedBatchSpout,
     QueryFunction,
     Run,
-    State,
-    StateFactory,
     StateUpdater,
     TridentCollector,
     TridentTopology,
     TridentTuple,
 )
-from trident.states import Batch, StateType
+from trident.states import Batch, State, StateFactory, StateType
 
 MOVES = [(1, "Rome"), (2, "Oslo"), (3, "Lima"), (1, "Bern"), (2, "Oslo"), (3, "Kyiv"), (1, "Bonn")]
 
@@ -102,9 +100,7 @@ class QueryLocation(QueryFunction[LocationDB, str | None]):
     ) -> Sequence[str | None]:
         return state.getLocations([asked["user"] for asked in tuples])
 
-    def execute(
-        self, tuple: TridentTuple, result: str | None, collector: TridentCollector
-    ) -> None:
+    def execute(self, tuple: TridentTuple, result: str | None, collector: TridentCollector) -> None:
         collector.emit([result])
 
 

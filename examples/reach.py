@@ -14,8 +14,8 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from trident import CombinerAggregator, Count, MapGet, StateFactory, TridentTopology
-from trident.states import ReadOnlyMapState, ReadOnlyState
+from trident import CombinerAggregator, Count, MapGet, TridentTopology
+from trident.states import ReadOnlyMapState, ReadOnlyState, StateFactory
 
 TWEETERS = {
     "storm.example/trident": ["ann", "ben", "cem"],

@@ -21,7 +21,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from trident import Count, FixedBatchSpout, Run, TridentTopology, state_from_url
+from trident import Count, FixedBatchSpout, Run, TridentTopology
+from trident.backends import state_from_url
 from trident.backends.state_url import StateURL
 from trident.errors import NoStateError, TridentError
 from trident.states import ReadOnlyMapState

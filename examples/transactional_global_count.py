@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from trident.storm import OutputFieldsDeclarer
 from trident.transactional import (
     BaseBatchBolt,
     BaseTransactionalBolt,
@@ -19,7 +20,6 @@ from trident.transactional import (
     BoltTuple,
     ICommitter,
     MemoryTransactionalSpout,
-    OutputFieldsDeclarer,
     TopologyContext,
     TransactionalTopologyBuilder,
     TransactionAttempt,

@@ -16,13 +16,13 @@ from typing import Any
 
 from redis import Redis
 
+from trident.storm import OutputFieldsDeclarer
 from trident.transactional import (
     BaseBatchBolt,
     BatchOutputCollector,
     BoltTuple,
     ICommitter,
     MemoryTransactionalSpout,
-    OutputFieldsDeclarer,
     TopologyContext,
     TransactionalTopologyBuilder,
 )

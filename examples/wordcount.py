@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING
 import wordcount_screen as screen
 from wordcount_text import Refused, Text, find_text, write_documentation
 
-from trident import Count, MapGet, Split, Sum, TridentTopology, TupleCollectionGet
+from trident import Count, MapGet, Split, Sum, TridentTopology
 from trident.backends import sqlite
 from trident.drpc.errors import DRPCExecutionError
 from trident.errors import NoStateError, TridentError
 from trident.spark import local_session
+from trident.storm import TupleCollectionGet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

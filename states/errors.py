@@ -386,27 +386,23 @@ class CopiedLogError(StateError):
     where: str = ""
     """Where the state is, if the store says that."""
     damage: str = ""
-    """What is wrong with the end of the log, where that is known to be damaged."""
+    """What was found at the end of the log that is no entry."""
 
     def __str__(self) -> str:
         holds = (
             f"{_shown(self.found)}, which this log, whose last committed batch is "
             f"{self.committed}, has not begun"
         )
+        lost = ""
         if self.damage:
-            return (
-                f"{_placed(self)} holds {holds}: the end of the log is damaged ({self.damage}), "
-                "and the batches that it lacks are counted there. Restore checkpoint and store "
-                "from backups of one moment; or give this one a prefix of its own and begin anew "
-                "with a new checkpoint. Look at the disk that the log is on."
-            )
+            lost = f" ({self.damage}; a run that was killed while it wrote leaves the like as well)"
         return (
-            f"{_placed(self)} was changed by another copy of this checkpoint: it holds {holds}. "
-            "Either the checkpoint was copied and both copies have run, or it was restored from an "
-            "older backup than the store, or its disk has lost the end of the log. Go on with the "
-            "copy that ran last and delete the other; or restore checkpoint and store from "
-            "backups of one moment; or give this one a prefix of its own and begin anew with a "
-            "new checkpoint."
+            f"{_placed(self)} was changed by another copy of this checkpoint, or the log has lost "
+            f"its end: it holds {holds}. Either the checkpoint was copied and both copies have "
+            "run, or it was restored from an older backup than the store, or its disk has lost "
+            f"the end of the log{lost}. Go on with the copy that ran last and delete the other; or "
+            "restore checkpoint and store from backups of one moment; or give this one a prefix of "
+            "its own and begin anew with a new checkpoint."
         )
 
 

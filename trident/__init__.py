@@ -1,8 +1,12 @@
 """Trident-style streams on Spark with external state that is exact.
 
-Everything a user needs is here; a name is loaded when it is first used, so that importing the
-package costs nothing and needs neither Spark nor any store's driver. The packages ``backends``,
-``spark`` and ``states`` are loaded so too.
+What most programs need is here. What only some need is in packages beside: ``backends`` has the
+stores, ``states`` what a state has to be, ``server`` what answers queries, ``errors`` all errors,
+``testing`` the tester, ``spark`` a local session; ``storm`` and ``transactional`` have what ports
+of Storm's programs need. Each public name is in one of them.
+
+A name is loaded when it is first used, and so is a package: importing this one costs nothing and
+needs neither Spark nor any store's driver.
 """
 
 from __future__ import annotations
@@ -15,56 +19,40 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from trident import backends as backends
+    from trident import errors as errors
+    from trident import server as server
     from trident import spark as spark
     from trident import states as states
+    from trident import storm as storm
     from trident import testing as testing
     from trident import transactional as transactional
     from trident.api.assemblies import FirstN
     from trident.api.run import Run
-    from trident.api.stream import Assembly, GroupedStream, Stream, TridentState
+    from trident.api.stream import GroupedStream, Stream, TridentState
     from trident.api.topology import TridentTopology
-    from trident.backends.memory import LRUMemoryMapState, MemoryMapState
-    from trident.backends.state_spec import StateSpec
-    from trident.backends.urls import state_from_url
+    from trident.backends.memory import MemoryMapState
     from trident.batch.adoption import Adoption
-    from trident.batch.events import AttemptFailed, GroupEnded, GroupStarted, QueryEnded
     from trident.batch.progress import BatchProgress
     from trident.client.drpc_client import DRPCClient
     from trident.client.state_client import StateClient
-    from trident.errors import (
-        FailedException,
-        GuaranteeWarning,
-        OperationError,
-        PlanError,
-        TridentError,
-    )
     from trident.operations.builtin import (
         Count,
-        Debug,
-        Equals,
         FilterNull,
         MapGet,
         Max,
         Min,
-        Negate,
         SnapshotGet,
         Split,
         Sum,
-        TupleCollectionGet,
     )
     from trident.operations.callables import native
     from trident.operations.interfaces import (
         Aggregator,
         CombinerAggregator,
-        Consumer,
-        CustomStreamGrouping,
         Filter,
         FlatMapFunction,
         Function,
-        GroupedMultiReducer,
         MapFunction,
-        MultiReducer,
-        Operation,
         PlainFunction,
         QueryFunction,
         ReducerAggregator,
@@ -75,58 +63,15 @@ if TYPE_CHECKING:
     from trident.operations.joining import JoinOutFieldsMode, JoinType
     from trident.operations.sending import KafkaStateUpdater
     from trident.operations.vectorised import vectorised
-    from trident.server.asgi import DRPCApp
-    from trident.server.limits import DRPCLimits
-    from trident.server.server import DRPCServer
-    from trident.spouts.classic import (
-        ICommitterTransactionalSpout,
-        IOpaquePartitionedTransactionalSpout,
-        IPartitionedTransactionalSpout,
-        ITransactionalSpout,
-    )
-    from trident.spouts.collector import SpoutCollector
     from trident.spouts.feeder import FeederBatchSpout
     from trident.spouts.fixed import FixedBatchSpout
     from trident.spouts.generator import GeneratorSpout
-    from trident.spouts.interfaces import (
-        BatchCoordinator,
-        CommitterEmitter,
-        Emitter,
-        IBatchSpout,
-        ICommitterTridentSpout,
-        ITridentDataSource,
-        ITridentSpout,
-    )
-    from trident.spouts.kafka import (
-        DeadLetterTopic,
-        FirstPollOffsetStrategy,
-        KafkaRecord,
-        KafkaSpout,
-    )
-    from trident.spouts.partitioned import (
-        IOpaquePartitionedTridentSpout,
-        IPartitionedTridentSpout,
-        ISpoutPartition,
-    )
-    from trident.spouts.rich import IRichSpout, OutputFieldsDeclarer, SpoutOutputCollector
+    from trident.spouts.interfaces import IBatchSpout
     from trident.spouts.socket_lines import SocketLinesSpout
     from trident.spouts.text_files import TextFileSpout
-    from trident.states.backing_map import IBackingMap
-    from trident.states.map_state import (
-        ITupleCollection,
-        MapState,
-        ReadOnlyMapState,
-        ReadOnlySnapshottable,
-        Snapshottable,
-    )
-    from trident.states.maps.factory import NonTransactionalMap, OpaqueMap, TransactionalMap
-    from trident.states.state import State, StateFactory
-    from trident.states.updaters import ValueUpdater
-    from trident.states.values import Token
     from trident.tuples import TridentTuple
     from trident.tuples.fields import Fields
     from trident.windows.windows import (
-        BaseWindow,
         Duration,
         SessionWindow,
         SlidingCountWindow,
@@ -137,181 +82,92 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "api.assemblies": "FirstN",
-    "backends.state_spec": "StateSpec",
-    "backends.urls": "state_from_url",
+    "api.run": "Run",
+    "api.stream": "GroupedStream Stream TridentState",
+    "api.topology": "TridentTopology",
+    "backends.memory": "MemoryMapState",
     "batch.adoption": "Adoption",
     "batch.progress": "BatchProgress",
-    "operations.builtin": (
-        "Count Debug Equals FilterNull MapGet Max Min Negate SnapshotGet Split Sum "
-        "TupleCollectionGet"
-    ),
+    "operations.builtin": "Count FilterNull MapGet Max Min SnapshotGet Split Sum",
     "operations.callables": "native",
-    "errors": "FailedException GuaranteeWarning OperationError PlanError TridentError",
-    "batch.events": "AttemptFailed GroupEnded GroupStarted QueryEnded",
-    "server.asgi": "DRPCApp",
-    "client.drpc_client": "DRPCClient",
-    "server.limits": "DRPCLimits",
-    "server.server": "DRPCServer",
-    "tuples.fields": "Fields",
     "operations.interfaces": (
-        "Aggregator CombinerAggregator Consumer CustomStreamGrouping Filter FlatMapFunction "
-        "Function GroupedMultiReducer MapFunction MultiReducer Operation PlainFunction "
-        "QueryFunction ReducerAggregator StateUpdater TridentCollector TridentOperationContext"
+        "Aggregator CombinerAggregator Filter FlatMapFunction Function MapFunction "
+        "PlainFunction QueryFunction ReducerAggregator StateUpdater TridentCollector "
+        "TridentOperationContext"
     ),
     "operations.joining": "JoinOutFieldsMode JoinType",
     "operations.sending": "KafkaStateUpdater",
-    "windows.windows": (
-        "BaseWindow Duration SessionWindow SlidingCountWindow SlidingDurationWindow "
-        "TumblingCountWindow TumblingDurationWindow"
-    ),
     "operations.vectorised": "vectorised",
-    "api.run": "Run",
+    "client.drpc_client": "DRPCClient",
     "spouts.feeder": "FeederBatchSpout",
     "spouts.fixed": "FixedBatchSpout",
-    "spouts.classic": (
-        "ICommitterTransactionalSpout IOpaquePartitionedTransactionalSpout "
-        "IPartitionedTransactionalSpout ITransactionalSpout"
-    ),
-    "spouts.collector": "SpoutCollector",
     "spouts.generator": "GeneratorSpout",
-    "spouts.interfaces": (
-        "BatchCoordinator CommitterEmitter Emitter IBatchSpout ICommitterTridentSpout "
-        "ITridentDataSource ITridentSpout"
-    ),
-    "spouts.kafka": "DeadLetterTopic FirstPollOffsetStrategy KafkaRecord KafkaSpout",
-    "spouts.partitioned": (
-        "IOpaquePartitionedTridentSpout IPartitionedTridentSpout ISpoutPartition"
-    ),
-    "spouts.rich": "IRichSpout OutputFieldsDeclarer SpoutOutputCollector",
+    "spouts.interfaces": "IBatchSpout",
     "spouts.socket_lines": "SocketLinesSpout",
     "spouts.text_files": "TextFileSpout",
     "client.state_client": "StateClient",
-    "states.backing_map": "IBackingMap",
-    "states.map_state": (
-        "ITupleCollection MapState ReadOnlyMapState ReadOnlySnapshottable Snapshottable"
-    ),
-    "states.maps.factory": "NonTransactionalMap OpaqueMap TransactionalMap",
-    "backends.memory": "LRUMemoryMapState MemoryMapState",
-    "states.state": "State StateFactory",
-    "states.updaters": "ValueUpdater",
-    "states.values": "Token",
-    "api.stream": "Assembly GroupedStream Stream TridentState",
-    "api.topology": "TridentTopology",
     "tuples": "TridentTuple",
+    "tuples.fields": "Fields",
+    "windows.windows": (
+        "Duration SessionWindow SlidingCountWindow SlidingDurationWindow TumblingCountWindow "
+        "TumblingDurationWindow"
+    ),
 }
-_PACKAGES = frozenset({"backends", "spark", "states", "testing", "transactional"})
+_PACKAGES = frozenset(
+    {"backends", "errors", "server", "spark", "states", "storm", "testing", "transactional"}
+)
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "Adoption",
     "Aggregator",
-    "Assembly",
-    "AttemptFailed",
-    "BaseWindow",
-    "BatchCoordinator",
     "BatchProgress",
     "CombinerAggregator",
-    "CommitterEmitter",
-    "Consumer",
     "Count",
-    "CustomStreamGrouping",
-    "DRPCApp",
     "DRPCClient",
-    "DRPCLimits",
-    "DRPCServer",
-    "DeadLetterTopic",
-    "Debug",
     "Duration",
-    "Emitter",
-    "Equals",
-    "FailedException",
     "FeederBatchSpout",
     "Fields",
     "Filter",
     "FilterNull",
     "FirstN",
-    "FirstPollOffsetStrategy",
     "FixedBatchSpout",
     "FlatMapFunction",
     "Function",
     "GeneratorSpout",
-    "GroupEnded",
-    "GroupStarted",
-    "GroupedMultiReducer",
     "GroupedStream",
-    "GuaranteeWarning",
-    "IBackingMap",
     "IBatchSpout",
-    "ICommitterTransactionalSpout",
-    "ICommitterTridentSpout",
-    "IOpaquePartitionedTransactionalSpout",
-    "IOpaquePartitionedTridentSpout",
-    "IPartitionedTransactionalSpout",
-    "IPartitionedTridentSpout",
-    "IRichSpout",
-    "ISpoutPartition",
-    "ITransactionalSpout",
-    "ITridentDataSource",
-    "ITridentSpout",
-    "ITupleCollection",
     "JoinOutFieldsMode",
     "JoinType",
-    "KafkaRecord",
-    "KafkaSpout",
     "KafkaStateUpdater",
-    "LRUMemoryMapState",
     "MapFunction",
     "MapGet",
-    "MapState",
     "Max",
     "MemoryMapState",
     "Min",
-    "MultiReducer",
-    "Negate",
-    "NonTransactionalMap",
-    "OpaqueMap",
-    "Operation",
-    "OperationError",
-    "OutputFieldsDeclarer",
     "PlainFunction",
-    "PlanError",
-    "QueryEnded",
     "QueryFunction",
-    "ReadOnlyMapState",
-    "ReadOnlySnapshottable",
     "ReducerAggregator",
     "Run",
     "SessionWindow",
     "SlidingCountWindow",
     "SlidingDurationWindow",
     "SnapshotGet",
-    "Snapshottable",
     "SocketLinesSpout",
     "Split",
-    "SpoutCollector",
-    "SpoutOutputCollector",
-    "State",
     "StateClient",
-    "StateFactory",
-    "StateSpec",
     "StateUpdater",
     "Stream",
     "Sum",
     "TextFileSpout",
-    "Token",
-    "TransactionalMap",
     "TridentCollector",
-    "TridentError",
     "TridentOperationContext",
     "TridentState",
     "TridentTopology",
     "TridentTuple",
     "TumblingCountWindow",
     "TumblingDurationWindow",
-    "TupleCollectionGet",
-    "ValueUpdater",
     "native",
-    "state_from_url",
     "vectorised",
 ]
 

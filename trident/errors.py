@@ -65,11 +65,11 @@ __all__ = [
     "StateURLError",
     "StateUnavailableError",
     "TridentError",
+    "UnavailableError",
     "UnfinishedCopyError",
     "UnownedStateError",
     "UsageError",
     "ValueTypeError",
-    "described",
 ]
 
 

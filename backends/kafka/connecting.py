@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from time import monotonic
 from typing import Any
 
 from trident.states.errors import TridentError
+from trident.states.secrets import HIDDEN, is_secret
 
 _PATIENCE = 5.0
 """Seconds after which a cluster that said nothing is left to who asks it next."""
@@ -69,6 +71,23 @@ def connect(module: Any, kafka: Any, settings: Mapping[str, Any]) -> Any:
         For what waiting doesn't mend: a wrong password, a certificate or file that is not as it
         has to be, another protocol.
     """
+    try:
+        return _connect(module, kafka, settings)
+    except KafkaConnectionError as error:
+        problem = _without_secrets(error.problem, settings)
+        raise KafkaConnectionError(error.servers, problem, error.advice) from None
+
+
+def _without_secrets(text: str, settings: Mapping[str, Any]) -> str:
+    """What the driver says, which may quote a part of a setting that it can't read."""
+    for name, value in settings.items():
+        if is_secret(name):
+            for part in sorted(re.split(r"[\s=,;\"']+", str(value)), key=len, reverse=True):
+                text = text.replace(part, HIDDEN) if len(part) > 3 else text
+    return text
+
+
+def _connect(module: Any, kafka: Any, settings: Mapping[str, Any]) -> Any:
     servers = str(settings["bootstrap.servers"])
     for name in _FILES:
         path = settings.get(name, "probe")  # which looks where systems keep theirs

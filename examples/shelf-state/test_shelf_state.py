@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from shelf_state import ShelfMap
 
-from trident import state_from_url
+from trident.backends import state_from_url
 from trident.states import IBackingMap, MapStateFactory
 from trident.states.testing.suite import BackingMapConformance
 

@@ -147,7 +147,7 @@ def test_a_field_is_there_once(call: Call, text: str) -> None:
         (lambda t, s: s.aggregate(len, "n"), "a CombinerAggregator or ReducerAggregator or"),
         (lambda t, s: s.persistentAggregate(memory(), Tally(), "n"), "belongs into aggregate or p"),
         (lambda t, s: s.partitionPersist(memory(), Count()), "expected a StateUpdater, found"),
-        (lambda t, s: s.each(), "each: takes .inputs,. operation, outputs; found '0 arguments'"),
+        (lambda t, s: s.each(), "each: takes .inputs,. function, outputs; found '0 arguments'"),
         (lambda t, s: s.aggregate("id", Sum(), "n", "m"), "found '4 arguments'"),
         (
             lambda t, s: s.withColumn(len, "n"),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import trident
+from tests.packaging.reference import PACKAGES, public
 
 
 def test_type_checkers_see_what_is_loaded_lazily() -> None:
@@ -20,3 +23,13 @@ def test_type_checkers_see_what_is_loaded_lazily() -> None:
     homes = {name: f"trident.{home}" for name, home in trident._HOME_OF.items()}
     assert seen == homes | dict.fromkeys(trident._PACKAGES, "trident")
     assert sorted(homes) == trident.__all__
+
+
+def test_there_are_few_names_at_the_top() -> None:
+    assert len(trident.__all__) <= 50
+
+
+def test_each_public_name_is_in_one_package() -> None:
+    packages = {"trident", *PACKAGES}
+    found = Counter(name for each in packages for name in public(import_module(each)))
+    assert [name for name, times in found.items() if times > 1] == []

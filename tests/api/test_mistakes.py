@@ -85,7 +85,7 @@ play(topology)
         'state_from_url("sqlite:a.db?prefix=a").makeState().multiGet([("a",)])', "a.db"
     ),
     "wrong field": Mistake('stream.each("lin", Split(), "word")', "Did you mean 'line'?"),
-    "wrong number of arguments": Mistake('stream.map(lambda a, b: a)', "one argument for each"),
+    "wrong number of arguments": Mistake("stream.map(lambda a, b: a)", "one argument for each"),
     "arguments in another order": Mistake('stream.each(Split(), "line", "w")', "come first"),
     "failing function": Mistake(
         'stream.each("line", lambda line: [1 / 0], "x")\nplay(topology)', "ZeroDivisionError", 6
@@ -127,7 +127,7 @@ play(topology)
         5,
     ),
     "filter that returns no bool": Mistake(
-        'stream.filter(len)\nplay(topology)', "a filter returns a bool", 5
+        "stream.filter(len)\nplay(topology)", "a filter returns a bool", 5
     ),
     "function that gives up": Mistake(
         """

@@ -14,17 +14,15 @@ from trident import (
     FeederBatchSpout,
     FixedBatchSpout,
     GeneratorSpout,
-    IBackingMap,
     IBatchSpout,
-    KafkaSpout,
     MapGet,
     MemoryMapState,
-    OpaqueMap,
     Split,
-    StateSpec,
     TridentTopology,
-    state_from_url,
 )
+from trident.backends import StateSpec, state_from_url
+from trident.spouts.kafka import KafkaSpout
+from trident.states import IBackingMap, OpaqueMap
 from trident.testing import Tester
 from trident.tuples.fields import Fields
 
@@ -85,7 +83,7 @@ def declared() -> TridentTopology:
             "MemoryMapState.Factory(opaque, MemoryStore(id='mine'))",
         ),
         (
-            lambda: state_from_url(f"redis://me:{SECRET}@cache/0?cache=10&prefix=words"),
+            lambda: state_from_url(f"redis://me:{SECRET}@cache/0?cache_size=10&prefix=words"),
             "MapStateFactory(opaque, RedisStore(host='cache', port=6379, prefix='words', "
             "user='me'), cache_size=10)",
         ),

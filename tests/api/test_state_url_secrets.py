@@ -16,10 +16,16 @@ from trident.api.topology import TridentTopology
 from trident.backends.state_spec import StateSpec
 from trident.backends.state_url import StateURL
 from trident.backends.urls import state_from_url
-from trident.errors import DuplicateNameError, GuaranteeWarning, PlanError, TridentError
+from trident.errors import (
+    DuplicateNameError,
+    GuaranteeWarning,
+    PlanError,
+    StateUnavailableError,
+    TridentError,
+)
 from trident.operations.builtin import Count
 from trident.spouts.fixed import FixedBatchSpout
-from trident.states import MapStateFactory, StateUnavailableError
+from trident.states import MapStateFactory
 from trident.testing.servers.promised import Served
 
 SECRET = "s3cr3t"

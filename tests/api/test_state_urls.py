@@ -52,7 +52,7 @@ def test_a_url_makes_the_state_of_every_call(
     place: Place, form: Callable[[str], Given], tmp_path: Path
 ) -> None:
     topology = TridentTopology()
-    state = place(topology, sentences(topology), form(f"sqlite://{tmp_path}/a.db?cache=5"))
+    state = place(topology, sentences(topology), form(f"sqlite://{tmp_path}/a.db?cache_size=5"))
     factory = factory_of(state)
     assert isinstance(factory, MapStateFactory)
     assert factory.identity == ("sqlite", str(tmp_path / "a.db"), "count")
@@ -119,7 +119,7 @@ def test_a_missing_driver_surfaces_where_the_state_is_first_used(
     ("url", "text"),
     [
         ("counts.db", "starts with a scheme, found 'counts.db'"),
-        ("memory:?cash=1", "memory: unknown option 'cash'; .* Did you mean 'cache'?"),
+        ("memory:?cach_size=1", "memory: unknown option 'cach_size'; .* mean 'cache_size'?"),
         ("sqlite:a.db?prefix=", "can't name a table"),
         (StateURL("redos"), "there are: hbase, .*Did you mean 'redis'.*trident-spark"),
     ],

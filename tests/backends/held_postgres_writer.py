@@ -15,9 +15,9 @@ from psycopg.waiting import Wait
 
 from trident.backends.postgres import connections
 from trident.backends.urls import state_from_url
-from trident.errors import StateUnavailableError
+from trident.errors import StaleBatchError, StateUnavailableError
 from trident.operations.builtin import Sum
-from trident.states import ControlRecord, StaleBatchError, Token
+from trident.states import ControlRecord, Token
 
 WORDS = [b"%05d" % number + b"w" * 1300 for number in range(5_000)]
 """More than is on its way at once."""

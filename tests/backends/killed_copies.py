@@ -10,7 +10,8 @@ from typing import Any
 from uuid import uuid4
 
 from trident.backends.urls import state_from_url
-from trident.states import UnfinishedCopyError, copy_state
+from trident.errors import UnfinishedCopyError
+from trident.states import copy_state
 from trident.states.errors import NoStateError
 from trident.states.maps.stored_map import StoredMap
 

@@ -19,23 +19,25 @@ from uuid import uuid4
 import pytest
 
 from tests.backends_table import BACKENDS, Backend
-from trident import Count, FeederBatchSpout, TridentTopology, TupleCollectionGet
+from trident import Count, FeederBatchSpout, TridentTopology
 from trident.backends import sqlite
 from trident.backends.memory import MemoryMap, MemoryMapState
 from trident.backends.urls import state_from_url
-from trident.states import (
+from trident.errors import (
     CopyError,
-    JSONSerializer,
-    KeepUntil,
     LostStateError,
     NoStateError,
-    OpaqueMap,
-    OpaqueValue,
     RewoundStateError,
     StaleBatchError,
+    UnfinishedCopyError,
+)
+from trident.states import (
+    JSONSerializer,
+    KeepUntil,
+    OpaqueMap,
+    OpaqueValue,
     StateType,
     Token,
-    UnfinishedCopyError,
     ValueUpdater,
     copy_state,
     encode_key,
@@ -45,6 +47,7 @@ from trident.states.backing_map import has_pages
 from trident.states.control import UNFINISHED, ControlRecord
 from trident.states.maps.copying import CopyProgress
 from trident.states.maps.stored_map import StoredMap
+from trident.storm import TupleCollectionGet
 from trident.testing.servers.promised import Served
 
 RECORD = ControlRecord("a1b2", Token(9, 1), committed=8, retried={3: 1}, ready=False)

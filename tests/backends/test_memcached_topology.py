@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from trident import Consumer, Count, FixedBatchSpout, Split, TridentTopology, TridentTuple
+from trident import Count, FixedBatchSpout, Split, TridentTopology, TridentTuple
 from trident.backends import memcached
 from trident.states.errors import CorruptStateError, LostStateError, StateUnavailableError
 from trident.states.maps.factory import MapStateFactory
+from trident.storm import Consumer
 from trident.testing.servers.memcached import MemcachedServer, MemcachedServers
 
 BATCHES = (("the cat sat",), ("the man walked",), ("the dog ran the whole way",))

@@ -23,8 +23,9 @@ from trident import Fields, FixedBatchSpout, TridentTopology
 from trident.backends.memory import MemoryMapState
 from trident.backends.postgres import statements, wait_committed
 from trident.backends.urls import state_from_url
+from trident.errors import CorruptStateError, StateError
 from trident.operations.builtin import Count, Sum
-from trident.states import ControlRecord, CorruptStateError, StateError, Token
+from trident.states import ControlRecord, Token
 from trident.states.errors import (
     LongOverflowError,
     NoStateError,
@@ -146,9 +147,7 @@ def test_the_view_has_a_column_for_each_field_of_a_key(opened: Open, sql: SQL, n
 
 
 @pytest.mark.parametrize("options", [{}, {"columns": "word,count"}, {"table": "odd-shared"}])
-def test_no_key_breaks_the_view(
-    opened: Open, sql: SQL, name: str, options: dict[str, str]
-) -> None:
+def test_no_key_breaks_the_view(opened: Open, sql: SQL, name: str, options: dict[str, str]) -> None:
     state = opened(**options)
     state.beginCommit(1)
     state.multiPut(ODD_KEYS, range(len(ODD_KEYS)))
@@ -278,9 +277,7 @@ def test_a_state_that_is_kept_otherwise_is_refused_to_readers_and_writers(
         "CREATE TABLE {name}_committed (id int)",
     ],
 )
-def test_what_is_not_a_state_is_left_alone(
-    opened: Open, sql: SQL, name: str, taken: str
-) -> None:
+def test_what_is_not_a_state_is_left_alone(opened: Open, sql: SQL, name: str, taken: str) -> None:
     sql(taken.format(name=name))
     state = opened()
     with pytest.raises(CorruptStateError, match="something other|something else"):
@@ -343,17 +340,13 @@ def lands_late(opened: Open, sql: SQL, name: str) -> bool:
     stored: list[bool] = []
 
     def write() -> None:
-        stored.append(
-            late.multiPutFenced([b"cat"], [OpaqueValue(2, 0, 2, 1)], record(2).encode())
-        )
+        stored.append(late.multiPutFenced([b"cat"], [OpaqueValue(2, 0, 2, 1)], record(2).encode()))
 
     writing = threading.Thread(target=write)
     writing.start()
     wait_until(lambda: sql("SELECT FROM pg_locks WHERE NOT granted"))
     try:
-        began = opened(timeout="0.5").backing.putControl(
-            record(2, 1).encode(), record(2).encode()
-        )
+        began = opened(timeout="0.5").backing.putControl(record(2, 1).encode(), record(2).encode())
     except StateUnavailableError:
         began = False
     sql("COMMIT")
@@ -603,7 +596,7 @@ def test_a_connection_that_the_server_has_ended_meanwhile_is_not_used(
 
 FORKING = """
 import os, sys
-from trident import state_from_url
+from trident.backends import state_from_url
 state = state_from_url(sys.argv[1]).makeState()
 assert state.multiGet([("cat",)]) == [1]
 child = os.fork()

@@ -144,7 +144,9 @@ class TestHashes:
 class TestOtherTypes:
     """Something else has written a key of the state: it is named, and left as it is."""
 
-    @pytest.mark.parametrize("options", ["", "&ttl=1000", "&cache=10", "&mode=nontransactional"])
+    @pytest.mark.parametrize(
+        "options", ["", "&ttl=1000", "&cache_size=9", "&mode=nontransactional"]
+    )
     def test_a_list_in_place_of_an_entry(
         self, redis_server: Served, client: Redis, prefix: str, options: str
     ) -> None:

@@ -18,21 +18,15 @@ from trident.backends.sqlite import SQLiteStore
 from trident.backends.state_spec import StateSpec
 from trident.backends.state_url import StateURL
 from trident.backends.urls import BUILT_IN, GROUP, state_from_url
-from trident.states import (
-    JSONSerializer,
-    MapStateFactory,
-    PickleSerializer,
-    StateType,
-    StateURLError,
-    UsageError,
-)
+from trident.errors import StateURLError, UsageError
+from trident.states import JSONSerializer, MapStateFactory, PickleSerializer, StateType
 
 SECRET = "s3cr3t"
 COMMON = {
     "hosted",
     "mode",
     "prefix",
-    "cache",
+    "cache_size",
     "max_get",
     "max_put",
     "serializer",
@@ -105,7 +99,7 @@ class TestParsing:
     @pytest.mark.parametrize(
         "text",
         [
-            "redis://h:1,[::1]:2/0?prefix=a%20b&cache=1",
+            "redis://h:1,[::1]:2/0?prefix=a%20b&cache_size=1",
             "sqlite:/a%20b/c%40d.db",
             "memory:x?prefix=",
             "redis://m%C3%A9.example/",
@@ -149,8 +143,8 @@ class TestParsing:
             ("sqlite:me@work.db", "@ is %40"),
             ("memory:?cache", "written name=value"),
             ("memory:?=1", "written name=value"),
-            ("memory:?cache=1&", "written name=value"),
-            ("memory:?cache=1&cache=1", "option cache is given twice"),
+            ("memory:?cache_size=1&", "written name=value"),
+            ("memory:?cache_size=1&cache_size=1", "option cache_size is given twice"),
         ],
     )
     def test_what_is_malformed(self, text: str, says: str) -> None:
@@ -160,7 +154,9 @@ class TestParsing:
 
 class TestOptions:
     def test_the_common_ones(self) -> None:
-        url = "memory:?mode=transactional&prefix=p&cache=7&max_get=8&max_put=9&serializer=pickle"
+        url = (
+            "memory:?mode=transactional&prefix=p&cache_size=7&max_get=8&max_put=9&serializer=pickle"
+        )
         options = StateURL.parse(url).read()
         assert options.kind is StateType.TRANSACTIONAL
         assert options.prefix == "p"
@@ -198,14 +194,17 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("option", "says"),
         [
-            ("cache=", "option cache takes a whole number, 0 or more, found ''"),
-            ("cache=-1", "0 or more, found '-1'"),
-            ("cache=1_000", "found '1_000'"),
-            ("cache=1e3", "found '1e3'"),
+            ("cache_size=", "option cache_size takes a whole number, 0 or more, found ''"),
+            ("cache_size=-1", "0 or more, found '-1'"),
+            ("cache_size=1_000", "found '1_000'"),
+            ("cache_size=1e3", "found '1e3'"),
             ("mode=", "option mode is empty; there are: opaque, transactional, nontransactional"),
             ("mode=opaqe", "option mode can't be 'opaqe'.*Did you mean 'opaque'?"),
             ("serializer=xml", "can't be 'xml'; there are: json, pickle"),
-            ("cash=1", r"'cash'; there are: cache, .*, ttl, written_by. Did you mean 'cache'\?"),
+            (
+                "cach_size=1",
+                r"'cach_size'; there are: cache_size, .* Did you mean 'cache_size'\?",
+            ),
             ("TTL=1", "unknown option 'TTL'"),
             ("ttl=soon", "option ttl takes a whole number, found 'soon'"),
             ("tls=yes", "option tls takes true or false, found 'yes'"),
@@ -252,7 +251,7 @@ class TestSecrets:
             f"redis://me:{SECRET}@h h",
             f"redis://me:{SECRET}@h\n",
             f"redis://me:{SECRET}@h?cache",
-            f"redis://me:{SECRET}@h?cash=1",
+            f"redis://me:{SECRET}@h?cach_size=1",
             f"redis://me:{SECRET}@h?mode=other",
             f"redis://me:{SECRET}@h?mode=opaque&mode=opaque",
             f"redis://me:{SECRET}@[h",
@@ -268,7 +267,7 @@ class TestSecrets:
             f"rediss+claster://me:{SECRET}@h",
             f"memory://me:{SECRET}@h",
             f"sqlite://me:{SECRET}@h/counts.db",
-            f"sqlite://me:{SECRET}@h/counts.db?cache=x",
+            f"sqlite://me:{SECRET}@h/counts.db?cache_size=x",
             f"memory:?password={SECRET}",
             f"memory:?password=x&{SECRET}=y",
             f"memory:?password=x&{SECRET}",
@@ -317,7 +316,7 @@ class TestSQLite:
 
     def test_everything_is_told_to_the_store(self) -> None:
         url = "sqlite:///var/c.db?prefix=p&mode=nontransactional&serializer=pickle&patience=1.5"
-        factory = state_from_url(f"{url}&cache=3")
+        factory = state_from_url(f"{url}&cache_size=3")
         kind, pickled = StateType.NON_TRANSACTIONAL, PickleSerializer()
         store = SQLiteStore("/var/c.db", "p", kind, pickled, 1.5)
         assert factory == MapStateFactory(store, kind, pickled, cache_size=3)

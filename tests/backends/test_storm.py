@@ -14,20 +14,16 @@ from redis import Redis
 from tests.backends.redis_batches import committed, plain, record, written
 from trident import Count, FeederBatchSpout, MapGet, TridentTopology
 from trident.backends.urls import state_from_url
-from trident.log.errors import AdoptionError
-from trident.states import (
-    ControlRecord,
+from trident.errors import (
     CorruptStateError,
     GivenBackError,
-    MapStateFactory,
     NoStateError,
-    OpaqueMap,
     StaleBatchError,
     StateError,
-    Token,
     UnownedStateError,
-    give_back,
 )
+from trident.log.errors import AdoptionError
+from trident.states import ControlRecord, MapStateFactory, OpaqueMap, Token, give_back
 from trident.states.asking import wait_for
 from trident.states.keys import CONTROL_KEY
 from trident.states.maps import storm
@@ -108,9 +104,7 @@ class TestBeforeATakeOver:
         count(url, "dog", tmp_path)
         assert seen(url, "dog", "cat") == [2, 5]
 
-    def test_where_nothing_is_a_reader_is_told_so(
-        self, server: RedisServer, client: Redis
-    ) -> None:
+    def test_where_nothing_is_a_reader_is_told_so(self, server: RedisServer, client: Redis) -> None:
         client.hset("storm", mapping=STORMS["opaque"])
         with pytest.raises(NoStateError, match="no state with the prefix 'storm'"):
             seen(f"{server.url}?prefix=storm&written_by=storm", "dog")

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from uuid import uuid4
 
 from trident.backends.memory import MemoryMap
+from trident.batch.computed import Postponed
 from trident.batch.failure_policy import FailurePolicy
 from trident.batch.outcome import Outcome
 from trident.batch.runner import BatchRunner
@@ -47,6 +48,15 @@ class CountingEngine:
             state.commit(record)
         return Outcome(tuples=words.total(), written=len(words) * len(self.states))
 
+    def compute(self, record: ControlRecord, emitted: Mapping[str, Any]) -> Postponed:
+        return Postponed("local", 0, lambda begun: self.run(begun, emitted))
+
+    def write(self, record: ControlRecord, computed: Any) -> Outcome:
+        return computed.run(record)
+
+    def drop(self, emitted: Mapping[str, Any]) -> None:
+        pass
+
     def close(self) -> None:
         self.closed = True
 
@@ -77,7 +87,7 @@ class Words(BatchWork):
         self.words = block_of(["word"], [(word,) for word in text.split()])
         return bool(self.words.length)
 
-    def run(self, record: ControlRecord) -> Outcome:
+    def write(self, record: ControlRecord, computed: Any) -> Outcome:
         self.calls.append(("run", record.token))
         outcome = self.engine.run(record, {"words": self.words})
         self.interrupt(record)
@@ -112,7 +122,7 @@ def make_runner(
     return BatchRunner(
         log,
         {
-            name: BatchState(state.control, state.kind)
+            name: BatchState(state.control, state.kind, state=state)
             for name, state in zip(names, states, strict=False)
         },
         group="words",

@@ -30,7 +30,6 @@ from trident.batch.runner import BatchRunner
 from trident.batch.staged import StagedBatches
 from trident.batch.states import BatchState
 from trident.batch.watchpoints import reached, watching
-from trident.batch.work import BatchWork
 from trident.log.file_log import FileLog
 from trident.log.staging import StagingArea
 from trident.states.control import ControlRecord
@@ -85,17 +84,6 @@ class Engine:
         return Words((), Outcome(), tuple(words), draw)
 
 
-class Unstaged(BatchWork):
-    """A batch that is computed and written in one, where it isn't staged."""
-
-    def __init__(self, engine: Engine, txid: int) -> None:
-        self._engine = engine
-        self._txid = txid
-
-    def run(self, record: ControlRecord) -> Outcome:
-        return self._engine.write(record, self._engine.compute(self._txid))
-
-
 def done(folder: Path) -> int:
     """The last batch that the clock knows to be done."""
     path = folder / "done"
@@ -125,11 +113,8 @@ def run(folder: Path, most: int = PENDING) -> None:
     batches.open(done(folder))
     for txid in range(done(folder) + 1, BATCHES + 1):
         digest = hashlib.sha256(b"%d" % txid).hexdigest()
-        if batches.may_run(txid, "query"):
-            batches.run(txid, digest, "query", lambda record: engine.compute(record.token.txid))
-        else:
-            batches.settle()
-            runner.run(Unstaged(engine, txid), txid, digest=digest, query_id="query")
+        run = batches.run if batches.may_run(txid, "query") else batches.run_unstaged
+        run(txid, digest, "query", lambda record: engine.compute(record.token.txid))
         reached(CLOCK_POINTS[0], Token(txid, 0))
         with (folder / "done").open("a") as file:
             file.write(".")

@@ -17,7 +17,7 @@ import pytest
 
 from tests.batch import overlapping_run
 from tests.batch.overlapping_run import EXPECTED, PENDING, WORDS, Words, counts, topology
-from trident import FeederBatchSpout, Fields, Function, IRichSpout, Split, TridentTopology
+from trident import FeederBatchSpout, Fields, Function, Split, TridentTopology
 from trident.api.run import Run
 from trident.backends import redis
 from trident.backends.memory import MemoryMapState
@@ -32,6 +32,7 @@ from trident.operations.builtin import Count, MapGet
 from trident.operations.interfaces import TridentCollector
 from trident.states.errors import FailedException, StateUnavailableError
 from trident.states.values import Token
+from trident.storm import IRichSpout
 from trident.testing import fail_at, hold_at
 from trident.tuples.block import block_of
 
@@ -133,7 +134,7 @@ def test_while_computed_batches_take_much_memory_the_source_waits(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, room: float, most: int
 ) -> None:
     monkeypatch.setattr(Computed, "nbytes", 1000)
-    monkeypatch.setattr("trident.batch.ahead.PENDING_BYTES", 1000 * room)
+    monkeypatch.setattr("trident.batch.committer.PENDING_BYTES", 1000 * room)
     spout = Watched()
     made = topology(engine.folder, spout)
     with hold_at("after write", 1) as hold, engine.start(made, max_pending=20) as run:

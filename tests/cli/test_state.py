@@ -18,7 +18,8 @@ from trident.backends.redis.store import RedisStore
 from trident.backends.sqlite.backing_map import SQLiteMap
 from trident.backends.urls import state_from_url
 from trident.cli.main import main
-from trident.states import ControlRecord, OpaqueMap, PickleSerializer, StateError, Token, encode_key
+from trident.errors import StateError
+from trident.states import ControlRecord, OpaqueMap, PickleSerializer, Token, encode_key
 from trident.states.maps.dropping import drop_state
 from trident.testing.servers.promised import Served
 

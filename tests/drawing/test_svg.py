@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from tests.api.topologies import Everything, sentences, word_count
 from tests.plan.declared import DECLARED, windows
 from tests.plan.test_random_plans import topologies
-from trident import Count, Debug, FixedBatchSpout, MapGet
+from trident import Count, FixedBatchSpout, MapGet
 from trident.api.topology import TridentTopology
 from trident.drawing.layers import layers
 from trident.drawing.svg import to_svg
 from trident.drawing.svg_parts import Note, groups
+from trident.storm import Debug
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "</text></svg><script>alert(1)</script>\"'&amp;\x00\u202e\ud800"

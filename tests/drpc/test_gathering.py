@@ -15,7 +15,7 @@ from weakref import ref
 import pytest
 
 from tests.drpc.asking import PATIENCE, Asked, HeldGet, asking, counts, held, until
-from trident import Count, FailedException, Function, MapGet, Split, Sum, TridentTopology
+from trident import Count, Function, MapGet, Split, Sum, TridentTopology
 from trident.backends import sqlite
 from trident.drpc import errors, waiting_calls
 from trident.drpc import gathering as gathering_module
@@ -31,6 +31,7 @@ from trident.drpc.errors import (
 )
 from trident.drpc.query import Query
 from trident.drpc.service import LocalDRPC
+from trident.errors import FailedException
 from trident.states.cut import BatchMovedOn
 from trident.states.errors import CorruptStateError, StateUnavailableError
 from trident.states.maps.reading import read_committed
@@ -429,11 +430,7 @@ def test_steps_before_the_first_look_up_run_once_whatever_batches_do() -> None:
 
     topology = TridentTopology()
     known = topology.newStaticState(counts({"a": 1}), name="counts")
-    (
-        topology.newDRPCStream("f")
-        .peek(seen.append)
-        .stateQuery(known, "args", Moving(), "count")
-    )
+    (topology.newDRPCStream("f").peek(seen.append).stateQuery(known, "args", Moving(), "count"))
     query = Query(topology.plan(), topology.plan().drpc["f"], None)
     query.prepare()
     assert query.answer_together(["a", "b"]) == ['[["a",1]]', '[["b",null]]']

@@ -23,10 +23,8 @@ from tests.drpc import updating
 from tests.drpc.asking import PATIENCE, until
 from tests.drpc.updating import bank, lasting
 from trident import (
-    AttemptFailed,
     Count,
     DRPCClient,
-    DRPCServer,
     FixedBatchSpout,
     MapGet,
     MemoryMapState,
@@ -37,6 +35,7 @@ from trident import (
 from trident.api.run import Run
 from trident.backends import sqlite
 from trident.backends.memory import MemoryMap
+from trident.batch.events import AttemptFailed
 from trident.batch.watchpoints import watching
 from trident.drpc.errors import (
     DRPCClosedError,
@@ -51,6 +50,7 @@ from trident.drpc.service import LocalDRPC
 from trident.errors import PlanError
 from trident.operations.emitted import ListCollector
 from trident.operations.kept_answers import KEPT, KeptAnswer, KeptAnswers, _key, digest
+from trident.server import DRPCServer
 from trident.states.errors import StateError
 from trident.states.maps.factory import OpaqueMap
 from trident.states.state import StateFactory
@@ -85,7 +85,7 @@ def held(run: Run) -> Iterator[Hold]:
 def test_a_request_that_is_repeated_is_answered_alike_and_applied_once() -> None:
     with bank().start() as run:
         asked = [run.drpc.execute("deposit", "ann 5", request_id="a") for _ in range(3)]
-        assert asked == ["[[\"ann\",5]]"] * 3
+        assert asked == ['[["ann",5]]'] * 3
         assert run.drpc.execute("deposit", "ann 5", request_id="b") == '[["ann",10]]'
         assert run.drpc.execute("deposit", "ann 5") == '[["ann",15]]'
         assert balance(run) == 15
@@ -586,4 +586,3 @@ def test_an_update_that_is_not_the_last_step_answers_with_what_follows_it() -> N
     with topology.start() as run:
         assert run.drpc.execute("count", "the cat the") == "[[3]]"
         assert run.drpc.execute("count", "the") == "[[3]]"
-

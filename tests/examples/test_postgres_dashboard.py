@@ -6,16 +6,17 @@ import keyword
 import os
 import pydoc_data.topics
 import re
-import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from tests.examples.conftest import Ended
 from trident.testing.servers.ports import free_port
 from trident.testing.servers.promised import Served
 
@@ -23,8 +24,6 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "postgres_dashboard.py"
 TEXTS = list(pydoc_data.topics.topics.values())
 TEXTS_A_BATCH = 4
 TYPES = "int float str list tuple dict set bytes".split()
-
-needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 
 Found = dict[str, int]
 
@@ -110,10 +109,8 @@ def test_an_sql_client_finds_whole_batches_only_and_a_later_run_goes_on(
     assert found == truth(later)
 
 
-@pytest.mark.spark
-@needs_java
-def test_spark_counts_the_same(url: str, tmp_path: Path) -> None:
-    screen = run(tmp_path, url, "--until", "3")
+def test_spark_counts_the_same(url: str, run_here: Callable[..., Ended]) -> None:
+    screen = Screen(*run_here(EXAMPLE, "--url", url, "--until", "3"))
     assert screen.code == 0, screen.errors
     assert screen.errors == ""
     batches, found = screen.end

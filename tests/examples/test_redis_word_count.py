@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import pydoc_data.topics
 import re
-import shutil
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from tests.examples.conftest import Ended
 from trident.testing.servers.ports import free_port
 from trident.testing.servers.promised import Served
 
@@ -24,8 +24,6 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "redis_word_count.py"
 ASKED = ("the", "of", "python")
 TEXTS = list(pydoc_data.topics.topics.values())
 TEXTS_A_BATCH = 4
-
-needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 
 Counts = tuple[int, ...]
 
@@ -122,10 +120,8 @@ def test_a_run_that_is_killed_is_gone_on_with(url: str, tmp_path: Path) -> None:
     assert counted == truth(batches)
 
 
-@pytest.mark.spark
-@needs_java
-def test_spark_counts_the_same(url: str, tmp_path: Path) -> None:
-    screen = run(tmp_path, url, "--until", "3")
+def test_spark_counts_the_same(url: str, run_here: Callable[..., Ended]) -> None:
+    screen = Screen(*run_here(EXAMPLE, "--url", url, "--until", "3"))
     assert screen.code == 0, screen.errors
     assert screen.errors == ""
     batches, counted = screen.end

@@ -7,9 +7,10 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
+from tests.examples.conftest import Ended
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -31,18 +32,22 @@ def printed(folder: Path, example: str, *arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize(
-    "arguments", [pytest.param([], id="here"), pytest.param(["--spark"], marks=pytest.mark.spark)]
-)
-def test_a_follower_of_several_tweeters_is_reached_once(
-    tmp_path: Path, arguments: list[str]
-) -> None:
-    assert printed(tmp_path, "reach.py", *arguments) == [
-        "storm.example/trident: [[16]]",
-        "spark.example/streams: [[8]]",
-        "quiet.example: [[0]]",
-        "unknown.example: [[0]]",
-    ]
+REACHED = [
+    "storm.example/trident: [[16]]",
+    "spark.example/streams: [[8]]",
+    "quiet.example: [[0]]",
+    "unknown.example: [[0]]",
+]
+
+
+def test_a_follower_of_several_tweeters_is_reached_once(tmp_path: Path) -> None:
+    assert printed(tmp_path, "reach.py") == REACHED
+
+
+def test_as_many_are_reached_on_spark(run_here: Callable[..., Ended]) -> None:
+    done = run_here(EXAMPLES / "reach.py", "--spark")
+    assert (done.code, done.errors) == (0, "")
+    assert done.out.splitlines() == REACHED
 
 
 def test_a_user_is_where_the_last_batch_has_seen_him(tmp_path: Path) -> None:
@@ -53,9 +58,10 @@ def test_a_user_is_where_the_last_batch_has_seen_him(tmp_path: Path) -> None:
     assert answer == 'where("1 2 3 4") = [[1,"Bonn"],[2,"Oslo"],[3,"Kyiv"],[4,null]]'
 
 
-@pytest.mark.spark
-def test_users_are_in_the_same_places_on_spark(tmp_path: Path) -> None:
-    *batches, answer = printed(tmp_path, "locations.py", "--spark")
+def test_users_are_in_the_same_places_on_spark(run_here: Callable[..., Ended]) -> None:
+    done = run_here(EXAMPLES / "locations.py", "--spark")
+    assert (done.code, done.errors) == (0, "")
+    *batches, answer = done.out.splitlines()
     assert [batch.rpartition(" ")[2] for batch in batches] == ["spark"] * 3
     assert answer == 'where("1 2 3 4") = [[1,"Bonn"],[2,"Oslo"],[3,"Kyiv"],[4,null]]'
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.examples.conftest import Ended
+
 WORDCOUNT = Path(__file__).parents[2] / "examples" / "wordcount.py"
 LONG_AGO = 946684800  # 1 January 2000
-
-needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,9 @@ class Screen:
         return int(found.group(1).replace(",", ""))
 
 
-def wordcount(text: Path | None, data: Path) -> Screen:
-    command = [sys.executable, str(WORDCOUNT), "--data", str(data)]
+def wordcount(text: Path, data: Path) -> Screen:
     done = subprocess.run(
-        command + ([str(text)] if text else []),
+        [sys.executable, str(WORDCOUNT), "--data", str(data), str(text)],
         cwd=WORDCOUNT.parent,
         env={**os.environ, "PYTHONPATH": str(WORDCOUNT.parents[1])},
         capture_output=True,
@@ -88,11 +87,12 @@ def counted() -> Counter[str]:
     )
 
 
-@pytest.mark.spark
-@needs_java
 def test_each_text_is_counted_once_over_all_runs(
-    text: Path, counted: Counter[str], tmp_path: Path
+    text: Path, counted: Counter[str], tmp_path: Path, run_here: Callable[..., Ended]
 ) -> None:
+    def wordcount_here(text: Path) -> Screen:
+        return Screen(*run_here(WORDCOUNT, "--data", str(tmp_path / "data"), str(text)))
+
     first = wordcount(text, tmp_path / "data")
     assert first.code == 0, first.errors
     assert first.top["the"] == counted["the"] == 4
@@ -102,7 +102,7 @@ def test_each_text_is_counted_once_over_all_runs(
     assert "exactly once" in first.out
     assert first.errors == ""
 
-    of_file = wordcount(text / "one.txt", tmp_path / "data")  # a count of its own
+    of_file = wordcount_here(text / "one.txt")  # a count of its own
     assert of_file.code == 0, of_file.errors
     assert of_file.top == {"the": 3, "cat": 2, "mat": 1, "on": 1, "sat": 1}
     assert of_file.new_words == 8
@@ -110,7 +110,7 @@ def test_each_text_is_counted_once_over_all_runs(
     dropped = text / "dropped.txt"
     dropped.write_text("the dog\n")
     os.utime(dropped, (LONG_AGO, LONG_AGO))
-    again = wordcount(text, tmp_path / "data")
+    again = wordcount_here(text)
     assert again.new_words == 2
     assert again.batches == 1
     assert again.top["the"] == counted["the"] + 1
@@ -118,10 +118,10 @@ def test_each_text_is_counted_once_over_all_runs(
     assert again.answer == first.answer + 1
 
 
-@pytest.mark.spark
-@needs_java
-def test_without_a_text_the_documentation_of_python_is_counted(tmp_path: Path) -> None:
-    screen = wordcount(None, tmp_path / "data")
+def test_without_a_text_the_documentation_of_python_is_counted(
+    tmp_path: Path, run_here: Callable[..., Ended]
+) -> None:
+    screen = Screen(*run_here(WORDCOUNT, "--data", str(tmp_path / "data")))
     assert screen.code == 0, screen.errors
     files = list((tmp_path / "data" / "python-documentation").iterdir())
     words = Counter(

@@ -11,20 +11,11 @@ from typing import Any
 import pytest
 
 from tests.figures.topologies import counted, fed, words
-from trident import (
-    AttemptFailed,
-    BatchProgress,
-    FailedException,
-    FeederBatchSpout,
-    GroupEnded,
-    GroupStarted,
-    OperationError,
-    QueryEnded,
-    Run,
-    TridentTopology,
-)
+from trident import BatchProgress, FeederBatchSpout, Run, TridentTopology
+from trident.batch.events import AttemptFailed, GroupEnded, GroupStarted, QueryEnded
 from trident.batch.watchpoints import watching
 from trident.drpc.errors import DRPCExecutionError
+from trident.errors import FailedException, OperationError
 from trident.spouts.feeder import FeedError
 from trident.states.errors import StateUnavailableError, UsageError
 from trident.states.values import Token

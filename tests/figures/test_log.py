@@ -14,10 +14,10 @@ from trident import (
     Duration,
     FeederBatchSpout,
     MemoryMapState,
-    OperationError,
     TridentTopology,
     TumblingDurationWindow,
 )
+from trident.errors import OperationError
 from trident.figures.prometheus import text
 from trident.testing import fail_at
 
@@ -67,7 +67,7 @@ def test_each_batch_is_a_line_at_debug(caplog: pytest.LogCaptureFixture) -> None
     [line] = [message for message in caplog.messages if message.startswith("batch 1")]
     expected = (
         r"batch 1 of words: 2 tuples, 2 keys read, 2 written, 0 from caches, attempts 1; "
-        r"ms: plan \d+\.\d\d emit \d+\.\d\d begin .* acknowledge \d+\.\d\d .*"
+        r"ms: plan \d+\.\d\d emit \d+\.\d\d run .* begin .* acknowledge \d+\.\d\d .*"
     )
     assert re.fullmatch(expected, line)
     assert "secret" not in caplog.text

@@ -12,8 +12,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode, Tracer
 
 from tests.figures.topologies import counted, fed, words
-from trident import FailedException, OperationError, TridentTopology
+from trident import TridentTopology
 from trident.drpc.errors import DRPCExecutionError
+from trident.errors import FailedException, OperationError
 from trident.figures.opentelemetry import STEPS, trace
 
 

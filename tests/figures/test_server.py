@@ -18,18 +18,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.figures import stores
 from tests.figures.topologies import counted, fed, words
 from tests.server.asking_app import answer_of
-from trident import (
-    DRPCApp,
-    DRPCServer,
-    FeederBatchSpout,
-    OpaqueMap,
-    OperationError,
-    TridentTopology,
-)
+from trident import FeederBatchSpout, TridentTopology
+from trident.errors import OperationError
 from trident.figures import health
 from trident.figures.prometheus import text
 from trident.figures.reasons import REASONS
+from trident.server import DRPCApp, DRPCServer
 from trident.spouts.feeder import FeedError
+from trident.states import OpaqueMap
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 

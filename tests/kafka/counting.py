@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from trident import Count, TridentTopology, TupleCollectionGet
+from trident import Count, TridentTopology
 from trident.api.run import Run
 from trident.backends import sqlite
 from trident.plan.nodes import Kind
+from trident.storm import TupleCollectionGet
 
 
 class Counting:

@@ -11,9 +11,12 @@ import signal
 import sys
 from pathlib import Path
 
-from trident import Count, KafkaSpout, Split, Token, TridentTopology, TupleCollectionGet
+from trident import Count, Split, TridentTopology
 from trident.backends import sqlite
 from trident.batch.watchpoints import watching
+from trident.spouts.kafka import KafkaSpout
+from trident.states import Token
+from trident.storm import TupleCollectionGet
 
 KINDS = {
     "opaque": (KafkaSpout.opaque, sqlite.opaque),

@@ -7,9 +7,10 @@ import signal
 import sys
 from pathlib import Path
 
-from trident import FixedBatchSpout, KafkaStateUpdater, Token, TridentTopology
+from trident import FixedBatchSpout, KafkaStateUpdater, TridentTopology
 from trident.backends import kafka
 from trident.batch.watchpoints import watching
+from trident.states import Token
 
 NUMBERS = 60
 

@@ -7,14 +7,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka
 import pytest
+from confluent_kafka import admin
 
 from tests.kafka.broker import Broker
 from tests.kafka.counting import Counting
-from trident import KafkaSpout
-from trident.backends.kafka.connecting import KafkaConnectionError
+from trident.backends.kafka.connecting import KafkaConnectionError, connect
 from trident.backends.kafka.driver import Admin
 from trident.errors import SourceUnavailableError
+from trident.spouts.kafka import KafkaSpout
 from trident.testing.servers.kafka import KafkaServer
 from trident.testing.servers.ports import free_port
 
@@ -94,3 +96,16 @@ def test_a_broker_that_is_away_is_told_with_its_address_and_how_to_start_one() -
     with pytest.raises(SourceUnavailableError, match=rf"{address}.*Is a broker running there\?"):
         coordinator.getPartitionsForBatch()
     coordinator.close()
+
+
+def test_a_setting_that_the_driver_quotes_is_hidden() -> None:
+    quoting = {
+        "bootstrap.servers": f"127.0.0.1:{free_port()}",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "enable.sasl.oauthbearer.unsecure.jwt": "true",
+        "sasl.oauthbearer.config": "hunter2",
+    }
+    with pytest.raises(KafkaConnectionError, match=r"beginning at: \*\*\*\.") as refused:
+        connect(admin, confluent_kafka, quoting)
+    assert "hunter2" not in str(refused.value)

@@ -17,11 +17,11 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.kafka import killed_frame, without_source
 from tests.kafka.broker import Broker
 from tests.kafka.counting import Counting
-from trident import DeadLetterTopic, FailedException, KafkaRecord, KafkaSpout
 from trident.batch.errors import BatchFailedError, OutageError
-from trident.errors import TridentError
+from trident.errors import FailedException, TridentError
 from trident.spark import kafka_frame
 from trident.spark.errors import SparkFailure
+from trident.spouts.kafka import DeadLetterTopic, KafkaRecord, KafkaSpout
 from trident.states.errors import UsageError
 from trident.testing import fail_at, hold_at
 from trident.testing.servers.kafka import KafkaServer
@@ -251,9 +251,7 @@ def test_a_topic_that_is_not_there_stops_the_run(framed: Framed, broker: Broker)
 # Transactions
 
 
-def test_an_open_transaction_is_read_when_it_is_committed(
-    framed: Framed, broker: Broker
-) -> None:
+def test_an_open_transaction_is_read_when_it_is_committed(framed: Framed, broker: Broker) -> None:
     topic = broker.topic()
     spout = KafkaSpout.opaque(broker.servers, topic)
     broker.produce(topic, ["before"])
@@ -420,9 +418,7 @@ def test_a_record_that_does_not_decode_is_passed_over_as_told(
     assert framed.rows(long_keys) == whole
 
 
-def test_a_record_that_does_not_decode_is_put_into_a_topic(
-    framed: Framed, broker: Broker
-) -> None:
+def test_a_record_that_does_not_decode_is_put_into_a_topic(framed: Framed, broker: Broker) -> None:
     topic, dead = broker.topic(), broker.topic()
     broker.produce(topic, BAD, keys=["k", "l", "m"])
     spout = KafkaSpout.opaque(broker.servers, topic, on_error=DeadLetterTopic(dead))
@@ -448,9 +444,7 @@ def test_a_record_that_does_not_decode_is_handed_to_a_function_that_may_fail_the
         framed.run(spout, retries=0)
 
 
-def test_without_its_topic_for_dead_letters_a_stream_waits(
-    framed: Framed, broker: Broker
-) -> None:
+def test_without_its_topic_for_dead_letters_a_stream_waits(framed: Framed, broker: Broker) -> None:
     topic = broker.topic()
     broker.produce(topic, BAD)
     dead = DeadLetterTopic("nowhere")

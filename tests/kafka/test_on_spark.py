@@ -11,8 +11,9 @@ import pytest
 
 from tests.kafka.broker import Broker
 from tests.kafka.counting import Counting
-from trident import FixedBatchSpout, KafkaSpout, KafkaStateUpdater, TridentTopology
+from trident import FixedBatchSpout, KafkaStateUpdater, TridentTopology
 from trident.backends import kafka
+from trident.spouts.kafka import KafkaSpout
 from trident.testing import fail_at
 
 BOTH = pytest.mark.parametrize("made", [KafkaSpout.opaque, KafkaSpout.transactional])

@@ -11,8 +11,9 @@ import pytest
 
 from tests.kafka.broker import Broker
 from tests.kafka.counting import Counting
-from trident import FixedBatchSpout, KafkaSpout, KafkaStateUpdater, TridentTopology
+from trident import FixedBatchSpout, KafkaStateUpdater, TridentTopology
 from trident.backends import kafka
+from trident.spouts.kafka import KafkaSpout
 from trident.spouts.kafka.coordinator import KafkaCoordinator
 from trident.testing import fail_at, hold_at
 from trident.testing.servers.kafka import KafkaServer
@@ -109,9 +110,10 @@ def test_a_sink_whose_broker_is_killed_within_a_batch_has_each_record_once(
     topology.newStream("words", words).partitionPersist(
         sink, "word", KafkaStateUpdater("word"), name="words"
     )
-    with hold_at(point, txid=2) as hold, topology.start(
-        checkpoint=tmp_path / "run", trigger="available", patience=120
-    ) as run:
+    with (
+        hold_at(point, txid=2) as hold,
+        topology.start(checkpoint=tmp_path / "run", trigger="available", patience=120) as run,
+    ):
         hold.wait_reached()
         own_server.kill()
         hold.release()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.kafka.broker import Broker
-from trident import KafkaSpout
+from trident.spouts.kafka import KafkaSpout
 from trident.spouts.kafka.reader import KafkaReader, OffsetOutOfRange
 
 VALUES = [f"{number}" for number in range(500)]

@@ -14,12 +14,17 @@ import pytest
 
 from tests.kafka.broker import Broker
 from tests.kafka.counting import Counting
-from trident import DeadLetterTopic, FirstPollOffsetStrategy, KafkaRecord, KafkaSpout
 from trident.batch.errors import BatchFailedError, OutageError
 from trident.errors import OperationError
 from trident.figures import prometheus
 from trident.log.file_log import FileLog
-from trident.spouts.kafka import coordinator
+from trident.spouts.kafka import (
+    DeadLetterTopic,
+    FirstPollOffsetStrategy,
+    KafkaRecord,
+    KafkaSpout,
+    coordinator,
+)
 from trident.states.errors import UsageError
 from trident.testing import fail_at
 from trident.testing.servers.process import wait_until
@@ -56,9 +61,7 @@ def tuples_of(spout: Any) -> list[tuple[Any, ...]]:
 
 
 @BOTH
-def test_every_partition_is_read_to_its_end(
-    made: Any, broker: Broker, counting: Counting
-) -> None:
+def test_every_partition_is_read_to_its_end(made: Any, broker: Broker, counting: Counting) -> None:
     topic = broker.topic(3)
     for partition in range(2):
         broker.produce(topic, ["a", "b", "a"], partition=partition)

@@ -9,14 +9,8 @@ import pytest
 
 from tests.kafka.broker import Broker
 from tests.topologies.conftest import Engine
-from trident import (
-    Count,
-    Duration,
-    KafkaSpout,
-    MemoryMapState,
-    TridentTopology,
-    TumblingDurationWindow,
-)
+from trident import Count, Duration, MemoryMapState, TridentTopology, TumblingDurationWindow
+from trident.spouts.kafka import KafkaSpout
 
 BOTH = pytest.mark.parametrize("made", [KafkaSpout.opaque, KafkaSpout.transactional])
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from trident import KafkaSpout
 from trident.spark import kafka_frame, local_session
 from trident.spark.errors import SparkSessionError
+from trident.spouts.kafka import KafkaSpout
 
 
 def main() -> None:

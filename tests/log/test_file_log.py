@@ -95,13 +95,9 @@ def test_what_a_newcomer_appends_is_in_a_file_of_its_own(tmp_path: Path) -> None
     assert path_of(tmp_path, 2).read_bytes() == entry(2, "newcomer").encode() != theirs
 
 
-def test_a_log_of_version_0_1_is_gone_on_from_and_what_it_left_aside_is_swept(
-    tmp_path: Path,
-) -> None:
-    """It had a file for each entry, of the same number."""
+def test_a_log_with_a_file_for_each_entry_is_gone_on_from(tmp_path: Path) -> None:
     for number in (6, 7):
         path_of(tmp_path, number).write_bytes(entry(number).encode())
-    (tmp_path / ".dead.tmp").write_bytes(b"half an ent")
     log = FileLog(tmp_path)
     assert log.newest() == entry(7)
     log.append(entry(8, "newcomer"))

@@ -48,9 +48,8 @@ elif arguments[:2] == ["-m", "venv"]:
 elif arguments[:3] == ["-m", "pip", "install"]:
     with (machine / "pip.log").open("a") as file:
         print(pathlib.Path(arguments[-1]).read_text(), *arguments[3:], file=file)
-elif arguments[:4] == ["-m", "pip", "config", "get"]:
-    found = (machine / arguments[4])
-    sys.exit(print(found.read_text()) if found.exists() else 1)
+elif arguments[:4] == ["-m", "pip", "config", "list"]:
+    print((machine / "pip.list").read_text())
 """
 
 # Notes what it is asked; an environment has the interpreter that was named, or is python3
@@ -157,6 +156,7 @@ def machine(tmp_path: Path) -> Machine:
     made.ensurepip.touch()
     made.user(1000)
     made.uv()
+    (made.folder / "pip.list").touch()
     for tool in TOOLS:
         found = shutil.which(tool)
         assert found is not None, f"the set-up scripts need {tool}"

@@ -12,9 +12,7 @@ from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
-import trident.drpc.errors
-import trident.errors
-import trident.state_service.errors
+import trident.backends
 from tests.packaging.conftest import ROOT
 from trident import GroupedStream, Run, Stream, TridentState, TridentTopology
 from trident.api.stream import ChainedAggregatorDeclarer, WindowedStream
@@ -26,6 +24,14 @@ HEAD = """\
 Every public name, with the first sentence of its docstring; `help(name)` has the rest.
 `python -m tests.packaging.reference` writes this page, and a test compares it with the code.
 """
+PACKAGES = (
+    *("trident.backends", "trident.errors", "trident.server", "trident.spark", "trident.states"),
+    *("trident.storm", "trident.testing", "trident.transactional"),
+    *("trident.batch.events", "trident.drpc.errors", "trident.state_service.errors"),
+    *("trident.spouts.kafka", "trident.figures.opentelemetry", "trident.pytest_plugin"),
+)
+"""The public packages and modules beside `trident` and the stores."""
+STORES = [name for name in trident.backends.__all__ if name.islower() and "_" not in name]
 OWNERS = (
     TridentTopology,
     Stream,
@@ -46,20 +52,12 @@ def _chapters() -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield "trident", {name: getattr(trident, name) for name in trident.__all__}
     for owner in OWNERS:
         yield owner.__name__, {call: getattr(owner, call) for call in _calls(owner)}
-    yield "trident.errors", {name: getattr(trident.errors, name) for name in _errors()}
-    yield "trident.drpc.errors", {
-        name: getattr(trident.drpc.errors, name) for name in public(trident.drpc.errors)
-    }
-    errors = trident.state_service.errors
-    yield errors.__name__, {name: getattr(errors, name) for name in public(errors)}
-    for name in (
-        *("states", "testing", "pytest_plugin", "spark", "transactional"),
-        "figures.opentelemetry",
-    ):
-        module = import_module(f"trident.{name}")
-        yield module.__name__, {each: getattr(module, each) for each in public(module)}
-    for name in trident.backends.__all__:
-        module = getattr(trident.backends, name)
+    for name in PACKAGES:
+        module = import_module(name)
+        stores = STORES if name == "trident.backends" else []
+        yield name, {each: getattr(module, each) for each in public(module) if each not in stores}
+    for name in STORES:
+        module = import_module(f"trident.backends.{name}")
         yield module.__name__, {each: getattr(module, each) for each in public(module)}
 
 
@@ -71,14 +69,6 @@ def public(module: ModuleType) -> list[str]:
         if not name.startswith("_") and getattr(found, "__module__", None) == module.__name__
     )
     return sorted(getattr(module, "__all__", own))
-
-
-def _errors() -> list[str]:
-    """All errors and warnings, wherever they are made."""
-    found = vars(trident.errors).items()
-    return sorted(
-        name for name, each in found if inspect.isclass(each) and issubclass(each, Exception)
-    )
 
 
 def _calls(owner: type) -> list[str]:

@@ -96,5 +96,5 @@ def test_every_file_that_names_all_operations_of_a_sort_is_in_the_list_for_one(
     operations: tuple[str, ...],
 ) -> None:
     knowing = naming_all(rf"{name}\b" for name in operations)
-    assert {"trident/operations/builtin.py", "trident/__init__.py"} <= knowing
+    assert "trident/operations/builtin.py" in knowing
     assert sorted(knowing - named(section("How to add an operation"))) == []

@@ -47,13 +47,18 @@ def test_an_interrupted_installation_of_uv_is_not_taken_for_done(
     assert machine.installed == before * 2
 
 
-@pytest.mark.parametrize("variable", ["", "PIP_INDEX_URL", "UV_DEFAULT_INDEX"])
-def test_uv_looks_where_pip_does(machine: Machine, project: Path, variable: str) -> None:
+@pytest.mark.parametrize("pip_has", ["of its variable", "of its file"])
+@pytest.mark.parametrize("uv_has", ["", "of uv's variable"])
+def test_uv_looks_where_pip_does(
+    machine: Machine, project: Path, pip_has: str, uv_has: str
+) -> None:
     machine.python("python3", "3.11.2")
-    (machine.folder / "global.index-url").write_text("configured")
-    given = {variable: "named"} if variable else {}
-    machine.run("setup/uv", "--version", cwd=project, **given)
-    assert machine.asked == ["named --version" if variable else "configured --version"]
+    listed = ["global.cert='/a b'", "global.index-url='of its file'"]
+    if pip_has == "of its variable":
+        listed.insert(0, f":env:.index-url='{pip_has}'")
+    (machine.folder / "pip.list").write_text("\n".join(listed))
+    machine.run("setup/uv", "--version", cwd=project, UV_DEFAULT_INDEX=uv_has)
+    assert machine.asked == [f"{uv_has or pip_has} --version"]
 
 
 def test_without_ensurepip_a_user_is_told_the_package(machine: Machine, project: Path) -> None:

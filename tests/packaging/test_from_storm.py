@@ -79,7 +79,7 @@ PARTS = (
     "topology spout bolt grouping task executor worker tick Nimbus Supervisor ZooKeeper acker "
     "BaseRichBolt transactional.zookeeper.root TOPOLOGY_ACKER_EXECUTORS kryo"
 )
-PACKAGES = ("states", "backends", "transactional")
+PACKAGES = ("states", "backends", "transactional", "storm", "errors", "server", "spouts")
 OURS = re.compile(rf"(?:(?:{'|'.join(PACKAGES)})(?:\.\w+)+|[A-Z]\w+\.\w+)(?:\(\w+=\))?")
 
 
@@ -106,7 +106,10 @@ def resolved(name: str) -> Any:
     """What stands under a name that the page uses: of the package, or one of its packages."""
     path, _, option = name.partition("(")
     first, *others = path.split(".")
-    there = import_module(f"trident.{first}") if first in PACKAGES else getattr(trident, first)
+    if first == "spouts":  # which is public in parts
+        first, others = f"{first}.{others[0]}", others[1:]
+    public = first.partition(".")[0] in PACKAGES
+    there = import_module(f"trident.{first}") if public else getattr(trident, first)
     for part in others:
         try:
             there = getattr(there, part)
@@ -164,7 +167,7 @@ def test_each_url_of_a_state_is_one() -> None:
     urls = re.findall(r"`(\w[\w+]*://[^`]+)`", PAGE)
     assert len(urls) > 8
     for url in urls:
-        trident.state_from_url(url)
+        trident.backends.state_from_url(url)
 
 
 def test_its_topology_is_declared_as_it_says() -> None:

@@ -92,7 +92,9 @@ def test_a_driver_and_an_engine_are_imported_late() -> None:
     assert len(plain) > 300
 
 
-PACKAGES = {"backends", "spark", "states", "testing", "transactional"}
+PACKAGES = {
+    *("backends", "errors", "server", "spark", "states", "storm", "testing", "transactional")
+}
 
 
 def test_trident_lists_its_public_names_only() -> None:

@@ -43,7 +43,7 @@ print(topology.explain())
 QUERY = """\
 import sys
 
-from trident import state_from_url
+from trident.backends import state_from_url
 
 print(state_from_url(sys.argv[1] + "?prefix=count").makeState().multiGet([["the"], ["dog"]]))
 """

@@ -24,7 +24,7 @@ trident.spark.local_sesion()
 trident.backends.sqlit
 with trident.TridentTopology().start() as run:
     run.drpc.execute("words")
-trident.state_from_url("memory:").makeState().multiPutt([], [])
+trident.backends.state_from_url("memory:").makeState().multiPutt([], [])
 """
 
 

@@ -54,9 +54,7 @@ class Percent(QueryFunction[SnapshottableMap, int | None]):
     ) -> list[int | None]:
         return state.multiGet([(each[0],) for each in tuples])
 
-    def execute(
-        self, tuple: TridentTuple, result: int | None, collector: TridentCollector
-    ) -> None:
+    def execute(self, tuple: TridentTuple, result: int | None, collector: TridentCollector) -> None:
         collector.emit([100 * (result or 0) // 6])
 
 
@@ -80,7 +78,7 @@ def main(place: str, engine: str) -> None:
         answer = run.drpc.execute("share", "cow")
         assert_type(answer, str)
         print(answer, run.lastProgress.txid if run.lastProgress else 0)
-    state = trident.state_from_url(f"{place}?prefix=count").makeState()
+    state = trident.backends.state_from_url(f"{place}?prefix=count").makeState()
     print(assert_type(state, SnapshottableMap).multiGet([("saw",), ("dog",)]))
 
 

@@ -18,19 +18,9 @@ from time import monotonic
 from PIL import Image
 
 from tests.page.browser import UP_TO_DATE, started, wait_for
-from trident import (
-    Count,
-    FailedException,
-    FeederBatchSpout,
-    FilterNull,
-    GuaranteeWarning,
-    MapGet,
-    Max,
-    Split,
-    Sum,
-    TridentTopology,
-)
+from trident import Count, FeederBatchSpout, FilterNull, MapGet, Max, Split, Sum, TridentTopology
 from trident.api.run import Run
+from trident.errors import FailedException, GuaranteeWarning
 
 WORDS = "the cat dog cow man moon sat ran jumped over walked under a of and".split()
 SECONDS = 10.0

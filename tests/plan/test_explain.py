@@ -38,7 +38,7 @@ def test_an_explanation_is_the_same_every_time() -> None:
 def test_a_cache_that_is_left_out_is_explained() -> None:
     topology = TridentTopology()
     words = topology.newStream("words", FixedBatchSpout("word string", 1, ("dog",)))
-    state = "redis://one/0?cache=9"
+    state = "redis://one/0?cache_size=9"
     words.groupBy("word").persistentAggregate(state, Count(), "count")
     assert "no cache, though cache_size is given: several processes write" in topology.explain()
 

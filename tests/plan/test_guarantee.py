@@ -237,7 +237,7 @@ def test_a_function_that_does_not_tell_its_map_leaves_that_open(open_map: Any) -
 @pytest.mark.parametrize(
     "url",
     [
-        *("memory:a", "sqlite:a.db", "redis://one/0", "redis://one/0?cache=9"),
+        *("memory:a", "sqlite:a.db", "redis://one/0", "redis://one/0?cache_size=9"),
         *("redis+cluster://one:1,two:2", "memcached://one:1", "hbase://one:9/table/family"),
         *("postgresql://one/shop", "postgresql://one/shop?values=bigint"),
     ],

@@ -133,6 +133,12 @@ COUNTEREXAMPLES: dict[str, Trace] = {
         "start D1*19 T2*5 D1*15 T4*5 T3*5 D1*15 T5*5 D1*12 start D1 read D1 backup D1*4 T8*5 "
         "D1*6 restore",
     ),
+    "swept": Trace(Setup("fenced", sweeps=True), 0, ""),
+    "looked_first": Trace(
+        Setup("fenced", "transactional", "driver", harm="failover", early=True),
+        1192,
+        "start D1*24 T4*3 failover:0:2 T3*4 D1*8 failover:1:3 D1*8 T6*4 T5*4 T7*2 D1*6",
+    ),
     "ready": Trace(
         Setup("fenced", harm="failover"),
         13,

@@ -10,7 +10,8 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.backends_table import BACKENDS, Backend
 from tests.protocol import broken
-from trident.states import IBackingMap, StateError, TransactionalMap
+from trident.errors import StateError
+from trident.states import IBackingMap, TransactionalMap
 from trident.states.testing.backend_machine import BackendMachine
 from trident.states.testing.stores import FencedMap
 

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.protocol import broken
-from trident.states import StateError, TransactionalMap
+from trident.errors import StateError
+from trident.states import TransactionalMap
 from trident.states.testing.machine import StatesMachine
 from trident.states.testing.stores import (
     ComparedMap,

@@ -49,10 +49,17 @@ def _setups() -> Iterator[Setup]:
                 yield hosted
                 for harm in FENCED_HARMS if ability == "fenced" else HARMS:
                     yield replace(hosted, harm=harm)
+            early = replace(plain, hosted="driver", early=True)
+            yield early
+            for harm in FENCED_HARMS if ability == "fenced" else HARMS:
+                yield replace(early, harm=harm)
             staged = replace(plain, hosted="driver", cached=True, staged=True)
             yield staged
             for harm in FENCED_HARMS if ability == "fenced" else HARMS:
                 yield replace(staged, harm=harm)
+        if ability == "fenced":
+            for harm in ("", *HARMS, "restore", "copy", "cut"):
+                yield Setup(ability, harm=harm, sweeps=True)
         yield Setup(ability, harm="copy", hosted="driver", staged=True)
         for kind in ("opaque", "transactional"):
             yield Setup(ability, kind, harm="copy")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.protocol.broken import CacheFirst
+from trident.errors import StaleBatchError
 from trident.states import (
     CachedMap,
     ControlRecord,
@@ -12,7 +13,6 @@ from trident.states import (
     OpaqueMap,
     OpaqueValue,
     PutUpdater,
-    StaleBatchError,
     Token,
     TransactionalMap,
 )

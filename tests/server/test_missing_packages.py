@@ -9,7 +9,8 @@ import pytest
 
 SERVER = "from trident import DRPCServer, TridentTopology as T; DRPCServer(T(), {})"
 THRIFT = """
-from trident import DRPCServer, TridentTopology
+from trident import TridentTopology
+from trident.server import DRPCServer
 topology = TridentTopology()
 topology.newDRPCStream("f").map(str.upper, "text")
 DRPCServer(topology, port=None, thrift_port=0).start()

@@ -162,6 +162,8 @@ REFUSED = [
     ("an endless length", POST + b"Content-Length: " + b"9" * 40 + b"\r\n\r\n", (400, 413)),
     ("a length and chunks", CHUNKED + b"Content-Length: 1\r\n\r\n0\r\n\r\n", 400),
     ("chunks, then more codings", CHUNKED.replace(b"ked", b"ked, gzip") + b"\r\n0\r\n\r\n", 400),
+    ("another coding, then chunks", CHUNKED.replace(b"chu", b"gzip, chu") + b"\r\n0\r\n\r\n", 400),
+    ("chunks of HTTP/1.0", CHUNKED.replace(b"/1.1", b"/1.0") + b"\r\n0\r\n\r\n", 400),
     ("an unknown coding", CHUNKED.replace(b"chunked", b"gzip") + b"\r\n0\r\n\r\n", 400),
     ("a chunk without a size", CHUNKED + b"\r\n\r\na\r\n0\r\n\r\n", 400),
     ("a chunk of no number", CHUNKED + b"\r\nx\r\na\r\n0\r\n\r\n", 400),

@@ -12,10 +12,11 @@ import pytest
 
 from tests.drpc.asking import asking, counts, held, until
 from tests.server.asking_app import Answer, answer_of
-from trident import FailedException, MapGet, Sum, TridentTopology
+from trident import MapGet, Sum, TridentTopology
 from trident.backends import sqlite
 from trident.drpc.errors import DRPCUsageError
 from trident.drpc.service import LocalDRPC
+from trident.errors import FailedException
 from trident.server.access import Access
 from trident.server.application import Application
 from trident.server.functions import Functions

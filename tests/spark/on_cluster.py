@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 
 from tests.spark.files import Files
-from trident import Count, FailedException, FeederBatchSpout, OpaqueMap, TridentTopology
+from trident import Count, FeederBatchSpout, TridentTopology
+from trident.errors import FailedException
 from trident.spark import local_session
+from trident.states import OpaqueMap
 
 BATCHES = [["a b a", "c"], ["b b", "d"]]
 

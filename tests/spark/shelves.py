@@ -12,14 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident import (
-    Fields,
-    IOpaquePartitionedTridentSpout,
-    IPartitionedTridentSpout,
-    SpoutCollector,
-    Token,
-)
+from trident import Fields
 from trident.errors import SourceUnavailableError
+from trident.states import Token
+from trident.storm import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout, SpoutCollector
 
 FIELDS = Fields(part=str, text=str, number=int)
 _ARROW = pa.schema({"part": pa.string(), "text": pa.string(), "number": pa.int64()})
@@ -204,9 +200,7 @@ class TransactionalShelf(IPartitionedTridentSpout):
     def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> Parts:
         return Parts(self.shelf)
 
-    def getEmitter(
-        self, conf: Mapping[str, Any], context: Any
-    ) -> IPartitionedTridentSpout.Emitter:
+    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> IPartitionedTridentSpout.Emitter:
         return TransactionalRows(self.shelf)
 
     def getOutputFields(self) -> Fields:

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import uuid
-from contextlib import nullcontext
 from pathlib import Path
 
 from tests.spark.files import wait_for
@@ -58,10 +57,8 @@ def main(folder: Path, point: str, txid: int) -> None:
             wait_for_staged(group / "staged", txid + 1)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with watching(watch) if point else nullcontext():
-        made = topology(lines)
-        with lines.start(made, max_pending=PENDING) as run:
-            run.awaitTermination(PATIENCE)
+    with watching(watch), lines.start(topology(lines), max_pending=PENDING) as run:
+        run.awaitTermination(PATIENCE)
 
 
 def wait_for_staged(folder: Path, txid: int) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from trident import Fields, SpoutCollector
+from trident import Fields
 from trident.kernels.arrow_block import block_of_table
+from trident.storm import SpoutCollector
 
 
 @pytest.mark.parametrize("column", [pa.array([1, 2]), pa.chunked_array([[1], [2]])])

@@ -30,6 +30,7 @@ from trident.errors import (
 )
 from trident.log.errors import MetadataError
 from trident.spark.error_json import error_to_json
+from trident.spark.group_engine import SparkGroupEngine
 from trident.spark.seal import Seal
 from trident.testing import fail_at
 
@@ -135,6 +136,23 @@ def test_what_was_emitted_is_let_go_of_with_its_attempt(
     with fail_at("before begin", times=9), pytest.raises(BatchFailedError):
         sums.run(spout(shelf), retries=1)
     assert len(context.getPersistentRDDs()) == before
+
+
+def test_what_was_emitted_of_a_batch_that_is_given_up_is_let_go_of(
+    sums: Sums, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[Any] = []
+    close = SparkGroupEngine.close
+
+    def look_and_close(self: SparkGroupEngine) -> None:
+        left.append(dict(self._kept))
+        close(self)
+
+    monkeypatch.setattr(SparkGroupEngine, "close", look_and_close)
+    with fail_at("after write", 2):
+        assert sums.run(OpaqueShelf(shelf), retries=0, on_failure="dead-letter") != {}
+    assert left
+    assert not any(left)
 
 
 @BOTH

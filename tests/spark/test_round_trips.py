@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from tests.spark.files import FileMap
 from tests.topologies.conftest import feed
-from trident import Count, FeederBatchSpout, OpaqueMap, TridentTopology
-from trident.states import StateFactory, StateType
+from trident import Count, FeederBatchSpout, TridentTopology
+from trident.states import OpaqueMap, StateFactory, StateType
 
 _MANY = 20_000
 """More than a batch has that is worth one task only."""

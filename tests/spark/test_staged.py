@@ -304,7 +304,7 @@ def test_staged_batches_of_a_log_that_is_gone_are_refused(lines: Lines) -> None:
 def test_no_batch_is_computed_while_too_many_bytes_are_staged(
     lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trident.batch.ahead.PENDING_BYTES", 1)
+    monkeypatch.setattr("trident.batch.committer.PENDING_BYTES", 1)
     lines.write("a", "b", "c", "d")
     with hold_at("before write", 1) as hold, lines.start(max_pending=9) as run:
         hold.wait_reached()

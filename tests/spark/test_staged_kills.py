@@ -15,8 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark import staged_program
-from tests.spark.lines import Lines
-from tests.spark.staged_program import AFTER_SPARKS_COMMIT
+from tests.spark.lines import PATIENCE, Lines
+from tests.spark.staged_program import AFTER_SPARKS_COMMIT, PENDING, topology
 from trident.backends import sqlite
 
 KILLS = [
@@ -31,8 +31,9 @@ KILLS = [
     "after unstage",
 ]
 
-def run(folder: Path, point: str = "", txid: int = 0) -> int:
-    """Run the program; return how it ended."""
+
+def run(folder: Path, point: str, txid: int) -> int:
+    """Run the program until it is killed; return how it ended."""
     program = [sys.executable, "-m", staged_program.__name__, str(folder), point, str(txid)]
     return subprocess.run(program, timeout=280, check=False).returncode
 
@@ -55,7 +56,8 @@ def test_a_driver_that_is_killed_again_and_again_counts_every_line_once(
     lines.write(*[f"all batches\nw{number} w{number % 3}" for number in range(count)])
     for number, point in enumerate(KILLS):
         assert run(tmp_path, point, 2 * number + 1) == -signal.SIGKILL, point
-    assert run(tmp_path) == 0
+    with lines.start(topology(lines), max_pending=PENDING) as rest:
+        rest.awaitTermination(PATIENCE)
     assert lines.counts == lines.expected
     assert set(drawn(tmp_path).values()) == {1}
     assert len(drawn(tmp_path)) == 2 * count

@@ -13,8 +13,10 @@ from pyspark.sql import SparkSession
 from tests.spark.lines import NATIVE_SPLIT, PATIENCE, Lines
 from tests.topologies.capture import captured_in
 from tests.topologies.test_aggregates import Spread
-from trident import Count, FailedException, GroupEnded, GroupStarted, TridentTopology
+from trident import Count, TridentTopology
 from trident.backends import sqlite
+from trident.batch.events import GroupEnded, GroupStarted
+from trident.errors import FailedException
 from trident.log.errors import CheckpointInUseError, LogMismatchError, PlacementError
 from trident.operation_error import OperationError
 from trident.states.errors import OtherLogError, StateUnavailableError

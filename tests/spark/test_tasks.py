@@ -20,19 +20,19 @@ from tests.topologies.conftest import feed
 from trident import (
     CombinerAggregator,
     Count,
-    FailedException,
     FeederBatchSpout,
     MapGet,
-    OpaqueMap,
     ReducerAggregator,
-    StateSpec,
     StateUpdater,
     TridentCollector,
     TridentOperationContext,
     TridentTopology,
     TridentTuple,
 )
+from trident.backends import StateSpec
+from trident.errors import FailedException
 from trident.operation_error import OperationError
+from trident.states import OpaqueMap
 from trident.states.control import ControlRecord
 from trident.states.errors import StaleBatchError, StateUnavailableError
 from trident.states.map_state import MapState

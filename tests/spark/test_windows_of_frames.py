@@ -22,7 +22,7 @@ def test_windows_of_files_go_on_after_a_restart_and_a_failure(
 ) -> None:
     # One a batch: an attempt that is repeated has its batch's.
     times = chain([1, 2, 50], count(51))
-    monkeypatch.setattr("trident.batch.runner.time_ns", lambda: next(times) * 1_000_000)
+    monkeypatch.setattr("trident.batch.attempt.time_ns", lambda: next(times) * 1_000_000)
     lines = Lines(spark, tmp_path)
 
     def play() -> list[list[list[tuple[Any, ...]]]]:

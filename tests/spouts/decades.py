@@ -6,14 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trident import (
-    Fields,
-    IOpaquePartitionedTridentSpout,
-    IPartitionedTridentSpout,
-    SpoutCollector,
-    Token,
-)
+from trident import Fields
 from trident.errors import SourceUnavailableError
+from trident.states import Token
+from trident.storm import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout, SpoutCollector
 
 
 @dataclass
@@ -122,9 +118,7 @@ class TransactionalShelf(IPartitionedTridentSpout):
     def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> Parts:
         return Parts(self.shelf)
 
-    def getEmitter(
-        self, conf: Mapping[str, Any], context: Any
-    ) -> IPartitionedTridentSpout.Emitter:
+    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> IPartitionedTridentSpout.Emitter:
         return TransactionalNumbers(self.shelf)
 
     def getOutputFields(self) -> Fields:

@@ -8,19 +8,17 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.spouts.counting import count
-from trident import (
-    Fields,
-    ICommitterTransactionalSpout,
-    IOpaquePartitionedTransactionalSpout,
-    IPartitionedTransactionalSpout,
-    ITransactionalSpout,
-)
+from trident import Fields
 from trident.batch.errors import BatchFailedError
 from trident.testing import fail_at
 from trident.transactional import (
     BaseOpaquePartitionedTransactionalSpout,
     BasePartitionedTransactionalSpout,
     BaseTransactionalSpout,
+    ICommitterTransactionalSpout,
+    IOpaquePartitionedTransactionalSpout,
+    IPartitionedTransactionalSpout,
+    ITransactionalSpout,
 )
 
 WORDS = "a b a c a".split()

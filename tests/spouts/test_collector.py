@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from trident import Fields, SpoutCollector
+from trident import Fields
 from trident.errors import EmittedValueError
+from trident.storm import SpoutCollector
 
 
 @pytest.fixture

@@ -8,18 +8,17 @@ from typing import Any
 import pytest
 
 from tests.spouts.counting import count
-from trident import (
+from trident import Fields
+from trident.errors import OperationTypeError
+from trident.storm import (
     BatchCoordinator,
     CommitterEmitter,
     Emitter,
-    Fields,
-    ICommitterTransactionalSpout,
     ICommitterTridentSpout,
-    ITransactionalSpout,
     ITridentSpout,
 )
-from trident.errors import OperationTypeError
 from trident.testing import fail_at
+from trident.transactional import ICommitterTransactionalSpout, ITransactionalSpout
 
 
 class Committing(CommitterEmitter):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.spouts.counting import count
-from trident import BatchCoordinator, Emitter, Fields, ITridentSpout, TridentCollector
+from trident import Fields, TridentCollector
 from trident.batch.watchpoints import watching
 from trident.log import file_log
 from trident.log.entry import LogEntry
@@ -18,6 +18,7 @@ from trident.log.errors import MetadataError
 from trident.log.file_log import FileLog
 from trident.spouts.interfaces import SpoutKind
 from trident.states.values import Token
+from trident.storm import BatchCoordinator, Emitter, ITridentSpout
 from trident.testing import fail_at
 
 BATCHES = 4

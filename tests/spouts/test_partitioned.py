@@ -17,15 +17,7 @@ from tests.spouts.decades import (
     TransactionalNumbers,
     TransactionalShelf,
 )
-from trident import (
-    BatchCoordinator,
-    Emitter,
-    Fields,
-    ITridentSpout,
-    MapGet,
-    Sum,
-    TridentTopology,
-)
+from trident import Fields, MapGet, Sum, TridentTopology
 from trident.backends import sqlite
 from trident.batch.errors import BatchFailedError, OutageError
 from trident.errors import (
@@ -36,6 +28,7 @@ from trident.errors import (
     SpoutPartitionError,
 )
 from trident.log.errors import MetadataError
+from trident.storm import BatchCoordinator, Emitter, ITridentSpout
 from trident.testing import fail_at
 from trident.testing.servers.process import wait_until
 

@@ -12,17 +12,12 @@ from typing import Any
 import pytest
 
 from tests.spouts.counting import count
-from trident import (
-    GeneratorSpout,
-    SocketLinesSpout,
-    SpoutCollector,
-    TextFileSpout,
-    Token,
-    TridentTopology,
-)
+from trident import GeneratorSpout, SocketLinesSpout, TextFileSpout, TridentTopology
 from trident.batch.errors import BatchFailedError, OutageError
 from trident.errors import OperationError, SourceUnavailableError
 from trident.spouts.socket_lines import SocketLinesError
+from trident.states import Token
+from trident.storm import SpoutCollector
 from trident.testing import fail_at
 from trident.testing.servers.process import wait_until
 
@@ -257,7 +252,7 @@ def test_lines_that_are_no_text_end_the_stream_with_an_error(
 
 
 def test_a_line_without_an_end_is_an_error_and_not_kept_in_memory(
-    connected: tuple[SocketLinesSpout, socket.socket]
+    connected: tuple[SocketLinesSpout, socket.socket],
 ) -> None:
     spout, connection = connected
     connection.sendall(b"x" * 5 + b"\n")

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from tests.spouts.counting import count
-from trident import IRichSpout, OutputFieldsDeclarer, SpoutOutputCollector, TridentTopology
+from trident import TridentTopology
 from trident.batch.errors import BatchFailedError
 from trident.batch.watchpoints import watching
 from trident.errors import PlanError
+from trident.storm import IRichSpout, OutputFieldsDeclarer, SpoutOutputCollector
 from trident.testing import fail_at
 
 # Such streams are non-transactional, which a start warns of.

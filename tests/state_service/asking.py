@@ -12,19 +12,12 @@ from uuid import uuid4
 
 from tests.drpc.asking import PATIENCE
 from tests.server.asking_app import Answer, answer_of
-from trident import (
-    Count,
-    FixedBatchSpout,
-    MapGet,
-    MemoryMapState,
-    OpaqueMap,
-    Sum,
-    TridentTopology,
-)
+from trident import Count, FixedBatchSpout, MapGet, MemoryMapState, Sum, TridentTopology
 from trident.backends.memory import MemoryMap
 from trident.server.access import Access
 from trident.server.limits import DRPCLimits
 from trident.server.serving import Serving
+from trident.states import OpaqueMap
 from trident.states.state import State, StateFactory
 
 SOLD = [("cat", 2), ("dog", 5), ("cat", 1)]
@@ -38,11 +31,7 @@ def sales() -> TridentTopology:
         MemoryMapState.Factory(), Count(), "times", name="counts"
     )
     sold.persistentAggregate(MemoryMapState.Factory(), "n", Sum(), "total", name="total")
-    (
-        topology.newDRPCStream("times")
-        .stateQuery(counts, "args", MapGet(), "times")
-        .project("times")
-    )
+    (topology.newDRPCStream("times").stateQuery(counts, "args", MapGet(), "times").project("times"))
     return topology
 
 
@@ -118,9 +107,7 @@ async def response_to(
     return await answer_of(serving.routes, method, target, body, named)
 
 
-def asked(
-    serving: Serving, method: str, target: str, body: Any = b"", **headers: str
-) -> Answer:
+def asked(serving: Serving, method: str, target: str, body: Any = b"", **headers: str) -> Answer:
     """The response to a request, whose body is bytes or what JSON is made of."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     return asyncio.run(response_to(serving, method, target, data, **headers))

@@ -17,12 +17,13 @@ from typing import Any
 
 import trident
 from tests.state_service.read_states import KEYS
-from trident import Count, MapGet, OpaqueMap, Split, StateFactory, TridentTopology
+from trident import Count, MapGet, Split, TridentTopology
 from trident.batch.watchpoints import POINTS, watching
 from trident.chaos.process import end_with_parent
 from trident.errors import FailedException
 from trident.operations.interfaces import TridentCollector
 from trident.spouts.interfaces import BatchCoordinator, Emitter, ITridentSpout
+from trident.states import OpaqueMap, StateFactory
 from trident.states.backing_map import IBackingMap, WrappedMap
 from trident.states.values import Token
 from trident.tuples.fields import Fields
@@ -99,7 +100,7 @@ class FailingMap(WrappedMap):
 
 def state(url: str, name: str) -> StateFactory:
     """The state of that name, where a URL with ``NAME`` says."""
-    kept: Any = trident.state_from_url(url.replace("NAME", name))
+    kept: Any = trident.backends.state_from_url(url.replace("NAME", name))
 
     def opened() -> IBackingMap:
         return FailingMap(kept.store.open())

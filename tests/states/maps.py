@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trident.states import (
-    CONTROL_KEY,
-    Codec,
-    FailedException,
-    IBackingMap,
-    OpaqueValue,
-    Token,
-)
+from trident.errors import FailedException
+from trident.states import CONTROL_KEY, Codec, IBackingMap, OpaqueValue, Token
 from trident.states.cut import Cut
 from trident.states.kinds import OPAQUE
 

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from trident.states import (
-    Control,
-    ControlRecord,
+from trident.errors import (
     CopiedLogError,
     CorruptStateError,
     LostPlanError,
@@ -20,10 +18,9 @@ from trident.states import (
     LostWritesError,
     RewoundStateError,
     StateError,
-    StateType,
     StateUnavailableError,
-    Token,
 )
+from trident.states import Control, ControlRecord, StateType, Token
 from trident.states.control import GIVEN_BACK
 from trident.states.control_check import Claim, check_record
 from trident.states.keys import CONTROL_KEY

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from trident.backends import sqlite
+from trident.errors import StateError, UsageError
 from trident.states import (
     KeepUntil,
     MapState,
@@ -16,9 +17,7 @@ from trident.states import (
     OpaqueMap,
     PickleSerializer,
     Serializer,
-    StateError,
     TransactionalMap,
-    UsageError,
     ValueUpdater,
 )
 from trident.states.maps.stored_map import StoredMap

@@ -11,7 +11,8 @@ from uuid import UUID
 
 import pytest
 
-from trident import Count, FixedBatchSpout, TridentTopology, state_from_url
+from trident import Count, FixedBatchSpout, TridentTopology
+from trident.backends import state_from_url
 from trident.errors import KeyTypeError
 from trident.states import MapStateFactory
 

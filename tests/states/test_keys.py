@@ -13,13 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trident.states import (
-    CONTROL_KEY,
-    CorruptStateError,
-    SerializationError,
-    decode_key,
-    encode_key,
-)
+from trident.errors import CorruptStateError, SerializationError
+from trident.states import CONTROL_KEY, decode_key, encode_key
 
 
 @pytest.mark.parametrize(
@@ -62,9 +57,7 @@ EIGHT = datetime(2026, 7, 1, 8, 0, 0, 5, UTC)
         ({"$date": "x"}, b'{"$dict":{"$date":"x"}}'),
     ],
 )
-def test_a_field_of_another_type_says_what_it_is_and_comes_back(
-    field: Any, encoded: bytes
-) -> None:
+def test_a_field_of_another_type_says_what_it_is_and_comes_back(field: Any, encoded: bytes) -> None:
     for key in ((field,), ("a", field)):
         assert encode_key(key).endswith(encoded + b"]")
         [*_, found] = decode_key(encode_key(key))

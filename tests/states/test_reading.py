@@ -12,17 +12,15 @@ import pytest
 from tests.states import maps
 from tests.states.maps import STORES, AddingMap, DictMap
 from trident.backends.memory import MemoryMap, MemoryMapState
+from trident.errors import NoStateError, StateError, StateUnavailableError
 from trident.states import (
     CachedMap,
     ITupleCollection,
     MapState,
     NonTransactionalMap,
-    NoStateError,
     OpaqueMap,
     ReadOnlyMapState,
     ReadOnlySnapshottable,
-    StateError,
-    StateUnavailableError,
     Token,
     TransactionalMap,
     read_committed,

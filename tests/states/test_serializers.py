@@ -20,12 +20,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from trident.errors import CorruptStateError, SerializationError
 from trident.states import (
-    CorruptStateError,
     JSONSerializer,
     OpaqueValue,
     PickleSerializer,
-    SerializationError,
     Serializer,
     TransactionalValue,
 )
@@ -310,7 +309,7 @@ def one_by_one(data: list[bytes | None]) -> list[OpaqueValue | None] | None:
 
 
 _JSON = st.recursive(
-    st.none() | st.integers(-(2**63), 2**63 - 1) | st.text("a,[]{}\"", max_size=3),
+    st.none() | st.integers(-(2**63), 2**63 - 1) | st.text('a,[]{}"', max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.just("a"), inner),
     max_leaves=4,
 )

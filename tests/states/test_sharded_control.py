@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from trident.states import ControlRecord, CorruptStateError, Token
+from trident.errors import CorruptStateError
+from trident.states import ControlRecord, Token
 from trident.states.sharded_control import least_control, may_spread
 
 

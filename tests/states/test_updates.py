@@ -21,26 +21,28 @@ from tests.states.maps import (
 )
 from trident.backends import hbase, memcached, postgres, redis, sqlite
 from trident.backends.memory import LRUMemoryMapState, MemoryMapState
-from trident.states import (
-    CachedMap,
-    CombinerValueUpdater,
+from trident.errors import (
     CorruptStateError,
     FailedException,
     LongOverflowError,
+    OtherLogError,
+    StaleBatchError,
+    StateError,
+    StateUnavailableError,
+)
+from trident.states import (
+    CachedMap,
+    CombinerValueUpdater,
     MapState,
     MapStateFactory,
     MicroBatchMap,
     NonTransactionalMap,
     OpaqueMap,
     OpaqueValue,
-    OtherLogError,
     PickleSerializer,
     PutUpdater,
     SnapshottableMap,
-    StaleBatchError,
-    StateError,
     StateType,
-    StateUnavailableError,
     Token,
     TransactionalMap,
     ValueUpdater,

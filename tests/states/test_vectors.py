@@ -6,17 +6,16 @@ import pytest
 
 from tests.states.maps import STORES, Count, DictMap, FencedMap
 from trident.backends.memory import MemoryMapState
+from trident.errors import FailedException, StaleBatchError
 from trident.states import (
     CachedMap,
     CombinerValueUpdater,
     ControlRecord,
-    FailedException,
     IBackingMap,
     MapState,
     MicroBatchMap,
     NonTransactionalMap,
     OpaqueMap,
-    StaleBatchError,
     Token,
     TransactionalMap,
     WrappedMap,

@@ -15,8 +15,6 @@ from trident import (
     MapGet,
     MemoryMapState,
     Split,
-    State,
-    StateFactory,
     StateUpdater,
     Sum,
     TridentTopology,
@@ -25,6 +23,7 @@ from trident.api.stream import Stream
 from trident.backends import redis, sqlite
 from trident.backends.state_spec import StateLike
 from trident.errors import OperationError, PlanError
+from trident.states import State, StateFactory
 from trident.testing import POINTS, Tester
 
 LINES = FixedBatchSpout("line string", 1)

@@ -311,7 +311,7 @@ CHANGES = {
     "the name of the value field, with `name=`": Change(words(), words(value="other")),
     "which fields an aggregator reads": Change(words(Sum()), words(Sum(), inputs="at")),
     "the cache of a store": Change(
-        words(), words(store="sqlite:{folder}/{name}.db?cache=7")
+        words(), words(store="sqlite:{folder}/{name}.db?cache_size=7")
     ),
     "another store, which is empty": Change(words(), words(store="sqlite:{folder}/new.db")),
     "another class of spout under a stream's id": Change(

@@ -10,16 +10,10 @@ from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 
-from trident import (
-    Fields,
-    IBatchSpout,
-    IOpaquePartitionedTridentSpout,
-    IPartitionedTridentSpout,
-    SpoutCollector,
-    Token,
-    TridentCollector,
-)
+from trident import Fields, IBatchSpout, TridentCollector
 from trident.spouts.interfaces import SpoutKind
+from trident.states import Token
+from trident.storm import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout, SpoutCollector
 
 
 @dataclass(frozen=True)

@@ -25,23 +25,17 @@ from trident import (
     Aggregator,
     CombinerAggregator,
     Count,
-    CustomStreamGrouping,
     Duration,
-    Equals,
     Fields,
     FilterNull,
     FirstN,
     FlatMapFunction,
     Function,
-    GroupedMultiReducer,
     JoinOutFieldsMode,
     JoinType,
     MapGet,
     Max,
     Min,
-    MultiReducer,
-    Negate,
-    OpaqueMap,
     PlainFunction,
     ReducerAggregator,
     SessionWindow,
@@ -57,7 +51,9 @@ from trident import (
 from trident.api.stream import Stream
 from trident.backends.memory import MemoryMapState
 from trident.operations.interfaces import Filter, MapFunction
+from trident.states import OpaqueMap
 from trident.states.maps.factory import MapStateFactory
+from trident.storm import CustomStreamGrouping, Equals, GroupedMultiReducer, MultiReducer, Negate
 
 Row = tuple[Any, ...]
 Rows = list[Row]

@@ -10,8 +10,7 @@ from threading import local
 from typing import Any, Literal, Self
 
 from tests.spark.files import FileMap, Files
-from trident import OpaqueMap
-from trident.states import MapStateFactory
+from trident.states import MapStateFactory, OpaqueMap
 from trident.states.asking import Wait
 from trident.states.store import Calls, Store
 from trident.states.values import StateType

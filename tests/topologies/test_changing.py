@@ -22,17 +22,9 @@ from tests.topologies.changed import (
     words,
 )
 from tests.topologies.conftest import Engine
-from trident import (
-    Count,
-    FixedBatchSpout,
-    GeneratorSpout,
-    GuaranteeWarning,
-    Max,
-    Sum,
-    TumblingCountWindow,
-)
+from trident import Count, FixedBatchSpout, GeneratorSpout, Max, Sum, TumblingCountWindow
 from trident.backends.urls import state_from_url
-from trident.errors import TridentError
+from trident.errors import GuaranteeWarning, OperationTypeError, TridentError
 from trident.log.errors import ChangedTopologyError
 from trident.operation_error import OperationError
 from trident.operations.annotations import identified
@@ -329,6 +321,15 @@ def test_a_class_is_told_by_its_name_without_what_is_around_it() -> None:
         pass
 
     assert identified(Local()) == "Local"
+
+
+def test_an_identity_that_takes_arguments_is_refused_by_its_name() -> None:
+    class Product(Sum):
+        def identity(self, x: int) -> int:  # type: ignore[override]
+            return x
+
+    with pytest.raises(OperationTypeError, match=r"Product\.identity is a text, or a method witho"):
+        identified(Product())
 
 
 def test_an_identity_may_be_a_method() -> None:

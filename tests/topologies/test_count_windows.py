@@ -13,15 +13,11 @@ from tests.topologies.capture import captured_in
 from tests.topologies.conftest import Engine, feed
 from trident import (
     Aggregator,
-    BaseWindow,
     CombinerAggregator,
     Count,
     FeederBatchSpout,
-    LRUMemoryMapState,
     Max,
     MemoryMapState,
-    OpaqueMap,
-    PlanError,
     ReducerAggregator,
     SlidingCountWindow,
     Sum,
@@ -30,8 +26,12 @@ from trident import (
     TumblingCountWindow,
 )
 from trident.backends import sqlite
+from trident.backends.memory import LRUMemoryMapState
+from trident.errors import PlanError
+from trident.states import OpaqueMap
 from trident.states.errors import CorruptStateError
 from trident.states.maps.factory import MapStateFactory
+from trident.storm import BaseWindow
 from trident.testing import Tester, fail_at
 from trident.windows.window_contents import CHUNK
 

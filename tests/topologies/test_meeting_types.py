@@ -8,17 +8,11 @@ from typing import Any
 import pytest
 
 from tests.topologies.conftest import Engine
-from trident import (
-    Count,
-    GroupedMultiReducer,
-    JoinOutFieldsMode,
-    JoinType,
-    TridentCollector,
-    TridentTopology,
-)
+from trident import Count, JoinOutFieldsMode, JoinType, TridentCollector, TridentTopology
 from trident.api.stream import Stream
 from trident.errors import FieldError
 from trident.spouts.feeder import FeederBatchSpout
+from trident.storm import GroupedMultiReducer
 
 XY, YX = "struct<x:long,y:long>", "struct<y:long,x:long>"
 ONE = {"x": 1, "y": 2}

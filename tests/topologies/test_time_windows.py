@@ -15,14 +15,11 @@ from tests.topologies.conftest import Engine, feed
 from tests.topologies.time_windows import Model, Row
 from trident import (
     Aggregator,
-    BaseWindow,
     CombinerAggregator,
     Count,
     Duration,
     FeederBatchSpout,
     MemoryMapState,
-    OperationError,
-    PlanError,
     ReducerAggregator,
     SessionWindow,
     SlidingDurationWindow,
@@ -33,9 +30,10 @@ from trident import (
     TumblingDurationWindow,
 )
 from trident.backends import sqlite
-from trident.errors import FieldError, OperationTypeError
+from trident.errors import FieldError, OperationError, OperationTypeError, PlanError
 from trident.states.errors import CorruptStateError
 from trident.states.maps.factory import MapStateFactory
+from trident.storm import BaseWindow
 from trident.testing import fail_at
 from trident.windows.windows import DurationWindow
 
@@ -288,7 +286,7 @@ def test_what_no_window_needs_any_more_is_removed(tmp_path: Path) -> None:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Sets what time it is, in milliseconds."""
     now = [0]
-    monkeypatch.setattr("trident.batch.runner.time_ns", lambda: now[0] * 1_000_000)
+    monkeypatch.setattr("trident.batch.attempt.time_ns", lambda: now[0] * 1_000_000)
     return lambda time: now.__setitem__(0, time)
 
 
@@ -344,7 +342,7 @@ def test_a_batch_that_is_tried_again_has_the_time_that_it_had(
     window = TumblingDurationWindow.of(ms(10))
     captured = engine.capture(stream.window(window, MemoryMapState.Factory(), "v", Sum(), "sum"))
     passing = iter(range(0, 1000, 5))
-    monkeypatch.setattr("trident.batch.runner.time_ns", lambda: next(passing) * 1_000_000)
+    monkeypatch.setattr("trident.batch.attempt.time_ns", lambda: next(passing) * 1_000_000)
     with engine.start(topology) as run, fail_at("after write", 2, times=2):
         feed(run, spout, [(1,)], [(2,)], [(4,)])
     assert captured.batches == [[(3,)]]

@@ -15,7 +15,6 @@ from trident import (
     FeederBatchSpout,
     MapGet,
     MemoryMapState,
-    PlanError,
     SessionWindow,
     Sum,
     TextFileSpout,
@@ -25,6 +24,7 @@ from trident import (
 from trident.api.stream import Stream
 from trident.backends import sqlite
 from trident.batch.watchpoints import watching
+from trident.errors import PlanError
 from trident.states.values import Token
 from trident.testing import Tester, fail_at
 from trident.windows.time_windows import Clock

@@ -15,10 +15,8 @@ from tests.topologies.time_windows import Model
 from trident import (
     FeederBatchSpout,
     MemoryMapState,
-    PlanError,
     SessionWindow,
     SlidingDurationWindow,
-    StateFactory,
     Sum,
     TridentTopology,
     TumblingCountWindow,
@@ -26,7 +24,8 @@ from trident import (
 )
 from trident.api.stream import WindowedStream
 from trident.backends import sqlite
-from trident.errors import OperationTypeError
+from trident.errors import OperationTypeError, PlanError
+from trident.states import StateFactory
 from trident.states.maps.factory import MapStateFactory
 from trident.states.state import State
 from trident.testing import fail_at

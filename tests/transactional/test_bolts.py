@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from trident.errors import PlanError
+from trident.errors import FailedException, PlanError
+from trident.storm import CustomStreamGrouping
 from trident.testing import Tester
 from trident.transactional import (
     BaseBasicBolt,
     BaseBatchBolt,
-    CustomStreamGrouping,
-    FailedException,
     ICommitter,
     MemoryTransactionalSpout,
     TransactionalTopologyBuilder,

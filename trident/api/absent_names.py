@@ -8,26 +8,31 @@ from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 
+_PACKAGES = (
+    *("states", "errors", "backends", "server", "storm", "transactional", "testing"),
+    *("batch.events", "spouts.kafka", "backends.memory"),
+)
 _START = "Call start() of the topology: it runs in this process, or on a Spark session."
 _CONFIG = "Options are arguments of topology.start(); Spark's are set where its session is made."
-_KAFKA = "Use trident.KafkaSpout.opaque(servers, topic) or KafkaSpout.transactional(…)."
+_KAFKA = "Use KafkaSpout.opaque(servers, topic) or .transactional(…) of trident.spouts.kafka."
 _KAFKA_SINK = "Use trident.backends.kafka.sink(…) with trident.KafkaStateUpdater."
 _REDIS = 'Use its URL, "redis://localhost:6379/0", or trident.backends.redis.opaque(…).'
 _KEPT = "persistentAggregate(state, aggregator, output) does it."
 _JSON = "Use trident.states.JSONSerializer, which is the default."
-_DATABASE = "Use a store of trident.backends, or a map of two methods: trident.IBackingMap."
-_BASES = "Operation Function Filter Aggregator MultiReducer StateUpdater QueryFunction"
+_DATABASE = "Use a store of trident.backends, or a map of two methods: trident.states.IBackingMap."
+_BASES = "Function Filter Aggregator StateUpdater QueryFunction"
 _STEPS = "Write a step: stream.each(fields, function, outputs), a state for what is kept."
 
 INSTEAD: dict[str, str] = {
     **{f"Base{name}": f"Use trident.{name}." for name in _BASES.split()},
+    **{f"Base{name}": f"Use trident.storm.{name}." for name in ("Operation", "MultiReducer")},
     "EachOperation": "Use trident.Function or trident.Filter.",
     **dict.fromkeys(("MinWithComparator", "MaxWithComparator"), "Use stream.minBy() or maxBy()."),
     **dict.fromkeys(
         ("CountAsAggregator", "StringLength", "TrueFilter", "TuplifyArgs"),
         "A plain function does it.",
     ),
-    "ReportedFailedException": "Use trident.FailedException.",
+    "ReportedFailedException": "Use trident.errors.FailedException.",
     "Values": "A tuple is a list of values: collector.emit([word, 1]).",
     "Tuple": "Use trident.TridentTuple.",
     **dict.fromkeys(("StormSubmitter", "LocalCluster", "StormTopology"), _START),
@@ -37,8 +42,8 @@ INSTEAD: dict[str, str] = {
     "ReturnResultsReducer": "run.drpc.execute(function, args) returns the result.",
     **dict.fromkeys(("IRichBolt", "BaseRichBolt", "BaseWindowedBolt"), _STEPS),
     "TopologyBuilder": "Use trident.TridentTopology, or trident.transactional for bolts by batch.",
-    "BaseRichSpout": "Use trident.IRichSpout.",
-    "RichSpoutBatchExecutor": "newStream() takes a trident.IRichSpout as it is.",
+    "BaseRichSpout": "Use trident.storm.IRichSpout.",
+    "RichSpoutBatchExecutor": "newStream() takes a trident.storm.IRichSpout as it is.",
     "FeederCommitterBatchSpout": "Use trident.FeederBatchSpout.",
     "MasterBatchCoordinator": "topology.start() does it.",
     **dict.fromkeys(
@@ -71,7 +76,7 @@ INSTEAD: dict[str, str] = {
     "HBaseMapState": 'Use its URL, "hbase://localhost/table/family".',
     "HBaseWindowsStoreFactory": 'Use its URL, "hbase://localhost/table/family".',
     "MemcachedState": 'Use its URL, "memcached://localhost:11211".',
-    "HdfsState": "Write a trident.State that writes a file for each batch.",
+    "HdfsState": "Write a trident.states.State that writes a file for each batch.",
     **dict.fromkeys(("JdbcState", "MongoMapState", "CassandraMapState"), _DATABASE),
     **dict.fromkeys(
         (
@@ -89,7 +94,7 @@ INSTEAD: dict[str, str] = {
     ),
     "MicroBatchIBackingMap": "Use trident.states.MicroBatchMap.",
     "CachedBatchReadsMap": "Leave it out: each map state does it.",
-    "WindowConfig": "Use trident.BaseWindow.",
+    "WindowConfig": "Use trident.storm.BaseWindow.",
     **dict.fromkeys(
         ("WindowsStore", "WindowsStoreFactory", "InMemoryWindowsStoreFactory"),
         "A window is kept in any opaque map, as trident.MemoryMapState.Factory().",
@@ -122,7 +127,8 @@ def absent(name: str, known: Iterable[str]) -> Exception:
 def _advice(name: str) -> str:
     if name in INSTEAD or name.startswith("_"):
         return INSTEAD.get(name, "")
-    for package in ("states", "transactional", "testing"):
-        if name in import_module(f"trident.{package}").__all__:
+    for package in _PACKAGES:
+        module = import_module(f"trident.{package}")
+        if name in module.__all__:
             return f"It is in trident.{package}."
     return ""

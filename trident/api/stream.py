@@ -6,8 +6,9 @@ What the arguments of a call become in the plan is in `trident.plan.lowering`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, overload
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 from trident.backends.state_spec import StateLike
 from trident.errors import OperationTypeError, PlanError, described
@@ -29,7 +30,13 @@ from trident.operations.interfaces import (
 from trident.operations.kept_tuples import Comparator, GreatestTuple, LeastTuple
 from trident.operations.vectorised import Vectorised
 from trident.plan import lowering, window_lowering
-from trident.plan.arguments import as_consumer, as_instance
+from trident.plan.arguments import (
+    as_consumer,
+    as_instance,
+    read_arguments,
+    read_each,
+    take_first,
+)
 from trident.plan.builder import Builder
 from trident.plan.chain import Chain
 from trident.plan.nodes import (
@@ -57,8 +64,14 @@ Plain = Callable[..., Any]
 StatefulAggregator = CombinerAggregator[Any] | ReducerAggregator[Any]
 
 
-class _Aggregates(Published):
-    """The calls that a stream and its groups share: aggregates, of a batch and kept in a state."""
+Handle = TypeVar("Handle", bound="_Steps[Any]")
+
+
+class _Steps(Published, Generic[Handle]):
+    """The calls that a stream and a stream of groups share.
+
+    A call that keeps the groups gives a handle of the same sort, `Handle`.
+    """
 
     def __init__(self, builder: Builder, node: Node, group: Fields | None = None) -> None:
         self._builder = builder
@@ -70,17 +83,73 @@ class _Aggregates(Published):
         group = f", by {str(self._group)!r}" if self._group is not None else ""
         return f"{type(self).__name__}({fields}{group})"
 
+    @abstractmethod
+    def _after(self, node: Node) -> Handle:
+        """The handle on a step that follows, with the same groups."""
+
+    @abstractmethod
+    def _moved(self) -> Node:
+        """The step after which the tuples of a group are in one partition."""
+
     def getOutputFields(self) -> Fields:
         """The fields of the stream's tuples, with their types where they are known."""
         return self._node.fields
 
+    def name(self, label: str) -> Handle:
+        """Label the steps up to here in plans and progress."""
+        if not isinstance(label, str) or not label:
+            what = f"name: a label can't be {label!r:.60}"
+            raise PlanError(what, "", (), 'Write name("words").')
+        return self._after(self._builder.add(NameNode, parent=self._node, label=label))
+
     @overload
-    def aggregate(self, aggregator: AnyAggregator, outputs: FieldsLike, /) -> Stream: ...
+    def each(
+        self, inputs: FieldsLike, function: Function | Native | Plain, outputs: FieldsLike
+    ) -> Handle: ...
+    @overload
+    def each(self, function: Function | Native | Plain, outputs: FieldsLike) -> Handle: ...
+    @overload
+    def each(self, inputs: FieldsLike, filter: Filter | Native | Plain) -> Handle: ...
+    @overload
+    def each(self, filter: Filter | Native | Plain) -> Handle: ...
+    def each(self, *arguments: Any, **named: Any) -> Handle:
+        """Append fields, or drop tuples: ``each([inputs,] function, outputs)``, ``each([inputs,]
+        filter)``. A stream of groups keeps its groups.
+
+        Parameters
+        ----------
+        inputs : fields, optional
+            What the operation sees. Without them a function sees an empty tuple, a filter all
+            fields.
+        function : Function, callable or native
+            Makes any number of tuples of one. A plain callable returns an iterable of values, or
+            None for nothing: with one output field of plain values, where ``(v,)`` is ``v`` and a
+            list is an array; with several of tuples or lists.
+        filter : Filter, callable or native
+            Says whether a tuple stays. A plain callable returns a bool.
+        outputs : fields
+            The fields the function appends, with types where they are not known otherwise.
+
+        Examples
+        --------
+        >>> from trident import FixedBatchSpout, TridentTopology
+        >>> stream = TridentTopology().newStream("s", FixedBatchSpout("sentence string", 3))
+        >>> stream.each("sentence", str.split, "word string").getOutputFields()
+        Fields('sentence string, word string')
+        >>> stream.each(inputs="sentence", filter=str.isascii).getOutputFields()
+        Fields('sentence string')
+        """
+        with Briefly():
+            given = read_each(arguments, named)
+            return self._after(lowering.each(self._builder, self._node, given))
+
+    @overload
+    def aggregate(self, aggregator: AnyAggregator, outputs: FieldsLike) -> Stream: ...
     @overload
     def aggregate(
-        self, inputs: FieldsLike, aggregator: AnyAggregator, outputs: FieldsLike, /
+        self, inputs: FieldsLike, aggregator: AnyAggregator, outputs: FieldsLike
     ) -> Stream: ...
-    def aggregate(self, *arguments: Any) -> Stream:
+    def aggregate(self, *arguments: Any, **named: Any) -> Stream:
         """Aggregate each batch, or each group of it: ``aggregate([inputs,] aggregator, outputs)``.
 
         Parameters
@@ -109,8 +178,26 @@ class _Aggregates(Published):
         Fields('shop string, n long')
         """
         with Briefly():
-            node = lowering.aggregate(self._builder, self._node, self._group, arguments)
+            given = read_arguments("aggregate", arguments, named, "aggregator")
+            node = lowering.aggregate(self._builder, self._node, self._group, given)
         return Stream(self._builder, node)
+
+    @overload
+    def partitionAggregate(self, aggregator: AnyAggregator, outputs: FieldsLike) -> Handle: ...
+    @overload
+    def partitionAggregate(
+        self, inputs: FieldsLike, aggregator: AnyAggregator, outputs: FieldsLike
+    ) -> Handle: ...
+    def partitionAggregate(self, *arguments: Any, **named: Any) -> Handle:
+        """Aggregate each partition by itself, also one without tuples, and in a batch without any:
+        ``partitionAggregate([inputs,] aggregator, outputs)``; only the outputs remain.
+
+        A stream of groups aggregates each group within each partition; the group fields remain
+        too, and it keeps its groups.
+        """
+        given = read_arguments("partitionAggregate", arguments, named, "aggregator")
+        node = lowering.partition_aggregate(self._builder, self._node, self._group, given)
+        return self._after(node)
 
     def chainedAgg(self) -> ChainedAggregatorDeclarer:
         """Begin a chain of aggregators over the same tuples, which ``chainEnd()`` ends.
@@ -140,7 +227,6 @@ class _Aggregates(Published):
         state: StateLike,
         aggregator: StatefulAggregator,
         outputs: FieldsLike,
-        /,
         *,
         name: str | None = None,
     ) -> TridentState: ...
@@ -151,12 +237,11 @@ class _Aggregates(Published):
         inputs: FieldsLike,
         aggregator: StatefulAggregator,
         outputs: FieldsLike,
-        /,
         *,
         name: str | None = None,
     ) -> TridentState: ...
     def persistentAggregate(
-        self, state: Any, /, *arguments: Any, name: str | None = None
+        self, *arguments: Any, name: str | None = None, **named: Any
     ) -> TridentState:
         """Keep an aggregate of all batches: ``persistentAggregate(state, [inputs,] aggregator,
         outputs)``.
@@ -192,11 +277,118 @@ class _Aggregates(Published):
         >>> shops.name, shops.newValuesStream().getOutputFields()
         ('turnover', Fields('shop string, turnover long'))
         """
-        check_not_updated("persistentAggregate", state)
+        call = "persistentAggregate"
+        [state], arguments, named = take_first(call, ["state"], arguments, named)
+        check_not_updated(call, state)
         with Briefly():
+            given = read_arguments(call, arguments, named, "aggregator")
             node = lowering.persistent_aggregate(
-                self._builder, self._node, self._group, state, arguments, name
+                self._builder, self._node, self._group, state, given, name
             )
+        return TridentState(self._builder, node)
+
+    @overload
+    def stateQuery(
+        self, state: TridentState, function: QueryFunction[Any, Any], outputs: FieldsLike
+    ) -> Stream: ...
+    @overload
+    def stateQuery(
+        self,
+        state: TridentState,
+        inputs: FieldsLike,
+        function: QueryFunction[Any, Any],
+        outputs: FieldsLike,
+    ) -> Stream: ...
+    def stateQuery(self, *arguments: Any, **named: Any) -> Stream:
+        """Append what a state holds: ``stateQuery(state, [inputs,] function, outputs)``.
+
+        Inside a batch an opaque state is read as of the batch before; a DRPC query reads
+        committed batches only. Of a stream of groups, the tuples of a group are brought into one
+        partition before.
+
+        Parameters
+        ----------
+        state : TridentState
+            What ``persistentAggregate``, ``partitionPersist`` or ``newStaticState`` gave.
+        inputs : fields, optional
+            What the query sees, for `MapGet` the key; without it an empty tuple.
+        function : QueryFunction
+            Looks up all tuples of a partition at once.
+        outputs : fields
+            The fields it appends.
+
+        Raises
+        ------
+        PlanError
+            For a field that isn't there or isn't new, a query that the state can't answer, and a
+            key of another type than the state's, as far as both are known: such a key is never
+            found. The message has the conversion to write.
+
+        Examples
+        --------
+        >>> from trident import MapGet, MemoryMapState, TridentTopology
+        >>> topology = TridentTopology()
+        >>> known = topology.newStaticState(MemoryMapState.Factory("known"), name="known")
+        >>> asked = topology.newDRPCStream("ask").stateQuery(known, "args", MapGet(), "found long")
+        >>> asked.getOutputFields()
+        Fields('args string, found long')
+        """
+        [state], arguments, named = take_first("stateQuery", ["state"], arguments, named)
+        if not isinstance(state, TridentState) or state._builder is not self._builder:
+            what = "stateQuery: expected a state of this topology, found"
+            advice = "Pass what persistentAggregate() or newStaticState(factory) gave."
+            raise OperationTypeError(what, type(state).__name__, (), advice)
+        with Briefly(), self._builder.together():
+            given = read_arguments("stateQuery", arguments, named, "function")
+            node = lowering.state_query(self._builder, self._moved(), state._node, given)
+        return Stream(self._builder, node)
+
+    @overload
+    def partitionPersist(
+        self,
+        state: StateLike,
+        updater: StateUpdater[Any],
+        outputs: FieldsLike = ...,
+        *,
+        name: str | None = None,
+    ) -> TridentState: ...
+    @overload
+    def partitionPersist(
+        self,
+        state: StateLike,
+        inputs: FieldsLike,
+        updater: StateUpdater[Any],
+        outputs: FieldsLike = ...,
+        *,
+        name: str | None = None,
+    ) -> TridentState: ...
+    def partitionPersist(
+        self, *arguments: Any, name: str | None = None, **named: Any
+    ) -> TridentState:
+        """Write tuples to a state: ``partitionPersist(state, [inputs,] updater [, outputs])``.
+
+        It runs in one partition, unless ``partitionBy`` or ``groupBy`` stands directly before it
+        and says which tuples belong to one key.
+
+        Parameters
+        ----------
+        state : StateFactory, its URL, or StateSpec
+            Makes the state.
+        inputs : fields, optional
+            What the updater sees; without it empty tuples.
+        updater : StateUpdater
+            Writes all tuples of a batch and partition at once.
+        outputs : fields, optional
+            What it emits, for ``newValuesStream``.
+        name : str, optional
+            The state's name, unique in the topology; by default the outputs, else ``"state"``.
+        """
+        call = "partitionPersist"
+        [state], arguments, named = take_first(call, ["state"], arguments, named)
+        check_not_updated(call, state)
+        with Briefly(), self._builder.together():
+            given = read_arguments(call, arguments, named, "updater")
+            node = lowering.partition_persist(self._builder, self._moved(), state, given, name)
         return TridentState(self._builder, node)
 
     @overload
@@ -206,7 +398,6 @@ class _Aggregates(Published):
         store: StateLike,
         aggregator: AnyAggregator,
         outputs: FieldsLike,
-        /,
         *,
         name: str | None = None,
     ) -> WindowedStream: ...
@@ -218,13 +409,10 @@ class _Aggregates(Published):
         inputs: FieldsLike,
         aggregator: AnyAggregator,
         outputs: FieldsLike,
-        /,
         *,
         name: str | None = None,
     ) -> WindowedStream: ...
-    def window(
-        self, config: Any, store: Any, /, *arguments: Any, name: str | None = None
-    ) -> WindowedStream:
+    def window(self, *arguments: Any, name: str | None = None, **named: Any) -> WindowedStream:
         """Aggregate windows: ``window(config, store, [inputs,] aggregator, outputs)``.
 
         Windows are of the whole stream, or of each group by itself, not of a partition. What is
@@ -265,20 +453,49 @@ class _Aggregates(Published):
         ... ).getOutputFields()
         Fields('shop string, hundred long')
         """
+        first = ["config", "store"]
+        (config, store), arguments, named = take_first("window", first, arguments, named)
+        return self._windowed(config, store, arguments, name, named)
+
+    def _windowed(
+        self,
+        config: BaseWindow,
+        store: object,
+        arguments: Sequence[Any],
+        name: str | None,
+        named: Mapping[str, Any],
+    ) -> WindowedStream:
         check_not_updated("window", store)
         with Briefly():
+            given = read_arguments("window", arguments, named, "aggregator")
             node = window_lowering.window(
-                self._builder, self._node, self._group, config, store, arguments, name
+                self._builder, self._node, self._group, config, store, given, name
             )
         return WindowedStream(self._builder, node)
 
+    @overload
     def tumblingWindow(
         self,
         length: int | DurationLike,
         store: StateLike,
-        /,
-        *arguments: Any,
+        aggregator: AnyAggregator,
+        outputs: FieldsLike,
+        *,
         name: str | None = None,
+    ) -> WindowedStream: ...
+    @overload
+    def tumblingWindow(
+        self,
+        length: int | DurationLike,
+        store: StateLike,
+        inputs: FieldsLike,
+        aggregator: AnyAggregator,
+        outputs: FieldsLike,
+        *,
+        name: str | None = None,
+    ) -> WindowedStream: ...
+    def tumblingWindow(
+        self, *arguments: Any, name: str | None = None, **named: Any
     ) -> WindowedStream:
         """Aggregate each so many tuples, or so much time: ``tumblingWindow(length, store, [inputs,]
         aggregator, outputs)``; see `window`.
@@ -290,23 +507,44 @@ class _Aggregates(Published):
         >>> stream.tumblingWindow(100, MemoryMapState.Factory(), Count(), "n").getOutputFields()
         Fields('n long')
         """
-        config = window_lowering.tumbling(length)
-        return self.window(config, store, *arguments, name=name)
+        first = ["length", "store"]
+        (length, store), arguments, named = take_first("tumblingWindow", first, arguments, named)
+        return self._windowed(window_lowering.tumbling(length), store, arguments, name, named)
 
+    @overload
     def slidingWindow(
         self,
         length: int | DurationLike,
         slide: int | DurationLike,
         store: StateLike,
-        /,
-        *arguments: Any,
+        aggregator: AnyAggregator,
+        outputs: FieldsLike,
+        *,
         name: str | None = None,
+    ) -> WindowedStream: ...
+    @overload
+    def slidingWindow(
+        self,
+        length: int | DurationLike,
+        slide: int | DurationLike,
+        store: StateLike,
+        inputs: FieldsLike,
+        aggregator: AnyAggregator,
+        outputs: FieldsLike,
+        *,
+        name: str | None = None,
+    ) -> WindowedStream: ...
+    def slidingWindow(
+        self, *arguments: Any, name: str | None = None, **named: Any
     ) -> WindowedStream:
         """Aggregate the last so many tuples, or so much time, again and again:
         ``slidingWindow(length, slide, store, [inputs,] aggregator, outputs)``; see `window`.
         """
+        first = ["length", "slide", "store"]
+        taken, arguments, named = take_first("slidingWindow", first, arguments, named)
+        length, slide, store = taken
         config = window_lowering.sliding(length, slide)
-        return self.window(config, store, *arguments, name=name)
+        return self._windowed(config, store, arguments, name, named)
 
 
 class Assembly(Protocol):
@@ -316,7 +554,7 @@ class Assembly(Protocol):
         """Add steps to a stream, and return the last; called while the topology is declared."""
 
 
-class Stream(_Aggregates):
+class Stream(_Steps["Stream"]):
     """An immutable handle on a step; every call adds steps and gives a new handle.
 
     Fields are given as ``"a"``, ``"a, b long"``, ``["a", "b"]`` or `Fields`. Where an operation is
@@ -329,46 +567,14 @@ class Stream(_Aggregates):
     Every method raises `PlanError` when the call is wrong, naming what would be right.
     """
 
+    def _after(self, node: Node) -> Stream:
+        return Stream(self._builder, node)
+
+    def _moved(self) -> Node:
+        return self._node
+
     def _step(self, kind: type[Node], **parts: Any) -> Stream:
         return Stream(self._builder, self._builder.add(kind, parent=self._node, **parts))
-
-    @overload
-    def each(
-        self, inputs: FieldsLike, function: Function | Native | Plain, outputs: FieldsLike, /
-    ) -> Stream: ...
-    @overload
-    def each(self, function: Function | Native | Plain, outputs: FieldsLike, /) -> Stream: ...
-    @overload
-    def each(self, inputs: FieldsLike, filter: Filter | Native | Plain, /) -> Stream: ...
-    @overload
-    def each(self, filter: Filter | Native | Plain, /) -> Stream: ...
-    def each(self, *arguments: Any) -> Stream:
-        """Append fields, or drop tuples: ``each([inputs,] function, outputs)``, ``each([inputs,]
-        filter)``.
-
-        Parameters
-        ----------
-        inputs : fields, optional
-            What the operation sees. Without them a function sees an empty tuple, a filter all
-            fields.
-        function : Function, callable or native
-            Makes any number of tuples of one. A plain callable returns an iterable of values, or
-            None for nothing: with one output field of plain values, where ``(v,)`` is ``v`` and a
-            list is an array; with several of tuples or lists.
-        filter : Filter, callable or native
-            Says whether a tuple stays. A plain callable returns a bool.
-        outputs : fields
-            The fields the function appends, with types where they are not known otherwise.
-
-        Examples
-        --------
-        >>> from trident import FixedBatchSpout, TridentTopology
-        >>> stream = TridentTopology().newStream("s", FixedBatchSpout("sentence string", 3))
-        >>> stream.each("sentence", str.split, "word string").getOutputFields()
-        Fields('sentence string, word string')
-        """
-        with Briefly():
-            return Stream(self._builder, lowering.each(self._builder, self._node, arguments))
 
     def withColumn(
         self, name: FieldsLike, function: Native | Plain, inputs: FieldsLike | None = None
@@ -397,16 +603,17 @@ class Stream(_Aggregates):
         return Stream(self._builder, made)
 
     @overload
-    def filter(self, filter: Filter | Native | Plain, /) -> Stream: ...
+    def filter(self, filter: Filter | Native | Plain) -> Stream: ...
     @overload
-    def filter(self, inputs: FieldsLike, filter: Filter | Native | Plain, /) -> Stream: ...
-    def filter(self, *arguments: Any) -> Stream:
+    def filter(self, inputs: FieldsLike, filter: Filter | Native | Plain) -> Stream: ...
+    def filter(self, *arguments: Any, **named: Any) -> Stream:
         """Keep some tuples: ``filter([inputs,] filter)``; without inputs it sees all fields.
 
         A plain callable returns a bool.
         """
         with Briefly():
-            return Stream(self._builder, lowering.keep(self._builder, self._node, arguments))
+            given = read_arguments("filter", arguments, named, "filter", outputs=False)
+            return Stream(self._builder, lowering.keep(self._builder, self._node, given))
 
     def map(self, function: MapFunction | Plain, outputs: FieldsLike | None = None) -> Stream:
         """Replace each tuple by one other; the function sees all fields.
@@ -493,7 +700,8 @@ class Stream(_Aggregates):
 
         Examples
         --------
-        >>> from trident import CustomStreamGrouping, FixedBatchSpout, TridentTopology
+        >>> from trident import FixedBatchSpout, TridentTopology
+        >>> from trident.storm import CustomStreamGrouping
         >>> class ByLength(CustomStreamGrouping):
         ...     def chooseTasks(self, targetTasks, values):
         ...         return [targetTasks[len(values["word"]) % len(targetTasks)]]
@@ -542,13 +750,6 @@ class Stream(_Aggregates):
     def parallelismHint(self, parallelism: int) -> Stream:
         """Use this many partitions from the last exchange, or the source, up to here."""
         return self._step(HintNode, parallelism=parallelism)
-
-    def name(self, label: str) -> Stream:
-        """Label the steps up to here in plans and progress."""
-        if not isinstance(label, str) or not label:
-            what = f"name: a label can't be {label!r:.60}"
-            raise PlanError(what, "", (), 'Write name("words").')
-        return self._step(NameNode, label=label)
 
     def getName(self) -> str | None:
         """The label that `name` gave to these steps, the nearest one; None where there is none."""
@@ -643,120 +844,6 @@ class Stream(_Aggregates):
         made = lowering.kept_tuple_by(GreatestTuple, self._builder, self._node, field, comparator)
         return Stream(self._builder, made)
 
-    @overload
-    def partitionAggregate(self, aggregator: AnyAggregator, outputs: FieldsLike, /) -> Stream: ...
-    @overload
-    def partitionAggregate(
-        self, inputs: FieldsLike, aggregator: AnyAggregator, outputs: FieldsLike, /
-    ) -> Stream: ...
-    def partitionAggregate(self, *arguments: Any) -> Stream:
-        """Aggregate each partition by itself, also one without tuples, and in a batch without any:
-        ``partitionAggregate([inputs,] aggregator, outputs)``; only the outputs remain.
-        """
-        node = lowering.partition_aggregate(self._builder, self._node, None, arguments)
-        return Stream(self._builder, node)
-
-    @overload
-    def stateQuery(
-        self, state: TridentState, function: QueryFunction[Any, Any], outputs: FieldsLike, /
-    ) -> Stream: ...
-    @overload
-    def stateQuery(
-        self,
-        state: TridentState,
-        inputs: FieldsLike,
-        function: QueryFunction[Any, Any],
-        outputs: FieldsLike,
-        /,
-    ) -> Stream: ...
-    def stateQuery(self, state: TridentState, /, *arguments: Any) -> Stream:
-        """Append what a state holds: ``stateQuery(state, [inputs,] function, outputs)``.
-
-        Inside a batch an opaque state is read as of the batch before; a DRPC query reads
-        committed batches only.
-
-        Parameters
-        ----------
-        state : TridentState
-            What ``persistentAggregate``, ``partitionPersist`` or ``newStaticState`` gave.
-        inputs : fields, optional
-            What the query sees, for `MapGet` the key; without it an empty tuple.
-        function : QueryFunction
-            Looks up all tuples of a partition at once.
-        outputs : fields
-            The fields it appends.
-
-        Raises
-        ------
-        PlanError
-            For a field that isn't there or isn't new, a query that the state can't answer, and a
-            key of another type than the state's, as far as both are known: such a key is never
-            found. The message has the conversion to write.
-
-        Examples
-        --------
-        >>> from trident import MapGet, MemoryMapState, TridentTopology
-        >>> topology = TridentTopology()
-        >>> known = topology.newStaticState(MemoryMapState.Factory("known"), name="known")
-        >>> asked = topology.newDRPCStream("ask").stateQuery(known, "args", MapGet(), "found long")
-        >>> asked.getOutputFields()
-        Fields('args string, found long')
-        """
-        if not isinstance(state, TridentState) or state._builder is not self._builder:
-            what = "stateQuery: expected a state of this topology, found"
-            advice = "Pass what persistentAggregate() or newStaticState(factory) gave."
-            raise OperationTypeError(what, type(state).__name__, (), advice)
-        with Briefly():
-            node = lowering.state_query(self._builder, self._node, state._node, arguments)
-        return Stream(self._builder, node)
-
-    @overload
-    def partitionPersist(
-        self,
-        state: StateLike,
-        updater: StateUpdater[Any],
-        outputs: FieldsLike = ...,
-        /,
-        *,
-        name: str | None = None,
-    ) -> TridentState: ...
-    @overload
-    def partitionPersist(
-        self,
-        state: StateLike,
-        inputs: FieldsLike,
-        updater: StateUpdater[Any],
-        outputs: FieldsLike = ...,
-        /,
-        *,
-        name: str | None = None,
-    ) -> TridentState: ...
-    def partitionPersist(
-        self, state: Any, /, *arguments: Any, name: str | None = None
-    ) -> TridentState:
-        """Write tuples to a state: ``partitionPersist(state, [inputs,] updater [, outputs])``.
-
-        It runs in one partition, unless ``partitionBy`` or ``groupBy`` stands directly before it
-        and says which tuples belong to one key.
-
-        Parameters
-        ----------
-        state : StateFactory, its URL, or StateSpec
-            Makes the state.
-        inputs : fields, optional
-            What the updater sees; without it empty tuples.
-        updater : StateUpdater
-            Writes all tuples of a batch and partition at once.
-        outputs : fields, optional
-            What it emits, for ``newValuesStream``.
-        name : str, optional
-            The state's name, unique in the topology; by default the outputs, else ``"state"``.
-        """
-        check_not_updated("partitionPersist", state)
-        with Briefly():
-            node = lowering.partition_persist(self._builder, self._node, state, arguments, name)
-        return TridentState(self._builder, node)
-
 
 setattr(Stream, "global", Stream.global_)
 
@@ -828,7 +915,7 @@ class WindowedStream(Stream):
         return TridentState(self._builder, node)
 
 
-class GroupedStream(_Aggregates):
+class GroupedStream(_Steps["GroupedStream"]):
     """What ``groupBy`` gives; nothing is moved before an aggregate, a state or a query needs it.
 
     Two keys are one group when they are equal in encoded form: ``1``, ``True`` and ``1.0``
@@ -845,79 +932,71 @@ class GroupedStream(_Aggregates):
         """The stream without its groups."""
         return Stream(self._builder, self._node)
 
-    def name(self, label: str) -> GroupedStream:
-        """Label the steps up to here in plans and progress."""
-        return self.toStream().name(label).groupBy(self._group)
-
-    def each(self, *arguments: Any) -> GroupedStream:
-        """``Stream.each``, still grouped."""
-        return self.toStream().each(*arguments).groupBy(self._group)
-
-    def partitionAggregate(self, *arguments: Any) -> GroupedStream:
-        """Aggregate each group within each partition: ``partitionAggregate([inputs,] aggregator,
-        outputs)``; the group fields and the outputs, still grouped."""
-        node = lowering.partition_aggregate(self._builder, self._node, self._group, arguments)
+    def _after(self, node: Node) -> GroupedStream:
         return GroupedStream(self._builder, node, self._group)
 
-    def stateQuery(self, state: Any, /, *arguments: Any) -> Stream:
-        """``Stream.stateQuery``, with the tuples of a group in one partition."""
-        with self._builder.together():
-            return self._moved().stateQuery(state, *arguments)
-
-    def partitionPersist(
-        self, state: Any, /, *arguments: Any, name: str | None = None
-    ) -> TridentState:
-        """``Stream.partitionPersist``, with the tuples of a group in one partition."""
-        with self._builder.together():
-            return self._moved().partitionPersist(state, *arguments, name=name)
-
-    def _moved(self) -> Stream:
-        return self.toStream().partitionBy(self._group)
+    def _moved(self) -> Node:
+        return self._builder.add(
+            PartitionNode, parent=self._node, how="partitionBy", by=self._group
+        )
 
 
-class ChainedAggregatorDeclarer(Published):
-    """What ``chainedAgg()`` gives: a chain of aggregators without any yet; immutable."""
+class _Chained(Published):
+    """A chain of aggregators; immutable."""
 
     def __init__(self, chain: Chain) -> None:
         self._chain = chain
 
-    def aggregate(self, *arguments: Any) -> ChainedFullAggregatorDeclarer:
+
+class _AggregatesNext(_Chained):
+    @overload
+    def aggregate(
+        self, aggregator: AnyAggregator, outputs: FieldsLike
+    ) -> ChainedFullAggregatorDeclarer: ...
+    @overload
+    def aggregate(
+        self, inputs: FieldsLike, aggregator: AnyAggregator, outputs: FieldsLike
+    ) -> ChainedFullAggregatorDeclarer: ...
+    def aggregate(self, *arguments: Any, **named: Any) -> ChainedFullAggregatorDeclarer:
         """Aggregate each batch, or each group of it: ``aggregate([inputs,] aggregator, outputs)``;
         see ``Stream.aggregate``."""
-        return ChainedFullAggregatorDeclarer(self._chain.then("aggregate", arguments))
+        given = read_arguments("aggregate", arguments, named, "aggregator")
+        return ChainedFullAggregatorDeclarer(self._chain.then("aggregate", given))
 
-    def partitionAggregate(self, *arguments: Any) -> ChainedPartitionAggregatorDeclarer:
+
+class _PartitionAggregatesNext(_Chained):
+    @overload
+    def partitionAggregate(
+        self, aggregator: AnyAggregator, outputs: FieldsLike
+    ) -> ChainedPartitionAggregatorDeclarer: ...
+    @overload
+    def partitionAggregate(
+        self, inputs: FieldsLike, aggregator: AnyAggregator, outputs: FieldsLike
+    ) -> ChainedPartitionAggregatorDeclarer: ...
+    def partitionAggregate(
+        self, *arguments: Any, **named: Any
+    ) -> ChainedPartitionAggregatorDeclarer:
         """Aggregate each partition: ``partitionAggregate([inputs,] aggregator, outputs)``; see
         ``Stream.partitionAggregate``."""
-        chain = self._chain.then("partitionAggregate", arguments)
+        given = read_arguments("partitionAggregate", arguments, named, "aggregator")
+        chain = self._chain.then("partitionAggregate", given)
         return ChainedPartitionAggregatorDeclarer(chain)
 
 
-class ChainedFullAggregatorDeclarer(Published):
+class ChainedAggregatorDeclarer(_AggregatesNext, _PartitionAggregatesNext):
+    """What ``chainedAgg()`` gives: a chain of aggregators without any yet; immutable."""
+
+
+class ChainedFullAggregatorDeclarer(_AggregatesNext):
     """A chain of aggregators of each batch; immutable."""
-
-    def __init__(self, chain: Chain) -> None:
-        self._chain = chain
-
-    def aggregate(self, *arguments: Any) -> ChainedFullAggregatorDeclarer:
-        """One more aggregator: ``aggregate([inputs,] aggregator, outputs)``."""
-        return ChainedFullAggregatorDeclarer(self._chain.then("aggregate", arguments))
 
     def chainEnd(self) -> Stream:
         """The stream of the group fields, if grouped, and of all outputs."""
         return Stream(self._chain.builder, self._chain.end(AggregateNode))
 
 
-class ChainedPartitionAggregatorDeclarer(Published):
+class ChainedPartitionAggregatorDeclarer(_PartitionAggregatesNext):
     """A chain of aggregators of each partition; immutable."""
-
-    def __init__(self, chain: Chain) -> None:
-        self._chain = chain
-
-    def partitionAggregate(self, *arguments: Any) -> ChainedPartitionAggregatorDeclarer:
-        """One more aggregator: ``partitionAggregate([inputs,] aggregator, outputs)``."""
-        chain = self._chain.then("partitionAggregate", arguments)
-        return ChainedPartitionAggregatorDeclarer(chain)
 
     def chainEnd(self) -> Stream:
         """The stream of the group fields, if grouped, and of all outputs."""

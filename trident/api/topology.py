@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from inspect import signature
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Never, overload
+from typing import TYPE_CHECKING, Any, Never, TypeVar, overload
 
 from trident.api.start_checks import check_start, tell_unused, warn
 from trident.api.stream import GroupedStream, Stream, TridentState, check_not_updated
@@ -18,8 +18,10 @@ from trident.drawing.svg import to_svg
 from trident.errors import OperationTypeError, PlanError, described
 from trident.job.explain import explain
 from trident.operations.absent_calls import Published
+from trident.operations.interfaces import GroupedMultiReducer, MultiReducer
 from trident.operations.joining import JoinOutFieldsMode, JoinType
 from trident.plan import lowering
+from trident.plan.arguments import read_join, read_multi_reduce
 from trident.plan.builder import Builder
 from trident.plan.multi_reduce import Reduced, multi_reduce
 from trident.plan.nodes import Kind, MergeNode, Node, OutputMode, QueryEngine, StaticStateNode
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
     from trident.server.server import DRPCServer
 
 _logger = logging.getLogger("trident")
+
+Grouped = TypeVar("Grouped", Stream, GroupedStream)
+"""Of what ``multiReduce`` takes two or more: streams, or streams of groups."""
+AnyReducer = MultiReducer[Any] | GroupedMultiReducer[Any]
 
 
 class TridentTopology(Published):
@@ -62,7 +68,7 @@ class TridentTopology(Published):
         self._run: Run | None = None
 
     @property
-    def runs(self) -> bool:
+    def isActive(self) -> bool:
         """Whether a run of it is active in this process."""
         return self._run is not None and self._run.isActive
 
@@ -223,7 +229,17 @@ class TridentTopology(Published):
             declaration = self._builder.state("newStaticState", state, name, ())
         return TridentState(self._builder, self._builder.add(StaticStateNode, state=declaration))
 
-    def merge(self, *streams: Any) -> Stream:
+    @overload
+    def merge(self, *streams: Stream, outputs: FieldsLike | None = None) -> Stream: ...
+    @overload
+    def merge(self, outputs: FieldsLike, /, *streams: Stream) -> Stream: ...
+    @overload
+    def merge(
+        self, streams: Sequence[Stream], /, *, outputs: FieldsLike | None = None
+    ) -> Stream: ...
+    @overload
+    def merge(self, outputs: FieldsLike, streams: Sequence[Stream], /) -> Stream: ...
+    def merge(self, *streams: Any, outputs: FieldsLike | None = None) -> Stream:
         """All tuples of several streams: ``merge([outputs,] stream, stream, …)``.
 
         Fields go by position; they are named by ``outputs``, else as in the first stream.
@@ -231,7 +247,9 @@ class TridentTopology(Published):
         Parameters
         ----------
         *streams : Stream
-            Two or more of this topology, or one list of them; fields may stand before.
+            Two or more of this topology, or one list of them.
+        outputs : fields, optional
+            The names of the fields, before the streams or as ``outputs=``.
 
         Examples
         --------
@@ -243,14 +261,16 @@ class TridentTopology(Published):
         Fields('a string, b')
         """
         given = list(streams)
-        outputs = Fields.of(given.pop(0)) if given and isinstance(given[0], Fields | str) else None
+        if given and isinstance(given[0], Fields | str):
+            outputs = given.pop(0)
         if len(given) == 1 and isinstance(given[0], list | tuple):
             given = list(given[0])
         if len(given) < 2:
             raise PlanError("merge: expected two streams or more, found", str(len(given)))
         advice = "Write merge(one, other), of streams without groups."
         merged = self._nodes("merge", given, advice)
-        return Stream(self._builder, self._builder.add(MergeNode, merged=merged, outputs=outputs))
+        names = None if outputs is None else Fields.of(outputs)
+        return Stream(self._builder, self._builder.add(MergeNode, merged=merged, outputs=names))
 
     @overload
     def join(
@@ -262,7 +282,6 @@ class TridentTopology(Published):
         outputs: FieldsLike,
         type: JoinType | Sequence[JoinType] = ...,
         mode: JoinOutFieldsMode = ...,
-        /,
     ) -> Stream: ...
     @overload
     def join(
@@ -273,7 +292,6 @@ class TridentTopology(Published):
         otherFields: FieldsLike,
         outputs: FieldsLike,
         mode: JoinOutFieldsMode,
-        /,
     ) -> Stream: ...
     @overload
     def join(
@@ -283,7 +301,6 @@ class TridentTopology(Published):
         outputs: FieldsLike,
         type: JoinType | Sequence[JoinType] = ...,
         mode: JoinOutFieldsMode = ...,
-        /,
     ) -> Stream: ...
     @overload
     def join(
@@ -292,9 +309,8 @@ class TridentTopology(Published):
         fields: Sequence[FieldsLike],
         outputs: FieldsLike,
         mode: JoinOutFieldsMode,
-        /,
     ) -> Stream: ...
-    def join(self, *arguments: Any) -> Stream:
+    def join(self, *arguments: Any, **named: Any) -> Stream:
         """Put tuples of several streams together that have equal keys, within each batch:
         ``join(one, fields, other, fields, outputs [, type] [, mode])``, or
         ``join([stream, …], [fields, …], outputs [, type] [, mode])``.
@@ -325,20 +341,44 @@ class TridentTopology(Published):
         >>> topology.join(clicks, "ad", ads, "id", "ad, user, shop", left).getOutputFields()
         Fields('ad string, user long, shop string')
         """
-        given = list(arguments)
-        pairs = isinstance(given[0], Stream) if given else False
-        streams = given[:4:2] if pairs else given[0] if given else ()
-        keys = given[1:4:2] if pairs else given[1] if len(given) > 1 else ()
+        pairs = "one" in named or (bool(arguments) and isinstance(arguments[0], Stream))
+        streams, keys, rest = read_join(arguments, named, pairs)
         advice = "Write join(one, key, other, key, outputs) or join([one, …], [key, …], outputs)."
         for each in (streams, keys):
             if not isinstance(each, list | tuple):
                 what = "join: expected a list of streams, and one of their keys, found"
                 raise OperationTypeError(what, described(each), (), advice)
         joined = self._nodes("join", streams, advice)
-        node = lowering.join(self._builder, joined, keys, tuple(given[4 if pairs else 2 :]))
+        node = lowering.join(self._builder, joined, keys, rest)
         return Stream(self._builder, node)
 
-    def multiReduce(self, *arguments: Any) -> Stream:
+    @overload
+    def multiReduce(
+        self, one: Grouped, other: Grouped, reducer: AnyReducer, outputs: FieldsLike
+    ) -> Stream: ...
+    @overload
+    def multiReduce(
+        self,
+        oneFields: FieldsLike,
+        one: Grouped,
+        otherFields: FieldsLike,
+        other: Grouped,
+        reducer: AnyReducer,
+        outputs: FieldsLike,
+    ) -> Stream: ...
+    @overload
+    def multiReduce(
+        self, streams: Sequence[Grouped], reducer: AnyReducer, outputs: FieldsLike
+    ) -> Stream: ...
+    @overload
+    def multiReduce(
+        self,
+        fields: Sequence[FieldsLike],
+        streams: Sequence[Grouped],
+        reducer: AnyReducer,
+        outputs: FieldsLike,
+    ) -> Stream: ...
+    def multiReduce(self, *arguments: Any, **named: Any) -> Stream:
         """Reduce the tuples of several streams together, within each batch:
         ``multiReduce(one, other, reducer, outputs)``, ``multiReduce(fields, one, fields, other,
         reducer, outputs)``, ``multiReduce([stream, …], reducer, outputs)`` or
@@ -361,7 +401,8 @@ class TridentTopology(Published):
 
         Examples
         --------
-        >>> from trident import FixedBatchSpout, MultiReducer, TridentTopology
+        >>> from trident import FixedBatchSpout, TridentTopology
+        >>> from trident.storm import MultiReducer
         >>> class Difference(MultiReducer):
         ...     output_types = [int]
         ...     def init(self, collector):
@@ -377,10 +418,7 @@ class TridentTopology(Published):
         Fields('more long')
         """
         advice = "Write multiReduce(one, other, reducer, outputs), or lists in their place."
-        if len(arguments) < 3:
-            what = "multiReduce: takes streams, a reducer and output fields; found"
-            raise OperationTypeError(what, f"{len(arguments)} arguments", (), advice)
-        *given, reducer, outputs = arguments
+        given, reducer, outputs = read_multi_reduce(arguments, named, advice)
         if len(given) <= 2 and all(isinstance(part, list | tuple) for part in given):
             streams = given[-1]
             fields = given[0] if len(given) == 2 else [None] * len(streams)
@@ -569,7 +607,7 @@ class TridentTopology(Published):
         for option in mistyped:
             known = [*signature(TridentTopology.start).parameters][1:-1]
             raise PlanError("start: there is no option", option, known)
-        if self.runs:
+        if self.isActive:
             advice = (
                 "Call stop() on what its start() returned. To run it twice, declare a second one, "
                 "with a checkpoint and states of its own."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -61,6 +61,30 @@ class Computed:
         return sum(update.block.nbytes for update in self.updates)
 
 
+NOTHING_COMPUTED = Computed((), Outcome())
+
+
+@dataclass(frozen=True)
+class Postponed:
+    """A batch whose steps run when it has begun: tasks write it, or a step reads what it updates.
+
+    Parameters
+    ----------
+    engine : str
+        Which engine runs it.
+    tuples : int
+        How many tuples came from the sources.
+    run : callable
+        Runs all steps, and writes the states, which have begun the record that it is given.
+    """
+
+    engine: str
+    tuples: int
+    run: Callable[[ControlRecord], Outcome]
+    nbytes = 0
+    """Nothing is kept for it in this process."""
+
+
 Apply = Callable[[DeferredUpdate, State, Task], Any]
 """Updates a state, which has begun the attempt, with the tuples of a partition."""
 
@@ -106,6 +130,13 @@ def written(
     for update, state in begun.values():
         with task.at(update.name):
             state.commit(record)
-    counts = counters.since(before)
-    seconds = {"write": perf_counter() - started}
-    return computed.outcome + Outcome(0, *counts, seconds)
+    read, keys_written, hits, late = counters.since(before)
+    known = computed.outcome
+    return replace(
+        known,
+        read=known.read + read,
+        written=known.written + keys_written,
+        cache_hits=known.cache_hits + hits,
+        late=known.late + late,
+        seconds={**known.seconds, "write": perf_counter() - started},
+    )

@@ -11,6 +11,8 @@ from trident.states.state import State
 Counts = tuple[int, int, int, int]
 """Keys read, keys written, cache hits, and tuples that were late."""
 
+_NO_COUNTS = (0, 0, 0, 0)
+
 
 class Counters:
     """What states read and write, as they count it.
@@ -26,7 +28,9 @@ class Counters:
 
     def counts(self) -> Counts:
         """Return what was read and written since the states were made."""
-        counts = [state.counts for state in self._maps]
+        if not self._maps:
+            return _NO_COUNTS
+        counts = [state.tables.counts for state in self._maps]
         hits = sum([cache.hits for state in self._maps for cache in state.caches])
         read = sum([each.keys_read for each in counts]) + hits
         late = sum([state.late for state in self._maps])

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from trident.batch.progress import BatchProgress
 
+__all__ = ["AttemptFailed", "GroupEnded", "GroupStarted", "QueryEnded"]
+
 
 @dataclass(frozen=True, slots=True)
 class GroupStarted:

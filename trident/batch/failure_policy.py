@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from trident.batch.errors import FailurePolicyError
-from trident.batch.outcome import Outcome
 from trident.batch.start_options import OnFailure
 from trident.batch.states import GroupStates
-from trident.batch.work import BatchWork
-from trident.states.control import ControlRecord
-from trident.states.values import Token
 
 _LONGEST_PAUSE = 10.0
 
@@ -61,34 +55,3 @@ class FailurePolicy:
 
 
 DEFAULT_POLICY = FailurePolicy()
-
-
-class DroppedWork(BatchWork):
-    """A batch that was given up: taken from its sources and acknowledged, but not run.
-
-    Parameters
-    ----------
-    work : BatchWork
-        The batch.
-    """
-
-    def __init__(self, work: BatchWork) -> None:
-        self._work = work
-
-    def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        return self._work.plan(txid, metadata)
-
-    def emit(self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
-        to_run = self._work.emit(token, metadata, planned)
-        self.emitted_metadata = self._work.emitted_metadata
-        self.emitted_plan = self._work.emitted_plan
-        return to_run
-
-    def run(self, record: ControlRecord) -> Outcome:
-        return Outcome()
-
-    def committing(self, token: Token) -> None:
-        self._work.committing(token)
-
-    def committed(self, token: Token) -> None:
-        self._work.committed(token)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from time import monotonic
@@ -14,7 +14,7 @@ from trident.batch.errors import BatchInterruptedError
 from trident.batch.group_run import GroupRun, stop_would_wait
 from trident.batch.idle import IdleTimes
 from trident.batch.lag import Lag
-from trident.batch.pending import Pending
+from trident.batch.pending import PendingBatches
 from trident.batch.runner import BatchRunner
 from trident.batch.spout_work import SpoutWork
 from trident.batch.start_options import Trigger
@@ -56,13 +56,16 @@ class SpoutLoop(GroupRun):
 
     Examples
     --------
+    >>> from trident.batch.computed import Computed
     >>> from trident.batch.outcome import Outcome
     >>> from trident.log.log import MemoryLog
     >>> from trident.spouts.fixed import FixedBatchSpout
     >>> class Engine:
     ...     acts_on_nothing = False
-    ...     def run(self, record, emitted):
-    ...         return Outcome(tuples=emitted["words"].length)
+    ...     def compute(self, record, emitted):
+    ...         return Computed((), Outcome(tuples=emitted["words"].length))
+    ...     def write(self, record, computed):
+    ...         return computed.outcome
     ...     def close(self):
     ...         pass
     >>> runner = BatchRunner(MemoryLog("words"), {}, group="words")
@@ -155,18 +158,17 @@ class SpoutLoop(GroupRun):
                     sources.append(source)
                 self._sources = sources
                 work = SpoutWork(sources, self._engine)
-                pending = Pending(work, self._runner, self._max_pending, self.progressed)
-                closing.callback(pending.close)
-                self._loop(sources, work, pending)
-        except BatchInterruptedError:
-            pass  # asked for by stop(); the batch is kept
+                pending = PendingBatches(work, self._runner, self._max_pending, self.progressed)
+                failure = _failure_of(lambda: self._loop(sources, work, pending))
+                at_end = _failure_of(pending.close)
+                failure = failure or at_end
         except BaseException as error:
-            failure = error
+            failure = failure or error
         self._sources = ()
         self.ended(failure)
         self._wake()
 
-    def _loop(self, sources: list[Source], work: SpoutWork, pending: Pending) -> None:
+    def _loop(self, sources: list[Source], work: SpoutWork, pending: PendingBatches) -> None:
         runner = self._runner
         if runner.last is not None:
             work.committed(runner.last)  # a crash may have come between commit and success
@@ -220,3 +222,14 @@ class SpoutLoop(GroupRun):
                     lambda: self._asked > self._answered or self._runner.stopping.is_set(), seconds
                 )
         return not self._runner.stopping.is_set()
+
+
+def _failure_of(run: Callable[[], None]) -> BaseException | None:
+    """Run it; return what it raised, unless that is the stop that was asked for."""
+    try:
+        run()
+    except BatchInterruptedError:
+        pass  # the batch is kept
+    except BaseException as error:
+        return error
+    return None

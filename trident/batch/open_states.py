@@ -53,6 +53,7 @@ def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
             state.control,
             state.kind,
             state if isinstance(node.updater, SINGLE) else None,
+            state,
         )
         for node, state in states.items()
         if isinstance(node, StateUpdateNode)

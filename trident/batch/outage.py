@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 from time import monotonic
+from typing import TypeVar
 
 from trident.batch.errors import BatchInterruptedError, OutageError
 from trident.batch.failure_policy import FailurePolicy
+from trident.log.errors import LogUnavailableError
+from trident.states.errors import FailedException
+
+T = TypeVar("T")
 
 _logger = logging.getLogger("trident")
 
@@ -103,3 +110,54 @@ class Outage:
         if self._pauses:
             seconds = self._tried - self._began
             _logger.warning("%s goes on, after %.1f s of: %s", self._what, seconds, self._failure)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Does what can't fail, however long a store or the log's disk is away; in any thread.
+
+    Parameters
+    ----------
+    group : str
+        The batch group.
+    policy : FailurePolicy
+        Its `patience` is how long.
+    stopping : threading.Event
+        Ends every pause.
+    """
+
+    group: str
+    policy: FailurePolicy
+    stopping: threading.Event
+
+    def do(self, call: Callable[[], T], txid: int, what: str = "") -> T:
+        """Return what `call` returns; it is tried again while a store or the log's disk is away.
+
+        Parameters
+        ----------
+        call : callable
+            Tried again while it raises a FailedException or LogUnavailableError.
+        txid : int
+            The batch that it is part of.
+        what : str
+            Which part, for logs and errors; by default all of the batch.
+
+        Raises
+        ------
+        OutageError
+            When that was too long; the batch is kept.
+        BatchInterruptedError
+            When the run was stopped while it waited; the batch is kept.
+        """
+        outage = None
+        while True:
+            try:
+                done = call()
+                break
+            except (FailedException, LogUnavailableError) as failure:
+                if outage is None:
+                    outage = Outage(self.group, txid, self.policy, self.stopping, what)
+                outage.wait(failure)
+        if outage is not None:
+            outage.over()
+        return done

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
-from trident.batch.ahead import Committer, ComputedBatch, FailedAttempt, is_full
+from trident.batch.attempt import Attempt
+from trident.batch.committer import Committer, Pending, is_full
+from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
 from trident.batch.spout_work import SpoutWork
 from trident.batch.work import NothingNew
+from trident.states.errors import FailedException
 from trident.states.values import Token
 
 
-class Pending:
-    """Runs batches: one at a time, or the next ones computed while one is committed.
+class PendingBatches:
+    """Emits and computes batches, and has them committed: one after the other, in order.
 
-    Sources are called by the thread that calls this. States are begun, written and announced one
-    batch after the other, in order of the txid. A batch that fails takes those behind it with it:
-    they are discarded, and emitted anew from what the log holds. While those that are computed take
-    much memory no other is emitted: so a source waits for a store that is slow.
+    Sources are called by the thread that calls this. Up to `most` batches are on their way. With
+    one, the same thread commits it. With more, another thread commits them while the next are
+    computed. A batch that fails takes those behind it with it: they are discarded, and emitted anew
+    from what the log holds. While those that are computed take much memory no other is emitted: so
+    a source waits for a store that is slow.
 
     Parameters
     ----------
     work : SpoutWork
-        Emits and computes.
+        Emits, computes and writes.
     runner : BatchRunner
         Commits.
     most : int
@@ -46,91 +49,109 @@ class Pending:
         self._runner = runner
         self._most = most
         self._progressed = progressed
-        self._batches: deque[ComputedBatch] = deque()
-        self._committer = Committer(runner) if most > 1 else None
+        self._pending: deque[Pending[Attempt, Outcome]] = deque()
+        self._committer: Committer[Attempt, Outcome] | None = None
+        if most > 1:
+            self._committer = Committer(self._commit, f"trident-{runner.group}-commit")
 
     @property
     def next_txid(self) -> int:
         """The batch that is emitted next."""
-        return self._batches[-1].token.txid + 1 if self._batches else self._runner.next_txid
+        if self._pending:
+            return self._pending[-1].batch.token.txid + 1
+        return self._runner.next_txid
 
     def run(self) -> None:
-        """Run the next batch; where batches overlap return when it is computed.
+        """Run the next batch; return when there is room for another one.
 
         May run none, where it has nothing, or an earlier one had to be run again.
 
         Raises as `BatchRunner.run`, also for an earlier batch.
         """
-        if self._committer is None:
-            with suppress(NothingNew):
-                self._progressed(self._runner.run(self._work))
-            return
-        while self._batches and (self._batches[0].is_done or is_full(self._batches, self._most)):
-            if not self._finish():
-                return
-        token, metadata, planned = self._due()
+        due = self._pending[-1].batch.following if self._pending else self._runner.due
         try:
-            batch = self._work.compute(token, metadata, planned)
+            attempt = self._runner.make(self._work, due)
         except NothingNew:
             return
         except Exception as failure:
             self.settle()
-            if self._runner.next_txid == token.txid:  # else one before it has failed too
-                self._progressed(self._runner.run(FailedAttempt(self._work, failure)))
+            self._try_again(due.token, failure)
             return
-        self._batches.append(batch)
-        self._committer.take(batch)
+        if self._committer is None:
+            try:
+                outcome = self._runner.commit(attempt)
+            except Exception as failure:
+                if self._runner.is_committed(due.token):
+                    raise
+                del attempt
+                self._try_again(due.token, failure)
+            else:
+                self._progressed(self._runner.acknowledge(attempt, outcome))
+            return
+        self._pending.append(self._committer.take(attempt))
+        del attempt
+        while self._pending and (self._pending[0].is_done or is_full(self._pending, self._most)):
+            self._finish()
 
     def settle(self) -> bool:
         """Wait until all batches that were emitted are committed; return whether there were any.
 
         Raises as `BatchRunner.run`.
         """
-        waited = bool(self._batches)
-        while self._batches and self._finish():
-            pass
+        waited = bool(self._pending)
+        while self._pending:
+            self._finish()
         return waited
 
     def close(self) -> None:
-        """Wait for the batch that is being committed; discard those behind it."""
-        if self._committer is not None:
-            self._runner.stopping.set()
-            self._committer.close()
-            while self._batches and self._finish():
-                pass
+        """Wait for the batch that is being committed; discard those behind it, try none again."""
+        if self._committer is None:
+            return
+        self._runner.stopping.set()
+        self._committer.close()
+        while self._pending:
+            first = self._pending.popleft()
+            try:
+                self._acknowledge(first)
+            except FailedException:
+                if self._runner.is_committed(first.batch.token):
+                    raise
 
-    def _due(self) -> tuple[Token, Mapping[str, Any], Mapping[str, Any] | None]:
-        if not self._batches:
-            return self._runner.due
-        last = self._batches[-1]
-        return Token(last.token.txid + 1, 0), last.following, None
+    def _commit(self, attempt: Attempt) -> Outcome | None:
+        """Commit an attempt, in the committer's thread; none, once the run is to stop."""
+        return None if self._runner.stopping.is_set() else self._runner.commit(attempt)
 
-    def _finish(self) -> bool:
-        """Wait for the first of the batches and acknowledge it; say whether it took none with it.
+    def _finish(self) -> None:
+        """Wait for the first of the batches, and acknowledge it.
 
-        One that has failed is run again, and those behind it are discarded.
+        One that has failed is tried again, and those behind it are discarded.
         """
-        assert self._committer is not None
-        batch = self._batches.popleft()
+        first = self._pending.popleft()
+        token = first.batch.token
         try:
-            progress = batch.wait()
+            self._acknowledge(first)
         except Exception as failure:
-            self._discard()
-            if self._runner.next_txid > batch.token.txid:  # it is committed, and can't be run again
+            if self._runner.is_committed(token):  # and can't be tried again
                 raise
-            self._progressed(self._runner.run(FailedAttempt(self._work, failure)))
-            return False
-        if progress is None:
-            self._batches.clear()
-            return False
-        self._work.committed(batch.token)
-        self._progressed(progress)
-        return True
+            del first
+            self._discard()
+            self._try_again(token, failure)
+
+    def _acknowledge(self, pending: Pending[Attempt, Outcome]) -> None:
+        outcome = pending.wait()
+        if outcome is not None:
+            self._progressed(self._runner.acknowledge(pending.batch, outcome))
+
+    def _try_again(self, token: Token, failure: Exception) -> None:
+        """Run a batch again that has failed, unless those before it were discarded."""
+        if self._runner.next_txid == token.txid:
+            with suppress(NothingNew):
+                self._progressed(self._runner.finish(self._work, token, failure))
 
     def _discard(self) -> None:
         """Drop the batches behind one that has failed, once the committer has passed over them."""
-        assert self._committer is not None
-        for batch in self._batches:
-            batch.wait()
-        self._batches.clear()
-        self._committer.go_on()
+        for each in self._pending:
+            each.wait()
+        self._pending.clear()
+        if self._committer is not None:
+            self._committer.go_on()

@@ -1,58 +1,51 @@
-"""One batch after the other, exactly once: place, begin, run, ready, commit, announce."""
+"""One batch after the other, exactly once: make, place, begin, write, ready, commit, announce."""
 
 from __future__ import annotations
 
-import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from time import time, time_ns
+from time import time
 from types import MappingProxyType
-from typing import Any, TypeVar
 
 from trident.batch.adoption import Adopt
+from trident.batch.attempt import Attempt, Due, Making
 from trident.batch.changes import Topology
-from trident.batch.errors import BatchFailedError, BatchInterruptedError
-from trident.batch.failure_policy import DEFAULT_POLICY, DroppedWork, FailurePolicy
+from trident.batch.errors import BatchInterruptedError
+from trident.batch.failure_policy import DEFAULT_POLICY, FailurePolicy
+from trident.batch.ledger import Ledger
 from trident.batch.monitor import Monitor
 from trident.batch.opening import opening_entry
-from trident.batch.outage import Outage
+from trident.batch.outage import Patience
 from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
+from trident.batch.retries import Retries
 from trident.batch.states import BatchState, GroupStates
 from trident.batch.stopwatch import Stopwatch
 from trident.batch.watchpoints import reached
 from trident.batch.work import BatchWork, NothingNew
-from trident.log.entry import ACTIVE, MOMENT, LogEntry, plans_of_streams
-from trident.log.errors import (
-    LogMismatchError,
-    LogUnavailableError,
-    PlacementError,
-    ReplayError,
-)
+from trident.log.entry import LogEntry
 from trident.log.log import Log
-from trident.log.writer import LogWriter
 from trident.plan.nodes import Clock
-from trident.states.control import ControlRecord
 from trident.states.errors import (
     CopiedLogError,
-    FailedException,
     LostWritesError,
     StaleBatchError,
     UnavailableError,
 )
 from trident.states.values import Token
 
-_logger = logging.getLogger("trident")
-
-T = TypeVar("T")
+MOST_RETRIED = 192
+"""How many batches a log remembers by the attempt that has committed, where it can forget them."""
 
 
 class BatchRunner:
     """The batches of one group, whatever engine runs them and whatever clock makes them.
 
-    Lives on the driver; used by one thread at a time.
+    A batch is made, committed and acknowledged. The first touches no store and no log, so it may
+    come before the batch before has committed. Lives on the driver; :meth:`commit` may be another
+    thread's than the other calls, while no attempt is tried again.
 
     Parameters
     ----------
@@ -69,7 +62,7 @@ class BatchRunner:
     stopping : threading.Event
         Set by who stops the run: ends every wait.
     timed : bool
-        Whether a step asks for the time of batches: it is then in the log before they run.
+        Whether a step asks for the time of batches: it is then in the log before they begin.
     now : callable or None
         Tells that time, in nanoseconds since 1970; by default `time.time_ns`.
     partitioned : bool
@@ -91,7 +84,7 @@ class BatchRunner:
     --------
     >>> from trident.log.log import MemoryLog
     >>> class Words(BatchWork):
-    ...     def run(self, record):
+    ...     def write(self, record, computed):
     ...         return Outcome(tuples=2)  # and write every state of the group
     >>> runner = BatchRunner(MemoryLog("words"), {}, group="words")
     >>> runner.open(streams={"words": "word string"})
@@ -114,19 +107,19 @@ class BatchRunner:
         monitor: Monitor | None = None,
     ) -> None:
         self.group = group
+        self.source = source
         self.monitor = monitor or Monitor()
         """Is told which attempts fail; the clock tells it of batches that are finished."""
         self.stopping = stopping or threading.Event()
+        self.patience = Patience(group, policy, self.stopping)
+        """Waits for a store or a disk that is away."""
         self._log = log
-        self._writer = LogWriter(log)
+        self._ledger = Ledger(log, source, self.patience)
         self._states = GroupStates(states)
-        self.source = source
+        self._making = Making(timed, now, partitioned)
         self._policy = policy
-        self._timed = timed
-        self._now = now
-        self._partitioned = partitioned
         self._policy.check(self._states)
-        self._failed = False
+        self._begun = False
 
     def open(
         self,
@@ -182,7 +175,7 @@ class BatchRunner:
             accept_change=accept_change,
         )
         first = self._states.accept(entry, accept_loss)
-        self._writer.begin(first)
+        self._ledger.begin(first)
         if first.follows_storm or (first.number == 1 and not first.adopted):
             self._states.own(first, self._states.controls)
         self._states.own(first, [name for name, held in first.accepted.items() if held is None])
@@ -192,42 +185,41 @@ class BatchRunner:
             raise replace(error, damage=self._log.damage) from None
         self._states.check_keys(first)
         last = self.last
-        self.monitor.started(
-            first.begun, recovered=first.number > 1, committed=last and last.txid
-        )
+        self.monitor.started(first.begun, recovered=first.number > 1, committed=last and last.txid)
 
     @property
     def log_id(self) -> str:
         """The id of the log."""
-        return self._entry.log_id
+        return self._ledger.entry.log_id
 
     @property
     def query_id(self) -> str | None:
         """Spark's id of the streaming query; None for spouts and before the first commit."""
-        return self._entry.query_id
+        return self._ledger.entry.query_id
 
     @property
     def base(self) -> int:
         """The txid before the log's first: Spark's batch `b` is txid ``b + 1 + base``."""
-        return self._entry.base
+        return self._ledger.entry.base
 
     @property
     def next_txid(self) -> int:
         """The batch that is due."""
-        return self._entry.committed + 1
+        return self._ledger.entry.committed + 1
 
     @property
-    def due(self) -> tuple[Token, Mapping[str, Any], Mapping[str, Any] | None]:
-        """The attempt that is due, the metadata that it goes on from, and what is planned of it."""
-        return self._entry.begun, self._entry.metadata, self._entry.planned
+    def due(self) -> Due:
+        """What the attempt that is due is made from."""
+        return self._ledger.due
 
     @property
     def last(self) -> Token | None:
         """The last committed attempt of this log; None before the first."""
-        entry = self._entry
-        if entry.committed == entry.base:
-            return None
-        return Token(entry.committed, entry.retried.get(entry.committed, 0))
+        return self._ledger.last
+
+    def is_committed(self, token: Token) -> bool:
+        """Whether the batch of `token` is committed."""
+        return token.txid < self.next_txid
 
     def run(
         self,
@@ -236,6 +228,7 @@ class BatchRunner:
         *,
         digest: str | None = None,
         query_id: str | None = None,
+        failure: Exception | None = None,
     ) -> BatchProgress:
         """Run one batch until it is committed and announced; a committed one is skipped.
 
@@ -249,6 +242,8 @@ class BatchRunner:
             What the source says that the batch covers; a replay's must be equal.
         query_id : str, optional
             Spark's id of the streaming query; must stay the same.
+        failure : Exception, optional
+            What its first attempt has failed with already.
 
         Returns
         -------
@@ -270,163 +265,169 @@ class BatchRunner:
         Exception
             Whatever else the work raised; the batch is kept. `NothingNew` is no failure.
         """
-        if self._failed:
-            raise RuntimeError("this run has failed: a new one begins the batch's next attempt")
-        self._failed = True
-        try:
-            progress = self._run(work, txid, digest, query_id)
-        except NothingNew:
-            self._failed = False
-            raise
-        self._failed = False
-        return progress
-
-    def run_once(self, work: BatchWork) -> BatchProgress:
-        """Run the attempt that is due, until it is committed and announced, or has failed.
-
-        Raises
-        ------
-        BaseException
-            What the attempt failed with. Where :attr:`next_txid` is still the same it has not
-            committed: :meth:`run` goes on with its next attempt, see `FailedAttempt`. No later
-            batch may run before.
-        """
-        if self._failed:
-            raise RuntimeError("this run has failed: a new one begins the batch's next attempt")
-        token, watch = self._entry.begun, Stopwatch()
-        ready, outcome = self._attempt(work, token, watch, None, None)
-        self._failed = True
-        progress = self._finished(work, token, watch, ready, outcome, attempts=1)
-        self._failed = False
-        return progress
-
-    def patiently(self, txid: int, do: Callable[[], T], what: str = "") -> T:
-        """Do what can't fail, however long a store or the log's disk is away; in any thread.
-
-        Parameters
-        ----------
-        txid : int
-            The batch that it is part of.
-        do : callable
-            Tried again while it raises a FailedException or LogUnavailableError.
-        what : str
-            Which part, for logs and errors; by default all of the batch.
-
-        Raises
-        ------
-        OutageError
-            When that was too long; the batch is kept.
-        BatchInterruptedError
-            When the run was stopped while it waited; the batch is kept.
-        """
-        outage = None
-        while True:
-            try:
-                done = do()
-                break
-            except (FailedException, LogUnavailableError) as failure:
-                outage = outage or self._outage(txid, what)
-                outage.wait(failure)
-        if outage is not None:
-            outage.over()
-        return done
-
-    def _run(
-        self, work: BatchWork, txid: int | None, digest: str | None, query_id: str | None
-    ) -> BatchProgress:
-        entry = self._entry
-        if entry.query_id not in (None, query_id):
-            raise LogMismatchError(
-                self._log.place,
-                "streaming query",
-                entry.query_id,
-                query_id,
-                f"{self.source} belongs to another query: restore it, or start with a new "
-                "checkpoint and adopt=<this one>.",
-            )
-        last = self.last
-        if last is not None and txid == last.txid:
-            if digest != entry.digest:
-                raise ReplayError(self._log.place, self.source, txid, entry.digest, digest)
-            self._announce(txid, lambda: self._states.catch_up(entry))
+        self._check_unused()
+        if self._ledger.is_replay(txid, digest, query_id):
+            entry, last = self._ledger.entry, self._ledger.last
+            assert last is not None
+            self._announce(last.txid, lambda: self._states.catch_up(entry))
             work.committed(last)
-            return BatchProgress(self.group, txid, attempts=0, at=time())
-        if txid is not None and txid != entry.committed + 1:
-            raise PlacementError(self._log.place, entry.committed, self.source, txid)
-        return self._run_next(work, digest, query_id)
+            return BatchProgress(self.group, last.txid, attempts=0, at=time())
+        return self.finish(work, self.due.token, failure, digest=digest, query_id=query_id)
 
-    def _run_next(self, work: BatchWork, digest: str | None, query_id: str | None) -> BatchProgress:
-        token = first = self._entry.begun
-        failures = 0
-        failed = False
-        dead_letter = None
-        outage = self._outage(token.txid)
-        while True:
-            watch = Stopwatch()
-            try:
-                if failed:
-                    # Attempts and what their sources emit are not spent on a store that is away.
-                    self._states.look()
-                    self.patiently(token.txid, self._writer.next_attempt)
-                    failed = False
-                    token = self._entry.begun
-                try:
-                    ready, outcome = self._attempt(work, token, watch, digest, query_id)
-                    break
-                except (NothingNew, BatchInterruptedError):
-                    raise
-                except Exception as failure:
-                    self.monitor.attempt_failed(token, failure, watch.elapsed)
-                    raise
-            except StaleBatchError:
-                following = Token(token.txid, token.attempt + 1)
-                self.patiently(token.txid, partial(self._check_overtaken, following))
-                raise
-            except UnavailableError as failure:
-                failed = True
-                outage.wait(failure)
-            except FailedException as failure:
-                failed = True
-                failures += 1
-                if dead_letter is not None or failures > self._policy.retries:
-                    if dead_letter is not None or self._policy.on_failure == "stop":
-                        raise self._given_up(token, failures, failure) from failure
-                    dead_letter = str(failure)
-                    _logger.error(
-                        "batch %d of %s is dead-lettered after %d attempts: %s",
-                        *(token.txid, self.group, failures, failure),
-                    )
-                    work = DroppedWork(work)
-                else:
-                    _logger.warning(
-                        "attempt %d of batch %d of %s failed and is retried: %s",
-                        *(token.attempt, token.txid, self.group, failure),
-                    )
-                    if self.stopping.wait(self._policy.pause(failures)):
-                        raise BatchInterruptedError(self.group, token.txid) from failure
-        outage.over()
-        attempts = token.attempt - first.attempt + 1
-        return self._finished(work, token, watch, ready, outcome, attempts, dead_letter)
-
-    def _finished(
+    def finish(
         self,
         work: BatchWork,
         token: Token,
-        watch: Stopwatch,
-        ready: ControlRecord | None,
-        outcome: Outcome,
-        attempts: int,
-        dead_letter: str | None = None,
+        failure: Exception | None = None,
+        *,
+        digest: str | None = None,
+        query_id: str | None = None,
     ) -> BatchProgress:
-        """Announce a batch that is committed."""
+        """Run the batch that is due in as many attempts as that takes.
+
+        Parameters
+        ----------
+        work : BatchWork
+            The part of the batch that the engine knows.
+        token : Token
+            Its attempt that is due, or has failed.
+        failure : Exception or None
+            What that has failed with.
+        digest, query_id : str or None
+            As for :meth:`run`, which raises the same.
+        """
+        watch = Stopwatch()
+        retries = Retries(
+            self.group, token.txid, self._policy, self.stopping, not self._states.inexact
+        )
+        retries.attempts = 0 if failure is None else 1
+        while True:
+            if failure is not None:
+                self._wait_after(token, failure, watch, retries)
+                failure = None
+            if retries.attempts:
+                try:
+                    self._take_next_attempt()
+                except UnavailableError as away:
+                    retries.wait(token, away)
+                    continue
+            token, watch = self.due.token, Stopwatch()
+            retries.attempts += 1
+            try:
+                attempt = self.make(work, dead_letter=retries.dead_letter)
+                outcome = self.commit(attempt, digest=digest, query_id=query_id)
+                break
+            except (NothingNew, BatchInterruptedError):
+                raise
+            except Exception as error:
+                if self.is_committed(token):  # what failed came after it
+                    raise
+                failure = error
+        retries.over()
+        return self.acknowledge(attempt, outcome, retries.attempts)
+
+    def _wait_after(
+        self, token: Token, failure: Exception, watch: Stopwatch, retries: Retries
+    ) -> None:
+        """Wait after an attempt that has failed; raise where there is not to be another."""
+        if not isinstance(failure, BatchInterruptedError):
+            self.monitor.attempt_failed(token, failure, watch.elapsed)
+        if isinstance(failure, StaleBatchError):
+            following = Token(token.txid, token.attempt + 1)
+            self.patience.do(partial(self._check_overtaken, following), token.txid)
+        retries.wait(token, failure)
+
+    def make(
+        self, work: BatchWork, due: Due | None = None, dead_letter: str | None = None
+    ) -> Attempt:
+        """Plan, emit and compute an attempt; neither a store nor the log hears of it.
+
+        Parameters
+        ----------
+        work : BatchWork
+            The part of the batch that the engine knows.
+        due : Due, optional
+            What it is made from; by default what the log says.
+        dead_letter : str, optional
+            Why it is given up.
+
+        Raises
+        ------
+        NothingNew
+            When there is nothing to be committed.
+        Exception
+            What the work raised.
+        """
+        return self._making.make(work, due or self._ledger.due, dead_letter)
+
+    def commit(
+        self, attempt: Attempt, *, digest: str | None = None, query_id: str | None = None
+    ) -> Outcome:
+        """Begin what was made, at every state, write it, commit it, and announce it.
+
+        Parameters
+        ----------
+        attempt : Attempt
+            Of the batch that is due.
+        digest, query_id : str or None
+            As for :meth:`run`.
+
+        Raises
+        ------
+        Exception
+            What the attempt failed with. Unless :meth:`is_committed` is true of it by now,
+            :meth:`finish` goes on with the batch's next attempt. No later batch may come before.
+        """
+        self._check_unused()
+        self._begun = True
+        watch = attempt.watch
+        watch.go_on()
+        ledger, states, work = self._ledger, self._states, attempt.work
+        entry, computed = ledger.entry, attempt.computed
+        token = entry.begun
+        outcome, ready, swept = Outcome(), None, False
+        begun_states: Iterable[str] = ()
+        if computed is not None:
+            if attempt.planned is not entry.planned:
+                entry = ledger.plan(attempt.planned)
+                watch.done("plan")
+            reached("before begin", token)
+            begun = states.begin(entry)
+            if attempt.active:  # what an opaque spout has emitted need not be emitted again
+                begun = replace(begun, active=attempt.active)
+            reached("after begin", token)
+            watch.done("begin")
+            reached("before write", token)
+            if attempt.dead_letter is None:
+                outcome = work.write(begun, computed)
+            if len(entry.retried) >= MOST_RETRIED and states.can_sweep(entry):
+                states.sweep(begun)
+                swept = True
+            reached("after write", token)
+            watch.done("run")
+            reached("before ready", token)
+            ready = states.ready(begun)
+            reached("after ready", token)
+            watch.done("ready")
+            begun_states = states.controls
+        work.committing(token)
+        reached("before commit", token)
+        ledger.commit(attempt.metadata, begun_states, digest, query_id, swept)
         reached("after commit", token)
         watch.done("commit")
         if ready is not None:
             reached("before announce", token)
-            self._announce(token.txid, lambda: self._states.announce(ready))
+            self._announce(token.txid, partial(states.announce, ready))
             reached("after announce", token)
             watch.done("announce")
-        work.committed(token)
+        self._begun = False
+        return outcome
+
+    def acknowledge(self, attempt: Attempt, outcome: Outcome, attempts: int = 1) -> BatchProgress:
+        """Tell the sources of a committed attempt; return what was done, in so many attempts."""
+        token, watch = attempt.token, attempt.watch
+        watch.go_on()
+        attempt.work.committed(token)
         watch.done("acknowledge")
         return BatchProgress(
             self.group,
@@ -440,71 +441,23 @@ class BatchRunner:
             seconds={**watch.seconds, **outcome.seconds},
             engine=outcome.engine,
             counters=outcome.counters,
-            dead_letter=dead_letter,
+            dead_letter=attempt.dead_letter,
             at=time(),
         )
 
-    def _attempt(
-        self,
-        work: BatchWork,
-        token: Token,
-        watch: Stopwatch,
-        digest: str | None,
-        query_id: str | None,
-    ) -> tuple[ControlRecord | None, Outcome]:
-        entry = self._entry
-        if entry.planned is None or (self._timed and MOMENT not in entry.planned):
-            planned = entry.planned
-            if planned is None:
-                planned = work.plan(token.txid, entry.metadata)
-            if self._timed:
-                planned = {**(planned or {}), MOMENT: (self._now or time_ns)() // 1_000_000}
-            if planned is not None:
-                entry = self._append(planned=planned)
-            watch.done("plan")
-        planned = entry.planned or {}
-        to_run = work.emit(token, entry.metadata, planned)
-        watch.done("emit")
-        active = {} if ACTIVE in planned or not self._partitioned else {ACTIVE: work.active}
-        if to_run and work.emitted_plan:
-            planned = {**planned, **work.emitted_plan, **active}
-            entry = self._append(planned=planned)
-            watch.done("plan")
-        ready = None
-        outcome = Outcome()
-        if to_run:
-            reached("before begin", token)
-            begun = self._states.begin(entry)
-            if active:  # what an opaque spout has emitted need not be emitted again
-                begun = replace(begun, active=active[ACTIVE])
-            reached("after begin", token)
-            watch.done("begin")
-            reached("before write", token)
-            outcome = work.run(begun)
-            reached("after write", token)
-            watch.done("run")
-            reached("before ready", token)
-            ready = self._states.ready(begun)
-            reached("after ready", token)
-            watch.done("ready")
-        work.committing(token)
-        reached("before commit", token)
-        txid, attempt = token
-        begun_states = self._states.controls if to_run else {}
-        self._append(
-            query_id=query_id,
-            states={**entry.states, **dict.fromkeys(begun_states, token)},
-            accepted={
-                name: held for name, held in entry.accepted.items() if name not in begun_states
-            },
-            metadata={**entry.metadata, **plans_of_streams(planned), **work.emitted_metadata},
-            planned=None,
-            begun=Token(txid + 1, 0),
-            committed=txid,
-            retried={**entry.retried, txid: attempt} if attempt else entry.retried,
-            digest=digest,
-        )
-        return ready, outcome
+    def _check_unused(self) -> None:
+        if self._begun:
+            raise RuntimeError("this run has failed: a new one begins the batch's next attempt")
+
+    def _take_next_attempt(self) -> None:
+        """Look whether every store is there; take another number, if this one has begun.
+
+        Attempts and what their sources emit are not spent on a store that is away.
+        """
+        self._states.look()
+        if self._begun:
+            self._ledger.take_next_attempt()
+            self._begun = False
 
     def _catch_up(self, first: LogEntry) -> None:
         """Tell every state what is committed, before the first batch."""
@@ -515,40 +468,18 @@ class BatchRunner:
             raise
         except LostWritesError:
             # The driver before may have been writing the record while it was read.
-            self._writer.check_held()
+            self._ledger.check_held()
             self._states.catch_up(first)
 
     def _check_overtaken(self, others: Token) -> None:
         """Raise for who has begun an attempt from `others` on: another run, or another copy."""
-        self._writer.check_held()
+        self._ledger.check_held()
         for name, control in self._states.controls.items():
             found = control.read()
-            own = found is not None and found.log_id == self._entry.log_id
+            own = found is not None and found.log_id == self._ledger.entry.log_id
             if found is not None and own and found.token >= others:
-                raise CopiedLogError(name, found.token, self._entry.committed, control.where)
-
-    @property
-    def _entry(self) -> LogEntry:
-        return self._writer.entry
-
-    def _outage(self, txid: int, what: str = "") -> Outage:
-        return Outage(self.group, txid, self._policy, self.stopping, what)
-
-    def _append(self, **changes: Any) -> LogEntry:
-        """Append to the log, however long its disk is away.
-
-        The attempt goes on afterwards: whether it has committed is not known before this very
-        entry is there, or another run's.
-        """
-        return self.patiently(self._entry.begun.txid, partial(self._writer.append, **changes))
+                raise CopiedLogError(name, found.token, self._ledger.entry.committed, control.where)
 
     def _announce(self, txid: int, tell_states: Callable[[], None]) -> None:
         """Tell the states what is committed, however long they are away: it can't fail now."""
-        self.patiently(txid, tell_states, "the announcement of ")
-
-    def _given_up(self, token: Token, failures: int, failure: FailedException) -> BatchFailedError:
-        text = str(failure) or type(failure).__name__
-        advice = "Remove the cause, or allow more with retries="
-        if not self._states.inexact:
-            advice += ", or go on without it with on_failure='dead-letter'"
-        return BatchFailedError(self.group, token.txid, failures, text, f"{advice}.")
+        self.patience.do(tell_states, txid, "the announcement of ")

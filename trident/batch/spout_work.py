@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from operator import attrgetter
+from typing import Any
 
-from trident.batch.ahead import ComputedBatch
+from trident.batch.computed import Computed, Postponed
 from trident.batch.outcome import Outcome
-from trident.batch.work import BatchWork, GroupEngine, NothingNew, OverlappingEngine
+from trident.batch.work import BatchWork, GroupEngine, NothingNew
 from trident.sources.source import Source, Tuples
 from trident.states.control import ControlRecord
 from trident.states.values import Token
+
+_LENGTH = attrgetter("length")
 
 
 class SpoutWork(BatchWork):
@@ -29,11 +32,8 @@ class SpoutWork(BatchWork):
         self._engine = engine
         self._planning = [source for source in sources if source.plans]
         self._emitted: dict[str, Tuples] = {}
-
-    @property
-    def filled(self) -> bool:
+        self.filled = False
         """Whether the last emission held any tuple."""
-        return any(tuples.length for tuples in self._emitted.values())
 
     def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
         if not self._planning:
@@ -43,10 +43,9 @@ class SpoutWork(BatchWork):
             for source in self._planning
         }
 
-    def emit(
-        self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]
-    ) -> bool:
+    def emit(self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
         self._emitted = {}
+        self.filled = False
         following: dict[str, Any] = {}
         found: dict[str, Any] = {}
         active: dict[str, Sequence[str]] = {}
@@ -62,6 +61,7 @@ class SpoutWork(BatchWork):
         self.emitted_metadata = following
         self.emitted_plan = found
         self.active = active
+        self.filled = any(map(_LENGTH, self._emitted.values()))
         to_run = self.filled or self._engine.acts_on_nothing
         if not to_run and not token.attempt and not planned and self._leaves_txid(metadata):
             raise NothingNew
@@ -72,36 +72,17 @@ class SpoutWork(BatchWork):
         same = all(metadata.get(name) == found for name, found in self.emitted_metadata.items())
         return same and all(source.leaves_txid for source in self._sources)
 
-    def compute(
-        self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any] | None
-    ) -> ComputedBatch:
-        """Emit a batch and run its steps, but for the updates of states.
+    def compute(self, token: Token) -> Computed | Postponed:
+        # Of the record only the token is asked for, by errors, before the batch is begun.
+        emitted, self._emitted = self._emitted, {}
+        return self._engine.compute(ControlRecord("", token, token.txid - 1), emitted)
 
-        Parameters
-        ----------
-        token : Token
-            Its first attempt.
-        metadata : mapping of str to object
-            What the batch before stores, or has stored.
-        planned : mapping of str to object or None
-            What the log says that it holds; None where it is not decided yet.
+    def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
+        return self._engine.write(record, computed)
 
-        Notes
-        -----
-        Only for an engine whose batches may overlap.
-        """
-        decided = self.plan(token.txid, metadata) if planned is None else None
-        known = planned or decided or {}
-        to_run = self.emit(token, metadata, known)
-        # Only its token is asked for, by errors, before the batch is begun.
-        record = ControlRecord("", token, token.txid - 1)
-        engine = cast(OverlappingEngine, self._engine)
-        computed = engine.compute(record, self._emitted) if to_run else None
-        following = {**metadata, **known, **self.emitted_plan, **self.emitted_metadata}
-        return ComputedBatch(token, decided, self, following, engine, computed)
-
-    def run(self, record: ControlRecord) -> Outcome:
-        return self._engine.run(record, self._emitted)
+    def drop(self) -> None:
+        emitted, self._emitted = self._emitted, {}
+        self._engine.drop(emitted)
 
     def committing(self, token: Token) -> None:
         for source in self._sources:

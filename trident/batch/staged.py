@@ -9,8 +9,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from trident.batch.ahead import Committer, FailedAttempt, PendingBatch, is_full
-from trident.batch.computed import Computed
+from trident.batch.committer import Committer, Pending, is_full
+from trident.batch.computed import NOTHING_COMPUTED, Computed, Postponed
+from trident.batch.outage import Patience
 from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
@@ -23,8 +24,8 @@ from trident.states.values import Token
 
 _logger = logging.getLogger("trident")
 
-Compute = Callable[[ControlRecord], Computed]
-"""Runs all steps of a batch but its updates; of the record only the token counts."""
+Compute = Callable[[ControlRecord], Computed | Postponed]
+"""Runs the steps of a batch that can run before it begins; of the record only the token counts."""
 Told = Callable[[BatchProgress | None, BaseException | None], None]
 """Takes the progress of a batch, or what it failed with; in the thread that has committed it."""
 
@@ -32,8 +33,8 @@ Told = Callable[[BatchProgress | None, BaseException | None], None]
 class StagingEngine(Protocol):
     """An engine that can make what it has computed durable."""
 
-    def write(self, record: ControlRecord, computed: Computed) -> Outcome:
-        """Update the states, and write them; see `OverlappingEngine.write`."""
+    def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
+        """Do what is left, and write the states; see `GroupEngine.write`."""
         ...
 
     def packed(self, computed: Computed) -> Mapping[str, bytes | memoryview]:
@@ -51,7 +52,29 @@ class StagingEngine(Protocol):
         ...
 
 
-class StagedBatch(PendingBatch):
+class FrameBatch(BatchWork):
+    """A batch of Spark's clock.
+
+    Parameters
+    ----------
+    engine : StagingEngine
+        Writes what was computed.
+    compute : callable
+        Computes it.
+    """
+
+    def __init__(self, engine: StagingEngine, compute: Compute) -> None:
+        self._engine = engine
+        self._compute = compute
+
+    def compute(self, token: Token) -> Computed | Postponed:
+        return self._compute(ControlRecord("", token, token.txid - 1))
+
+    def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
+        return self._engine.write(record, computed)
+
+
+class StagedBatch(FrameBatch):
     """A batch that is computed once, staged before any state is written, and then committed.
 
     Parameters
@@ -62,10 +85,8 @@ class StagedBatch(PendingBatch):
         Where it is staged.
     engine : StagingEngine
         Writes what was computed.
-    runner : BatchRunner
-        Commits it.
-    told : callable
-        Takes its end.
+    patience : Patience
+        Waits for the disk.
     computed : Computed or Compute
         What was found staged; or what computes it.
     """
@@ -75,70 +96,51 @@ class StagedBatch(PendingBatch):
         staged: StagedFile,
         area: StagingArea,
         engine: StagingEngine,
-        runner: BatchRunner,
-        told: Told,
+        patience: Patience,
         computed: Computed | Compute,
     ) -> None:
-        super().__init__(Token(staged.txid, 0))
-        self.query_id = staged.query_id
-        self._staged = replace(staged, parts={})
+        super().__init__(engine, lambda record: NOTHING_COMPUTED)
+        self._known: Computed | None = None
+        if isinstance(computed, Computed):
+            self._known = computed
+        else:
+            self._compute = computed
+        self.file = replace(staged, parts={})
+        self.token = Token(staged.txid, 0)
         self._area = area
-        self._engine = engine
-        self._runner = runner
-        self._told = told
-        self._computed = computed
+        self._patience = patience
 
-    def stage(self, record: ControlRecord) -> Computed:
-        """Compute the batch and make it durable, unless that is done; return what was computed.
+    def compute(self, token: Token) -> Computed:
+        """Compute the batch and make it durable, unless that is done.
 
         Raises
         ------
         Exception
             As the computing does, or where the disk is away for too long.
         """
-        if isinstance(self._computed, Computed):
-            return self._computed
-        computed = self._computed(record)
-        reached("before stage", record.token)
-        parts = self._engine.packed(computed)
-        staged = replace(self._staged, parts=parts)
-        self._runner.patiently(staged.txid, partial(self._area.stage, staged), "the staging of ")
-        self._computed = computed
-        reached("after stage", record.token)
+        if self._known is not None:
+            return self._known
+        computed = super().compute(token)
+        assert isinstance(computed, Computed)  # batches that are postponed are not staged
+        reached("before stage", token)
+        staged = replace(self.file, parts=self._engine.packed(computed))
+        stage = partial(self._area.stage, staged)
+        self._patience.do(stage, staged.txid, "the staging of ")
+        self._known = computed
+        reached("after stage", token)
         return computed
 
-    def run(self, record: ControlRecord) -> Outcome:
-        return self._engine.write(record, self.stage(record))
+    def remove(self) -> None:
+        """Remove what is staged, as it is committed, and let go of the tuples."""
+        reached("before unstage", self.token)
+        self._area.remove(self.file)
+        reached("after unstage", self.token)
+        self._known = NOTHING_COMPUTED
 
     @property
     def nbytes(self) -> int:
-        return self._computed.nbytes if isinstance(self._computed, Computed) else 0
-
-    def commit(self, runner: BatchRunner, failed: Exception | None = None) -> BatchProgress:
-        """Commit it with as many attempts as that takes, also where the run is to stop.
-
-        Parameters
-        ----------
-        runner : BatchRunner
-            The group's.
-        failed : Exception or None
-            What its first attempt has failed with already, as it was computed.
-        """
-        work: BatchWork = self if failed is None else FailedAttempt(self, failed)
-        staged = self._staged
-        progress = runner.run(work, staged.txid, digest=staged.digest, query_id=staged.query_id)
-        reached("before unstage", self.token)
-        self._area.remove(staged)
-        reached("after unstage", self.token)
-        self._computed = Computed((), Outcome())  # let go of the tuples
-        return progress
-
-    def end(
-        self, progress: BatchProgress | None = None, failure: BaseException | None = None
-    ) -> None:
-        if progress is not None or failure is not None:
-            self._told(progress, failure)
-        super().end(progress, failure)
+        """Roughly how many bytes are kept until it is written."""
+        return self._known.nbytes if self._known is not None else 0
 
 
 class StagedBatches:
@@ -174,8 +176,8 @@ class StagedBatches:
         self._runner = runner
         self._most = most
         self._told = told
-        self._batches: tuple[StagedBatch, ...] = ()
-        self._committer: Committer | None = None
+        self._pending: tuple[Pending[StagedBatch, BatchProgress], ...] = ()
+        self._committer: Committer[StagedBatch, BatchProgress] | None = None
 
     def open(self, passed: int) -> None:
         """Have committed what an earlier run has staged; called once, before any batch.
@@ -191,34 +193,25 @@ class StagedBatches:
             When that is not all of it, or not this log's or topology's. Nothing is changed.
         """
         found = self._found(passed)
-        self._batches = tuple(
-            StagedBatch(
-                staged,
-                self._area,
-                self._engine,
-                self._runner,
-                self._told,
-                self._engine.unpacked(staged.parts),
-            )
-            for staged in found
-        )
+        batches = [self._batch(staged, self._engine.unpacked(staged.parts)) for staged in found]
         if found:
             _logger.info("%s: %d staged batches are committed", self._runner.group, len(found))
-        self._committer = Committer(self._runner)
-        for batch in self._batches:
-            self._committer.take(batch)
+        committer = Committer(self._commit, f"trident-{self._runner.group}-commit")
+        self._committer = committer
+        self._pending = tuple(committer.take(batch) for batch in batches)
 
     @property
     def next_txid(self) -> int:
         """The batch that is computed next."""
-        return self._batches[-1].token.txid + 1 if self._batches else self._runner.next_txid
+        return self._pending[-1].batch.token.txid + 1 if self._pending else self._runner.next_txid
 
     def may_run(self, txid: int, query_id: str) -> bool:
         """Whether `txid` may be staged; else the runner takes it, once all others are committed.
 
         It finds replays then, which are passed over, and what doesn't fit.
         """
-        known = self._batches[-1].query_id if self._batches else self._runner.query_id
+        pending, runner = self._pending, self._runner
+        known = pending[-1].batch.file.query_id if pending else runner.query_id
         return self._most > 1 and txid == self.next_txid and known in (None, query_id)
 
     def run(self, txid: int, digest: str, query_id: str, compute: Compute) -> None:
@@ -228,30 +221,37 @@ class StagedBatches:
 
         Raises as `BatchRunner.run`, also for an earlier batch.
         """
-        while self._batches and (self._batches[0].is_done or is_full(self._batches, self._most)):
+        while self._pending and (self._pending[0].is_done or is_full(self._pending, self._most)):
             self._finish()
-        staged = StagedFile(self._runner.log_id, query_id, txid, digest)
-        batch = StagedBatch(staged, self._area, self._engine, self._runner, self._told, compute)
+        batch = self._batch(StagedFile(self._runner.log_id, query_id, txid, digest), compute)
         try:
-            batch.stage(ControlRecord("", batch.token, txid - 1))
+            batch.compute(batch.token)
         except Exception as failure:
             self.settle()
-            self._told(batch.commit(self._runner, failure), None)
+            self._commit(batch, failure)
             return
-        self._batches += (batch,)
         assert self._committer is not None
-        self._committer.take(batch)
+        self._pending += (self._committer.take(batch),)
+
+    def run_unstaged(self, txid: int, digest: str, query_id: str, compute: Compute) -> None:
+        """Run a batch that may not be staged, once all others are committed; return then.
+
+        Raises as `BatchRunner.run`, also for an earlier batch.
+        """
+        self.settle()
+        work = FrameBatch(self._engine, compute)
+        self._told(self._runner.run(work, txid, digest=digest, query_id=query_id), None)
 
     def settle(self) -> None:
         """Wait until all staged batches are committed; raise what one has failed with."""
-        while self._batches:
+        while self._pending:
             self._finish()
 
     def wait(self) -> None:
         """Wait until nothing that is staged now is left to commit; in any thread."""
-        for batch in self._batches:
+        for pending in self._pending:
             with suppress(Exception):  # which was told of
-                batch.wait()
+                pending.wait()
 
     def close(self) -> None:
         """Commit what is staged, unless one has failed, and end; may be repeated."""
@@ -260,8 +260,36 @@ class StagedBatches:
             committer.close()
 
     def _finish(self) -> None:
-        self._batches[0].wait()
-        self._batches = self._batches[1:]
+        self._pending[0].wait()
+        self._pending = self._pending[1:]
+
+    def _batch(self, staged: StagedFile, computed: Computed | Compute) -> StagedBatch:
+        return StagedBatch(staged, self._area, self._engine, self._runner.patience, computed)
+
+    def _commit(self, batch: StagedBatch, failure: Exception | None = None) -> BatchProgress:
+        """Commit a batch in as many attempts as that takes, also where the run is to stop.
+
+        Its end is told before anyone can wait for it.
+
+        Parameters
+        ----------
+        batch : StagedBatch
+            The batch.
+        failure : Exception or None
+            What its first attempt has failed with already, as it was computed.
+        """
+        file = batch.file
+        try:
+            progress = self._runner.run(
+                batch, file.txid, digest=file.digest, query_id=file.query_id, failure=failure
+            )
+            batch.remove()
+        except BaseException as error:
+            if failure is None:
+                self._told(None, error)
+            raise
+        self._told(progress, None)
+        return progress
 
     def _found(self, passed: int) -> list[StagedFile]:
         """What is staged and not committed; remove what is committed."""

@@ -18,6 +18,7 @@ from trident.states.errors import (
     OtherLogError,
     RewoundStateError,
 )
+from trident.states.maps.sweeping import can_sweep, sweep
 from trident.states.state import State
 from trident.states.values import StateType, Token
 
@@ -36,11 +37,14 @@ class BatchState:
         How it keeps its values; None for a state that isn't a map.
     single : State or None
         The state itself where it is the single value of an aggregate without groups.
+    state : State or None
+        The state itself; without it the entries of failed attempts can't be swept.
     """
 
     control: Control | None
     kind: StateType | None
     single: State | None = None
+    state: State | None = None
 
 
 class GroupStates:
@@ -68,6 +72,7 @@ class GroupStates:
         self._singles = {
             name: single for name, state in states.items() if (single := state.single) is not None
         }
+        self._sweepable = {name: one.state for name, one in states.items() if can_sweep(one.state)}
         self.inexact = sorted(
             name for name, state in states.items() if state.kind is not StateType.OPAQUE
         )
@@ -153,6 +158,7 @@ class GroupStates:
             nothing is changed for the state.
         """
         accepted = dict(entry.accepted)
+        retried = dict(entry.retried)
         for name, control in self.controls.items():
             if name not in losses:
                 continue
@@ -166,13 +172,15 @@ class GroupStates:
                 if losses[name] == listed.txid:
                     _logger.warning("accepted: %s", lost)
                     accepted[name] = None if found is None or found.is_unused else found.token
+                    if found is not None:  # a sweep of what the log has forgotten may be lost too
+                        retried = {**found.retried, **retried}
                 else:
                     _logger.warning(
                         "accept_loss= names batch %d of the state %r; the loss is of batch %d",
                         *(losses[name], name, listed.txid),
                     )
         states = {name: token for name, token in entry.states.items() if name not in accepted}
-        return replace(entry, states=states, accepted=accepted)
+        return replace(entry, states=states, accepted=accepted, retried=retried)
 
     def catch_up(self, entry: LogEntry) -> None:
         """Tell every state what `entry` says is committed; a state without a record gets one.
@@ -224,6 +232,19 @@ class GroupStates:
         accepted = name in entry.accepted
         listed = (entry.accepted if accepted else entry.states).get(name)
         return Claim(listed, frozenset(entry.adopted), accepted, self._kinds[name])
+
+    def can_sweep(self, entry: LogEntry) -> bool:
+        """Whether what failed attempts have left can be swept away in all states of the log.
+
+        One that can't be swept, or that the topology has lost, may name an attempt for ever.
+        """
+        return {*entry.states, *entry.kinds, *self._kinds} <= self._sweepable.keys()
+
+    def sweep(self, record: ControlRecord) -> None:
+        """Rewrite what failed attempts have left, under `record`, so that no entry names them."""
+        for state in self._sweepable.values():
+            if state is not None:
+                sweep(state, record)
 
     def ready(self, record: ControlRecord) -> ControlRecord:
         """Confirm that every state holds what `record` wrote; return what is to be announced."""

@@ -21,10 +21,14 @@ class Stopwatch:
         self._began = self._since = perf_counter()
 
     def done(self, part: str) -> None:
-        """Note that `part` has taken the time since the part before it."""
+        """Note that `part` has taken the time since the part before it; it may have several."""
         now = perf_counter()
-        self.seconds[part] = now - self._since
+        self.seconds[part] = self.seconds.get(part, 0.0) + now - self._since
         self._since = now
+
+    def go_on(self) -> None:
+        """Go on now, after a wait that no part has taken."""
+        self._since = perf_counter()
 
     @property
     def elapsed(self) -> float:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from trident.batch.computed import Computed
+from trident.batch.computed import NOTHING_COMPUTED, Computed, Postponed
 from trident.batch.outcome import Outcome
 from trident.sources.emission import Emission, Emitted
 from trident.sources.source import Tuples
@@ -21,13 +21,14 @@ class NothingNew(Exception):
 class BatchWork(ABC):
     """The work of one txid, called by the runner on the driver, one call at a time.
 
-    ``plan``, ``emit``, ``run`` and ``committing`` are called once an attempt, in this order,
-    ``plan`` only until it has decided; ``committed`` after the commit, once more after a restart or
-    for a replay.
+    ``plan``, ``emit`` and ``compute`` are called first, in this order, ``plan`` only until the log
+    has what it decided. No store has heard of the attempt before they have returned. Then come
+    ``write`` and ``committing``; and ``committed`` after the commit, once more after a restart or
+    for a replay. A batch that is given up is dropped in place of computed and written.
     """
 
     emitted_metadata: Mapping[str, Any] = {}
-    """What the last ``emit`` or ``run`` says of its sources, by stream id; stored by the commit
+    """What the last ``emit`` says of its sources, by stream id; stored by the commit
     and given to the next txid. JSON values only, which nobody changes afterwards; see
     :func:`~trident.log.entry.check_metadata`."""
     emitted_plan: Mapping[str, Any] = {}
@@ -71,7 +72,7 @@ class BatchWork(ABC):
         -------
         bool
             False where there is nothing to do: no tuple, and no step that acts on none. The txid
-            is then committed without touching any state, and ``run`` isn't called.
+            is then committed without touching any state.
 
         Raises
         ------
@@ -82,14 +83,36 @@ class BatchWork(ABC):
         """
         return True
 
+    def compute(self, token: Token) -> Computed | Postponed:
+        """Run all steps of the batch that can run before it begins.
+
+        Parameters
+        ----------
+        token : Token
+            The attempt.
+
+        Returns
+        -------
+        Computed or Postponed
+            What is left to do; handed to :meth:`write`.
+
+        Raises
+        ------
+        FailedException
+            Fails this attempt; the batch is retried.
+        """
+        return NOTHING_COMPUTED
+
     @abstractmethod
-    def run(self, record: ControlRecord) -> Outcome:
-        """Process the batch and write every state of the group.
+    def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
+        """Do what is left, and write every state of the group.
 
         Parameters
         ----------
         record : ControlRecord
             What every state of the group has begun: hand it to ``State.beginCommit``.
+        computed : Computed or Postponed
+            What :meth:`compute` gave.
 
         Raises
         ------
@@ -98,6 +121,9 @@ class BatchWork(ABC):
         StaleBatchError
             Another run has taken over; the run stops.
         """
+
+    def drop(self) -> None:  # noqa: B027 - most work keeps nothing
+        """Let go of what was emitted: the batch is given up."""
 
     def committing(self, token: Token) -> None:  # noqa: B027 - most work has no part in it
         """Do what belongs to the commit of `token`, directly before it.
@@ -134,48 +160,37 @@ class GroupEngine(Protocol):
             What became of each partition.
         """
 
-    def run(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Outcome:
-        """Process one attempt, as :meth:`BatchWork.run`.
+    def compute(
+        self, record: ControlRecord, emitted: Mapping[str, Tuples]
+    ) -> Computed | Postponed:
+        """Run all steps of a batch that can run before its states are begun.
+
+        Those are all but the updates of states that the driver hosts. Where tasks update a state,
+        or a step reads what the batch updates, no step is run.
 
         Parameters
         ----------
         record : ControlRecord
-            What every state of the group has begun.
+            The attempt, for errors; no state has begun it.
         emitted : mapping of str to Tuples
             The tuples of every stream of the group, by stream id: a :class:`Block` of what was
             emitted on the driver, else what :meth:`read` gave.
         """
 
-    def close(self) -> None:
-        """Release what the engine holds; called once, after the last batch."""
-
-
-class OverlappingEngine(GroupEngine, Protocol):
-    """An engine that can compute a batch while an earlier one is written."""
-
-    def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed:
-        """Run all steps of an attempt but the updates of states, which are not begun yet.
-
-        In the run's own thread; only for a group whose batches may overlap, see `Engine.pending`.
-
-        Parameters
-        ----------
-        record : ControlRecord
-            The attempt, for errors.
-        emitted : mapping of str to Tuples
-            As for :meth:`run`.
-        """
-        ...
-
-    def write(self, record: ControlRecord, computed: Computed) -> Outcome:
-        """Update the states, and write them; in any thread, one call at a time.
+    def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
+        """Do what is left, and write the states; in any thread, one call at a time.
 
         Parameters
         ----------
         record : ControlRecord
             What every state of the group has begun: a token of the batch, not always that which it
             was computed with.
-        computed : Computed
+        computed : Computed or Postponed
             What :meth:`compute` gave, or the same made anew.
         """
-        ...
+
+    def drop(self, emitted: Mapping[str, Tuples]) -> None:
+        """Let go of tuples that are not computed."""
+
+    def close(self) -> None:
+        """Release what the engine holds; called once, after the last batch."""

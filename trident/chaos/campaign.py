@@ -47,9 +47,7 @@ class Campaign:
     _pace: Pace = field(default_factory=Pace, init=False)
     _episodes: int = field(default=0, init=False)
 
-    def run(
-        self, contender: Contender, truth: Truth, ends: Callable[[Tally], bool]
-    ) -> Tally:
+    def run(self, contender: Contender, truth: Truth, ends: Callable[[Tally], bool]) -> Tally:
         """Count the record again and again; `ends` tells after each time whether it was enough."""
         tally = Tally()
         points = cycle(random.Random(self.seed).sample(contender.points, len(contender.points)))

@@ -259,9 +259,7 @@ def _views(plan: Plan) -> Iterator[list[tuple[str, str, StoredMap]]]:
         raise UsageError("the topology updates no state, so there is nothing to compare")
     states = make_states(groups)
     try:
-        yield [
-            (_name(node), group, _map(node, states[node])) for node, group in groups.items()
-        ]
+        yield [(_name(node), group, _map(node, states[node])) for node, group in groups.items()]
     finally:
         close_states(states.values())
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Self
 
+from trident.batch.computed import Computed, Postponed
 from trident.batch.errors import BatchInterruptedError
 from trident.batch.group_run import GroupRun
 from trident.batch.outcome import Outcome
@@ -104,9 +105,7 @@ class RequestLoop(GroupRun):
     def processAllAvailable(self) -> None:
         """Wait until no call waits; raise what the group failed with."""
         with self._changed:
-            self._changed.wait_for(
-                lambda: not (self._waiting or self._busy) or not self.isActive
-            )
+            self._changed.wait_for(lambda: not (self._waiting or self._busy) or not self.isActive)
         self._raise_failure()
 
     def _run(self) -> None:
@@ -187,12 +186,10 @@ class RequestWork(BatchWork):
         self.unwritable = False
         """Whether what they update couldn't be written."""
 
-    def emit(
-        self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]
-    ) -> bool:
+    def emit(self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
         return True  # also where the only request was refused: an attempt may have written some
 
-    def run(self, record: ControlRecord) -> Outcome:
+    def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
         asked = [] if self._refused else self._asked
         try:
             answers, outcome = self._engine.run(record, asked)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Tracing", "trace"]
 
-STEPS = ("plan", "emit", "begin", "run", "ready", "commit", "announce", "acknowledge")
+STEPS = ("plan", "emit", "run", "begin", "ready", "commit", "announce", "acknowledge")
 """The steps of a batch that follow each other; all else that took time is a part of ``run``."""
 _MOST_EVENTS = 100
 

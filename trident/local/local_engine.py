@@ -28,10 +28,11 @@ class LocalEngine(Engine[LocalGroupEngine]):
     """
 
     def __init__(self, plan: Plan) -> None:
-        self._jobs = {group.id: compile_job(group.nodes, Local()) for group in plan.groups}
+        for group in plan.groups:
+            compile_job(group.nodes, Local())  # which finds what can't run here
 
     def pending(self, group: BatchGroup, most: int) -> int:
         return most if one_at_a_time(group) is None else 1
 
     def open(self, group: BatchGroup, states: Mapping[StateNode, State]) -> LocalGroupEngine:
-        return LocalGroupEngine(self._jobs[group.id], states)
+        return LocalGroupEngine(group, states)

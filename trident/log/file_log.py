@@ -163,7 +163,6 @@ class FileLog(Log):
 
     def _remove_below(self, number: int, names: list[str]) -> None:
         useless = [self._path(lower) for lower in _numbers(names) if lower < number]
-        useless += [self.folder / name for name in names if name.endswith(".tmp")]  # version 0.1's
         for path in useless:
             with suppress(OSError):  # the next file tries it again
                 path.unlink()

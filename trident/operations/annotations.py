@@ -9,7 +9,7 @@ import typing
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from trident.errors import FieldError
+from trident.errors import FieldError, OperationTypeError, described
 from trident.tuples.field_types import ddl_type
 
 
@@ -27,7 +27,12 @@ def callable_name(function: Callable[..., Any]) -> str:
 
 def identified(given: object) -> str:
     """What tells an operation or a spout from others in the log: its class, without the module,
-    and its `identity` where it has one, an attribute or a method.
+    and its `identity` where it has one, a text or a method that returns one.
+
+    Raises
+    ------
+    OperationTypeError
+        For an `identity` that is neither.
 
     Examples
     --------
@@ -37,7 +42,24 @@ def identified(given: object) -> str:
     """
     own: Any = getattr(given, "identity", None)
     name = callable_name(type(given))
-    return name if own is None else f"{name}({own() if callable(own) else own})"
+    if own is None:
+        return name
+    if callable(own):
+        own = _returned(own)
+    if not isinstance(own, str):
+        what = f"{name}.identity is a text, or a method without arguments that returns one; found"
+        advice = "The log keeps it to tell a changed operation; call a method of yours by another "
+        raise OperationTypeError(what, described(own), (), f"{advice}name.")
+    return f"{name}({own})"
+
+
+def _returned(method: Callable[..., Any]) -> object:
+    """What a method returns that takes no arguments; itself where it takes some."""
+    try:
+        inspect.signature(method).bind()
+    except TypeError:
+        return method
+    return method()
 
 
 def return_annotation(function: Callable[..., Any]) -> object:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from trident.errors import OperationTypeError, described
+from trident.errors import OperationTypeError, PlanError, described
 from trident.operations.callables import (
     CallableColumn,
     CallableConsumer,
@@ -37,6 +37,9 @@ from trident.operations.interfaces import (
 from trident.operations.vectorised import Vectorised
 from trident.tuples.fields import Fields
 
+_MISSING = object()
+_FIELDS = Fields, str, list, tuple
+
 _PLACES: tuple[tuple[type[Operation], str], ...] = (
     (Function, "each(inputs, function, outputs)"),
     (Filter, "each(inputs, filter) or filter(filter)"),
@@ -55,28 +58,159 @@ _PLACES: tuple[tuple[type[Operation], str], ...] = (
 )
 
 
-def split_arguments(
-    call: str, arguments: Sequence[Any], most: int
-) -> tuple[Fields | None, Any, Fields | None]:
-    """Take arguments apart, which are ``([inputs,] operation [, outputs])``: Storm's order.
+class Given(NamedTuple):
+    """What a fluent call was given: input fields, an operation, output fields; None for none."""
+
+    inputs: Fields | None
+    operation: Any
+    outputs: Fields | None
+
+
+def take_first(
+    call: str, names: Sequence[str], arguments: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[list[Any], tuple[Any, ...], dict[str, Any]]:
+    """Take what a call is given before all else, by position or by name, such as its state.
 
     Returns
     -------
     tuple
-        The input fields or None, what was given for the operation, the output fields or None.
+        The values, and the arguments that are left, by position and by name.
     """
-    given = list(arguments)
-    inputs = None
-    if len(given) > 1 and isinstance(given[0], Fields | str | list | tuple):
-        inputs = Fields.of(given.pop(0))
-    if inputs is None and len(given) == 3 and most == 2:
+    left, left_named, taken = list(arguments), dict(named), []
+    for name in names:
+        if name in left_named:
+            taken.append(left_named.pop(name))
+        elif left:
+            taken.append(left.pop(0))
+        else:
+            raise OperationTypeError(f"{call}: takes {', '.join(names)} first; missing is", name)
+    return taken, tuple(left), left_named
+
+
+def read_arguments(
+    call: str,
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+    operation: str,
+    *,
+    outputs: bool = True,
+) -> Given:
+    """Read ``([inputs,] operation, outputs)``: by position in Storm's order, or by name.
+
+    Parameters
+    ----------
+    call : str
+        For errors.
+    arguments, named : sequence, mapping
+        What was given by position and by name.
+    operation : str
+        The name of the operation, as ``"aggregator"``.
+    outputs : bool
+        Whether the call takes output fields.
+
+    Raises
+    ------
+    PlanError
+        For a name that the call doesn't take.
+    OperationTypeError
+        For arguments in another order, too many of them, or no operation.
+    """
+    known = ["inputs", operation, "outputs"] if outputs else ["inputs", operation]
+    _check_names(call, named, known)
+    left = list(arguments)
+    inputs, given, made = (named.get(name, _MISSING) for name in ("inputs", operation, "outputs"))
+    first = len(left) > (given is _MISSING) and isinstance(left[0], _FIELDS)
+    if inputs is _MISSING and first:
+        inputs = left.pop(0)
+    if given is _MISSING and left:
+        given = left.pop(0)
+    if made is _MISSING and left and outputs:
+        made = left.pop(0)
+    if inputs is _MISSING and left and len(arguments) == 3:
         what = f"{call}: the fields that are read come first: {call}(inputs, operation, outputs)"
-        raise OperationTypeError(f"{what}; found in their place", _shown(given[0]))
-    if not given or len(given) > most:
-        what = f"{call}: takes {'[inputs,] operation, outputs' if most > 1 else 'an operation'}"
-        raise OperationTypeError(f"{what}; found", f"{len(arguments)} arguments")
-    operation = given.pop(0)
-    return inputs, operation, Fields.of(given[0]) if given else None
+        raise OperationTypeError(f"{what}; found in their place", _shown(arguments[0]))
+    if given is _MISSING or left:
+        what = f"{call}: takes {f'[inputs,] {operation}, outputs' if outputs else 'an operation'}"
+        raise OperationTypeError(f"{what}; found", f"{len(arguments) + len(named)} arguments")
+    return Given(_fields(inputs), given, _fields(made))
+
+
+def read_each(arguments: Sequence[Any], named: Mapping[str, Any]) -> Given:
+    """Read what ``each`` takes: a function, which has outputs, or a filter, which has none.
+
+    Raises
+    ------
+    PlanError
+        For a name that the call doesn't take.
+    OperationTypeError
+        For a function without outputs, a filter with outputs, and as `read_arguments` does.
+    """
+    filters = "filter" in named and "function" not in named
+    given = read_arguments("each", arguments, named, "filter" if filters else "function")
+    if filters and given.outputs is not None:
+        advice = "A filter makes no fields: leave out outputs=, or pass function=."
+        what = "each: a filter has no output fields, found"
+        raise OperationTypeError(what, str(given.outputs), (), advice)
+    if "function" in named and given.outputs is None:
+        advice = "Name the output fields with outputs=, or pass a filter as filter=."
+        raise OperationTypeError("each: no output fields for", _shown(given.operation), (), advice)
+    return given
+
+
+def read_join(
+    arguments: Sequence[Any], named: Mapping[str, Any], pairs: bool
+) -> tuple[Any, Any, tuple[Any, ...]]:
+    """Read what ``join`` takes: two pairs of a stream and its key, or a list of each.
+
+    Returns
+    -------
+    tuple
+        The streams, their keys, and what follows: ``(outputs [, type] [, mode])``.
+    """
+    first = ["one", "oneFields", "other", "otherFields"] if pairs else ["streams", "fields"]
+    last = ["outputs", "type", "mode"]
+    _check_names("join", named, [*first, *last])
+    left, taken = list(arguments), {}
+    for name in first:
+        if name in named or left:
+            taken[name] = named[name] if name in named else left.pop(0)
+    if pairs:
+        streams: Any = [taken[name] for name in ("one", "other") if name in taken]
+        keys: Any = [taken[name] for name in ("oneFields", "otherFields") if name in taken]
+    else:
+        streams, keys = taken.get("streams", ()), taken.get("fields", ())
+    return streams, keys, (*left, *(named[name] for name in last if name in named))
+
+
+def read_multi_reduce(
+    arguments: Sequence[Any], named: Mapping[str, Any], advice: str
+) -> tuple[list[Any], Any, Any]:
+    """Read what ``multiReduce`` takes: streams, with their fields or without, then a reducer and
+    the output fields."""
+    first = ["fields", "streams", "oneFields", "one", "otherFields", "other"]
+    _check_names("multiReduce", named, [*first, "reducer", "outputs"])
+    left = list(arguments)
+    last = [
+        named[name] if name in named else left.pop() if left else _MISSING
+        for name in ("outputs", "reducer")
+    ]
+    given = [*left, *(named[name] for name in first if name in named)]
+    if _MISSING in last or not given:
+        what = "multiReduce: takes streams, a reducer and output fields; found"
+        raise OperationTypeError(what, f"{len(arguments) + len(named)} arguments", (), advice)
+    outputs, reducer = last
+    return given, reducer, outputs
+
+
+def _check_names(call: str, named: Mapping[str, Any], known: Sequence[str]) -> None:
+    """A call is given no argument by a name that it doesn't take."""
+    for name in named:
+        if name not in known:
+            raise PlanError(f"{call}: there is no argument", name, known)
+
+
+def _fields(given: Any) -> Fields | None:
+    return None if given is None or given is _MISSING else Fields.of(given)
 
 
 def as_function(call: str, given: object, inputs: Fields) -> Function | Native:

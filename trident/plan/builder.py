@@ -11,13 +11,16 @@ from trident.backends.state_spec import StateSpec
 from trident.backends.state_url import StateURL
 from trident.errors import DuplicateNameError, OperationTypeError, PlanError, described
 from trident.operations.interfaces import Operation, operation_name
+from trident.operations.kept_answers import KeptAnswers
 from trident.plan.call_site import caller
+from trident.plan.connected import Connected, ConnectedSteps
 from trident.plan.nodes import (
     DRPCNode,
     NativeNode,
     Node,
     SourceNode,
     StateDeclaration,
+    StateNode,
     StateQueryNode,
     StateUpdateNode,
     StaticStateNode,
@@ -37,9 +40,15 @@ class Builder:
     """The nodes of a topology while it is declared: a list to which each call appends.
 
     This list is all that changes in a topology: the nodes, and the handles on them, are immutable.
+    What the checks of later calls ask of it is kept beside it, so that none of them walks the list.
     """
 
     nodes: list[Node] = field(default_factory=list)
+    _components: ConnectedSteps = field(default_factory=ConnectedSteps)
+    _streams: dict[str, SourceNode] = field(default_factory=dict)
+    _functions: dict[str, DRPCNode] = field(default_factory=dict)
+    _states: dict[str, StateNode] = field(default_factory=dict)
+    _places: dict[tuple[str, ...], StateNode] = field(default_factory=dict)
 
     def add(self, kind: type[N], /, **parts: Any) -> N:
         """Make a node and append it; a node that is wrong is not appended.
@@ -50,11 +59,13 @@ class Builder:
             When the node is meaningless by itself, or doesn't fit those that lead to it.
         """
         node = kind(id=len(self.nodes) + 1, origin=caller(), **parts)
-        plan = Plan((*self.nodes, node))
-        _check_roots(plan, node)
-        _check_requests(plan, node)
-        _check_shared_batches(plan, node)
+        connected = self._components.connected(node)
+        _check_roots(node, connected)
+        self._check_requests(node, connected)
+        if len(connected) > 1:
+            _check_shared_batches(node, connected)
         self.nodes.append(node)
+        self._know(node)
         return node
 
     @contextmanager
@@ -65,7 +76,28 @@ class Builder:
             yield
         except Exception:
             del self.nodes[before:]
+            self._forget()
             raise
+
+    def _know(self, node: Node) -> None:
+        self._components.add(node)
+        match node:
+            case SourceNode():
+                self._streams[node.stream_id] = node
+            case DRPCNode():
+                self._functions[node.function] = node
+            case StateUpdateNode() | StaticStateNode():
+                self._states[node.state.name] = node
+                if node.state.factory.identity is not None:
+                    self._places[node.state.factory.identity] = node
+
+    def _forget(self) -> None:
+        """Know no more than the nodes that are left."""
+        self._components = ConnectedSteps()
+        for known in (self._streams, self._functions, self._states, self._places):
+            known.clear()
+        for node in self.nodes:
+            self._know(node)
 
     def state(
         self,
@@ -102,10 +134,9 @@ class Builder:
             advice = 'Use a short name without slashes, as in newStream("sentences", …).'
             what = f"{call}: a stream's id can't be {stream_id!r:.60}"
             raise PlanError(what, "", (), advice)
-        for node in self.nodes:
-            if isinstance(node, SourceNode) and node.stream_id == stream_id:
-                what = f"{call}: at {node.origin} there is already a stream"
-                raise DuplicateNameError(what, stream_id, (), "Give each stream its own id.")
+        if (node := self._streams.get(stream_id)) is not None:
+            what = f"{call}: at {node.origin} there is already a stream"
+            raise DuplicateNameError(what, stream_id, (), "Give each stream its own id.")
         return stream_id
 
     def check_function(self, call: str, function: object) -> str:
@@ -114,10 +145,9 @@ class Builder:
             advice = 'Write newDRPCStream("words").'
             what = f"{call}: a function's name can't be {function!r:.60}"
             raise PlanError(what, "", (), advice)
-        for node in self.nodes:
-            if isinstance(node, DRPCNode) and node.function == function:
-                what = f"{call}: at {node.origin} there is already a DRPC function"
-                raise DuplicateNameError(what, function, (), "Give each function its own name.")
+        if (node := self._functions.get(function)) is not None:
+            what = f"{call}: at {node.origin} there is already a DRPC function"
+            raise DuplicateNameError(what, function, (), "Give each function its own name.")
         return function
 
     def plan(self) -> Plan:
@@ -125,24 +155,55 @@ class Builder:
         return Plan(tuple(self.nodes))
 
     def _check_name(self, call: str, name: str) -> None:
-        for node in self.plan().states:
-            if node.state.name == name:
-                what = f"{call}: at {node.origin} there is already a state"
-                advice = (
-                    "Give one of the two another name (name=…). To update one state from several "
-                    "streams, merge() them first."
-                )
-                raise DuplicateNameError(what, name, (), advice)
+        if (node := self._states.get(name)) is not None:
+            what = f"{call}: at {node.origin} there is already a state"
+            advice = (
+                "Give one of the two another name (name=…). To update one state from several "
+                "streams, merge() them first."
+            )
+            raise DuplicateNameError(what, name, (), advice)
 
     def _check_identity(self, call: str, name: str, identity: tuple[str, ...] | None) -> None:
-        for node in self.plan().states:
-            if identity is not None and node.state.factory.identity == identity:
-                place = " · ".join(part for part in identity if part)
-                what = f"{call}: state {name!r} would be kept where {node.state.name!r} already is:"
-                advice = (
-                    "Give one of the two another prefix, or update one state from merge()d streams."
-                )
-                raise DuplicateNameError(what, place, (), advice)
+        if identity is not None and (node := self._places.get(identity)) is not None:
+            place = " · ".join(part for part in identity if part)
+            what = f"{call}: state {name!r} would be kept where {node.state.name!r} already is:"
+            advice = (
+                "Give one of the two another prefix, or update one state from merge()d streams."
+            )
+            raise DuplicateNameError(what, place, (), advice)
+
+    def _check_requests(self, node: Node, connected: Sequence[Connected]) -> None:
+        """Refuse what the batches of requests can't do: they share none with streams, and end with
+        the answers being kept."""
+        call = node.origin.call
+        requests = [source for each in connected for source in each.requests]
+        begins = isinstance(node, StateUpdateNode) and not isinstance(node.updater, KeptAnswers)
+        updated = any(each.updates for each in connected)
+        if not requests or not (isinstance(node, StateQueryNode) or begins):
+            return
+        function = requests[0].function
+        if any(each.sources for each in connected):
+            what = f"{call}: a stream can't read a state that the requests to a function update:"
+            raise PlanError(what, function, (), "Query it by newDRPCStream().")
+        if not updated and not begins:
+            return  # a query that updates nothing
+        if not any(each.keeps_answers for each in connected):
+            what = f"{call}: nothing keeps the answers to requests, which update a state, to"
+            advice = (
+                "Say where, as in newDRPCStream("
+                f'"{function}", answers="sqlite:answers.db"): a request that its client '
+                "repeats is then answered, and not applied again."
+            )
+            raise PlanError(what, function, (), advice)
+        # Where it updated before, what was asked before has been checked.
+        asked = [] if updated else [state for each in connected for state in each.asked]
+        if isinstance(node, StateQueryNode) and isinstance(node.state, StateUpdateNode):
+            asked = [*asked, node.state]
+        for state in asked:
+            if self._components.of(state) not in connected:
+                what = f"{call}: requests that update a state can't read one of other batches:"
+                advice = "Let them query states that they update, or static ones."
+                raise PlanError(what, state.state.name, (), advice)
 
 
 def _factory(call: str, given: object) -> StateFactory:
@@ -178,11 +239,10 @@ def _check_partitions(call: str, required: object) -> None:
         raise PlanError(what, repr(required))
 
 
-def _check_roots(plan: Plan, node: Node) -> None:
+def _check_roots(node: Node, connected: Sequence[Connected]) -> None:
     """Refuse a query that joins another stream, or uses Spark unasked: it is answered for one
     request, and unless it says so in one process."""
-    before = ancestors(node)
-    roots = [root for root in before if not root.parents]
+    roots = node.roots
     queries = [root for root in roots if isinstance(root, DRPCNode)]
     frames = [root for root in roots if isinstance(root, StaticStreamNode)]
     call = node.origin.call
@@ -191,9 +251,9 @@ def _check_roots(plan: Plan, node: Node) -> None:
         advice = "Let the stream update a state, and query that state with stateQuery()."
         raise PlanError(what, "", (), advice)
     if frames:
-        _check_static(plan, node, queries, roots)
+        _check_static(node, queries, connected)
     if queries and queries[0].engine == "spark":
-        _check_on_spark(node, before)
+        _check_on_spark(node)
         return
     if queries and isinstance(node, StateUpdateNode) and isinstance(node.updater, WindowUpdater):
         what = f"{call}: a DRPC stream has no windows, as a request is answered at once"
@@ -204,38 +264,38 @@ def _check_roots(plan: Plan, node: Node) -> None:
         raise PlanError(what, node.expression.label, (), advice)
 
 
-def _check_static(
-    plan: Plan, node: Node, queries: Sequence[DRPCNode], roots: Sequence[Node]
-) -> None:
+def _check_static(node: Node, queries: Sequence[DRPCNode], connected: Sequence[Connected]) -> None:
     """Refuse a static stream anywhere but in one query that Spark answers."""
     call = node.origin.call
     asked = 'newDRPCStream(…, engine="spark")'
     if isinstance(node, StateUpdateNode):
         what = f"{call}: a static stream is read by queries, and updates no state"
         raise PlanError(what, "", (), "Stream its rows with newStream(), by a spout or readStream.")
-    if any(isinstance(root, SourceNode) for root in roots):
+    if any(isinstance(root, SourceNode) for root in node.roots):
         what = f"{call}: a static stream can be joined with {asked} only, found one of newStream()"
         advice = "Query a state: newStaticState() for what doesn't change."
         raise PlanError(what, "", (), advice)
     if queries and queries[0].engine != "spark":
         what = f"{call}: Spark reads static streams, and doesn't answer the function"
         raise PlanError(what, queries[0].function, (), f"Begin it with {asked}.")
-    functions = [each for each in plan.nodes if isinstance(each, DRPCNode)]
-    if len(functions) > len(plan.drpc) + len(plan.updating):  # it has connected two of them
+    if sum(len(each.requests) for each in connected) > 1:
         what = f"{call}: a static stream is of one query, and this one is of another already"
         raise PlanError(what, "", (), "Begin one more from the same DataFrame: it costs nothing.")
 
 
-def _check_on_spark(node: Node, before: Iterable[Node]) -> None:
+def _check_on_spark(node: Node) -> None:
     """Refuse what a query can't do whose jobs take long: update a state, or read two as of one
     moment."""
     call = node.origin.call
     if isinstance(node, StateUpdateNode):
         what = f"{call}: a query that Spark answers updates no state"
         raise PlanError(what, "", (), 'Leave out engine="spark", and give answers=.')
+    asks = isinstance(node, StateQueryNode) and isinstance(node.state, StateUpdateNode)
+    if not asks and len(node.parents) < 2:
+        return
     asked = [
         each.state.state.name
-        for each in before
+        for each in ancestors(node)
         if isinstance(each, StateQueryNode) and isinstance(each.state, StateUpdateNode)
     ]
     if len(asked) > 1:
@@ -245,61 +305,22 @@ def _check_on_spark(node: Node, before: Iterable[Node]) -> None:
         raise PlanError(f"{what}; found", ", ".join(asked), (), advice)
 
 
-def _check_requests(plan: Plan, node: Node) -> None:
-    """Refuse what the batches of requests can't do: they share none with streams, and end with the
-    answers being kept."""
-    if not isinstance(node, StateUpdateNode | StateQueryNode):
-        return
+def _check_shared_batches(node: Node, connected: Sequence[Connected]) -> None:
+    """Refuse a step that joins streams which can't share batches: they have one clock, Structured
+    Streaming or the loop over spouts, and as one streaming query one output mode."""
     call = node.origin.call
-    for group in plan.groups:
-        source = next((each for each in group.nodes if isinstance(each, DRPCNode)), None)
-        if source is None:
-            continue
-        if group.sources:
-            what = f"{call}: a stream can't read a state that the requests to a function update:"
-            raise PlanError(what, source.function, (), "Query it by newDRPCStream().")
-        if group.answers is None:
-            what = f"{call}: nothing keeps the answers to requests, which update a state, to"
-            advice = (
-                "Say where, as in newDRPCStream("
-                f'"{source.function}", answers="sqlite:answers.db"): a request that its client '
-                "repeats is then answered, and not applied again."
-            )
-            raise PlanError(what, source.function, (), advice)
-        asked = [each.state for each in group.nodes if isinstance(each, StateQueryNode)]
-        for state in asked:
-            if not isinstance(state, StaticStateNode) and state not in group.nodes:
-                what = f"{call}: requests that update a state can't read one of other batches:"
-                advice = "Let them query states that they update, or static ones."
-                raise PlanError(what, state.state.name, (), advice)
-
-
-def _check_shared_batches(plan: Plan, node: Node) -> None:
-    """Refuse a step that joins streams which can't share batches."""
-    if len(node.parents) > 1 or isinstance(node, StateQueryNode):
-        _check_clocks(plan, node)
-        _check_output_modes(plan, node)
-
-
-def _check_clocks(plan: Plan, node: Node) -> None:
-    """Streams that share batches have one clock: Structured Streaming, or the loop over spouts."""
-    for group in plan.groups:
-        frames = [s.stream_id for s in group.sources if s.clock == "dataframe"]
-        spouts = [s.stream_id for s in group.sources if s.clock == "spout"]
-        if frames and spouts:
-            what = (
-                f"{node.origin.call}: streaming DataFrames ({', '.join(frames)}) and spouts "
-                f"({', '.join(spouts)}) can't share batches"
-            )
-            advice = "Make both streams of the same sort, or keep their states apart."
-            raise PlanError(what, "", (), advice)
-
-
-def _check_output_modes(plan: Plan, node: Node) -> None:
-    """Streaming DataFrames that share batches are one streaming query, which has one mode."""
-    for group in plan.groups:
-        if len({source.output_mode for source in group.sources}) > 1:
-            modes = ", ".join(f"{each.stream_id}: {each.output_mode}" for each in group.sources)
-            what = f"{node.origin.call}: streams of several output modes ({modes}) can't share"
-            advice = 'Give all of them the same outputMode= (the default is "append"), or keep '
-            raise PlanError(f"{what} batches", "", (), f"{advice}their states apart.")
+    sources = sorted((s for each in connected for s in each.sources), key=lambda s: s.stream_id)
+    frames = [source.stream_id for source in sources if source.clock == "dataframe"]
+    spouts = [source.stream_id for source in sources if source.clock == "spout"]
+    if frames and spouts:
+        what = (
+            f"{call}: streaming DataFrames ({', '.join(frames)}) and spouts "
+            f"({', '.join(spouts)}) can't share batches"
+        )
+        advice = "Make both streams of the same sort, or keep their states apart."
+        raise PlanError(what, "", (), advice)
+    if len({source.output_mode for source in sources}) > 1:
+        modes = ", ".join(f"{source.stream_id}: {source.output_mode}" for source in sources)
+        what = f"{call}: streams of several output modes ({modes}) can't share batches"
+        advice = 'Give all of them the same outputMode= (the default is "append"), or keep their '
+        raise PlanError(what, "", (), f"{advice}states apart.")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from trident.errors import FieldError
 from trident.operations.chained import ChainedAggregator, CombinedPartials, Link, as_aggregator
 from trident.operations.interfaces import Aggregator, CombinerAggregator, ReducerAggregator
-from trident.plan.arguments import as_instance, split_arguments
+from trident.plan.arguments import Given, as_instance
 from trident.plan.builder import Builder
 from trident.plan.lowering import own_copy
 from trident.plan.nodes import (
@@ -53,7 +53,7 @@ class Chain:
     group: Fields | None
     called: tuple[Called, ...] = ()
 
-    def then(self, call: str, arguments: tuple[Any, ...]) -> Chain:
+    def then(self, call: str, given: Given) -> Chain:
         """The chain with one more aggregator: ``([inputs,] aggregator, outputs)``.
 
         Raises
@@ -61,10 +61,10 @@ class Chain:
         PlanError
             When the call is wrong, as `AggregatingNode` has it, or makes a field that is there.
         """
-        given, operation, named = split_arguments(call, arguments, most=2)
+        named, operation, made = given
         kinds = CombinerAggregator, ReducerAggregator, Aggregator
         aggregator = as_instance(call, operation, *kinds)
-        inputs, outputs = given or Fields(), named or Fields()
+        inputs, outputs = named or Fields(), made or Fields()
         check_selection(call, inputs, self.parent.fields)
         check_aggregate_shape(call, aggregator, inputs, outputs)
         aggregator.infer_types(self.parent.fields.select(inputs))

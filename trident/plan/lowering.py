@@ -37,13 +37,13 @@ from trident.operations.state_updaters import (
     ReducerAggStateUpdater,
 )
 from trident.plan.arguments import (
+    Given,
     as_column,
     as_filter,
     as_flat_map,
     as_function,
     as_instance,
     as_map,
-    split_arguments,
 )
 from trident.plan.builder import Builder
 from trident.plan.guarantee import STRENGTH
@@ -79,9 +79,6 @@ from trident.plan.step_checks import (
 from trident.spouts.interfaces import ITridentDataSource
 from trident.states.values import StateType
 from trident.tuples.fields import Fields, FieldsLike
-
-Arguments = tuple[Any, ...]
-"""What a fluent call was given after its state, if it takes one."""
 
 Aggregates = TypeVar("Aggregates", AggregateNode, PartitionAggregateNode)
 
@@ -224,9 +221,9 @@ def _check_kind(spout: ITridentDataSource, declared: Kind | None) -> None:
         raise PlanError(what, declared, (), "" if weak else advice)
 
 
-def each(builder: Builder, parent: Node, arguments: Arguments) -> Node:
+def each(builder: Builder, parent: Node, given: Given) -> Node:
     """``each([inputs,] function, outputs)`` or ``each([inputs,] filter)``."""
-    inputs, operation, outputs = split_arguments("each", arguments, most=2)
+    inputs, operation, outputs = given
     if outputs is None:
         return _filter("each", builder, parent, inputs, operation)
     seen = _selected("each", parent, inputs)
@@ -260,9 +257,9 @@ def with_column(
     return builder.add(EachNode, parent=parent, inputs=seen, function=function, outputs=outputs)
 
 
-def keep(builder: Builder, parent: Node, arguments: Arguments) -> Node:
+def keep(builder: Builder, parent: Node, given: Given) -> Node:
     """``filter([inputs,] filter)``; without inputs the filter sees all fields."""
-    inputs, operation, _ = split_arguments("filter", arguments, most=1)
+    inputs, operation, _ = given
     return _filter("filter", builder, parent, inputs, operation)
 
 
@@ -292,20 +289,16 @@ def flat_map(builder: Builder, parent: Node, given: object, outputs: Fields | No
     return builder.add(FlatMapNode, parent=parent, function=function, outputs=outputs)
 
 
-def aggregate(
-    builder: Builder, parent: Node, group: Fields | None, arguments: Arguments
-) -> AggregateNode:
+def aggregate(builder: Builder, parent: Node, group: Fields | None, given: Given) -> AggregateNode:
     """``aggregate([inputs,] aggregator, outputs)``."""
-    return _aggregate(AggregateNode, "aggregate", builder, parent, group, arguments)
+    return _aggregate(AggregateNode, "aggregate", builder, parent, group, given)
 
 
 def partition_aggregate(
-    builder: Builder, parent: Node, group: Fields | None, arguments: Arguments
+    builder: Builder, parent: Node, group: Fields | None, given: Given
 ) -> PartitionAggregateNode:
     """``partitionAggregate([inputs,] aggregator, outputs)``."""
-    return _aggregate(
-        PartitionAggregateNode, "partitionAggregate", builder, parent, group, arguments
-    )
+    return _aggregate(PartitionAggregateNode, "partitionAggregate", builder, parent, group, given)
 
 
 def _aggregate(
@@ -314,21 +307,21 @@ def _aggregate(
     builder: Builder,
     parent: Node,
     group: Fields | None,
-    arguments: Arguments,
+    given: Given,
 ) -> Aggregates:
-    inputs, given, outputs = split_arguments(call, arguments, most=2)
+    inputs, operation, outputs = given
     return builder.add(
         kind,
         parent=parent,
         group=group,
         inputs=inputs or Fields(),
-        aggregator=as_instance(call, given, CombinerAggregator, ReducerAggregator, Aggregator),
+        aggregator=as_instance(call, operation, CombinerAggregator, ReducerAggregator, Aggregator),
         outputs=outputs or Fields(),
     )
 
 
 def join(
-    builder: Builder, joined: Sequence[Node], keys: Sequence[Any], arguments: Arguments
+    builder: Builder, joined: Sequence[Node], keys: Sequence[Any], arguments: Sequence[Any]
 ) -> JoinNode:
     """``join(streams, keys, outputs [, type] [, mode])``."""
     call = "join"
@@ -431,16 +424,16 @@ def persistent_aggregate(
     parent: Node,
     group: Fields | None,
     state: object,
-    arguments: Arguments,
+    given: Given,
     name: str | None,
 ) -> StateUpdateNode:
     """``persistentAggregate(state, [inputs,] aggregator, outputs)``."""
     call = "persistentAggregate"
-    inputs, given, outputs = split_arguments(call, arguments, most=2)
+    inputs, operation, outputs = given
     inputs, outputs = inputs or Fields(), outputs or Fields()
     key = group and parent.fields.select(group)
     declaration = builder.state(call, state, name, outputs, key)
-    aggregator = as_instance(call, given, CombinerAggregator, ReducerAggregator)
+    aggregator = as_instance(call, operation, CombinerAggregator, ReducerAggregator)
     if isinstance(aggregator, CombinerAggregator):
         update = _combined(builder, parent, group, declaration, inputs, aggregator, outputs)
     else:
@@ -531,13 +524,13 @@ def _reduced(
 
 
 def partition_persist(
-    builder: Builder, parent: Node, state: object, arguments: Arguments, name: str | None
+    builder: Builder, parent: Node, state: object, given: Given, name: str | None
 ) -> StateUpdateNode:
     """``partitionPersist(state, [inputs,] updater [, outputs])``."""
     call = "partitionPersist"
-    inputs, given, outputs = split_arguments(call, arguments, most=2)
+    inputs, operation, outputs = given
     declaration = builder.state(call, state, name, outputs or Fields())
-    updater = as_instance(call, given, StateUpdater)
+    updater = as_instance(call, operation, StateUpdater)
     seen = _selected(call, parent, inputs)
     types = updater.infer_types(parent.fields.select(seen))
     return builder.add(
@@ -554,12 +547,12 @@ def state_query(
     builder: Builder,
     parent: Node,
     state: StateNode,
-    arguments: Arguments,
+    given: Given,
 ) -> StateQueryNode:
     """``stateQuery(state, [inputs,] function, outputs)``."""
     call = "stateQuery"
-    inputs, given, outputs = split_arguments(call, arguments, most=2)
-    function = as_instance(call, given, QueryFunction)
+    inputs, operation, outputs = given
+    function = as_instance(call, operation, QueryFunction)
     if outputs is None:
         what = f"{call}: no output fields for"
         advice = "Name the fields that it appends as the last argument."

@@ -116,6 +116,19 @@ class Node(ABC):
     def parents(self) -> tuple[Node, ...]:
         """The steps whose output it takes."""
 
+    @cached_property
+    def roots(self) -> frozenset[Node]:
+        """Where its tuples begin: the steps without parents that lead to it."""
+        first, *others = self.parents or (None,)
+        if first is None:
+            return frozenset([self])
+        return first.roots.union(*(other.roots for other in others)) if others else first.roots
+
+    @property
+    def of_query(self) -> bool:
+        """Whether its tuples begin with a request, or are the rows of a static stream."""
+        return any(isinstance(root, DRPCNode | StaticStreamNode) for root in self.roots)
+
     @property  # ABC doesn't see an abstract cached_property
     @abstractmethod
     def fields(self) -> Fields:

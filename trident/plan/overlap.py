@@ -29,6 +29,22 @@ def one_at_a_time(group: BatchGroup) -> str | None:
     for source in group.sources:
         if isinstance(source.source, _COMMITTING):
             return f'the spout of stream "{source.stream_id}" has a part in the commit'
+    return begins_first(group)
+
+
+def begins_first(group: BatchGroup) -> str | None:
+    """Why a batch begins before its steps run; None where all but updates run before that.
+
+    Parameters
+    ----------
+    group : BatchGroup
+        The group; the driver hosts its states.
+
+    Returns
+    -------
+    str or None
+        The reason, as ``explain()`` says it.
+    """
     for node in group.nodes:
         if isinstance(node, StateQueryNode) and isinstance(node.state, StateUpdateNode):
             return f"step {node.id} reads a state that they update"
@@ -52,10 +68,15 @@ def one_at_a_time_on_spark(group: BatchGroup) -> str | None:
     str or None
         The reason, as ``explain()`` says it.
     """
+    return updated_elsewhere(group) or one_at_a_time(group)
+
+
+def updated_elsewhere(group: BatchGroup) -> str | None:
+    """Which state executors update, as ``explain()`` says it; None where the driver hosts all."""
     for update in group.updates:
         if update.state.factory.hosted != "driver":
             return f'executors update state "{update.state.name}"'
-    return one_at_a_time(group)
+    return None
 
 
 def may_be_staged(group: BatchGroup) -> bool:

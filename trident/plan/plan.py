@@ -8,6 +8,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from trident.operations.kept_answers import KeptAnswers
+from trident.plan.connected import ConnectedSteps
 from trident.plan.nodes import (
     Clock,
     DRPCNode,
@@ -213,14 +214,10 @@ class Plan:
     @cached_property
     def _components(self) -> tuple[tuple[Node, ...], ...]:
         """Connected steps; a query inside a batch connects it with the state's update."""
-        asked = DRPCNode | StaticStreamNode
-        of_drpc = {n for n in self.nodes if any(isinstance(a, asked) for a in ancestors(n))}
-        component: dict[Node, list[Node]] = {node: [node] for node in self.nodes}
+        components = ConnectedSteps()
         for node in self.nodes:
-            for other in _neighbours(node, node in of_drpc):
-                _join(component, node, other)
-        distinct = {id(nodes): nodes for nodes in component.values()}
-        return tuple(tuple(sorted(nodes, key=_by_id)) for nodes in distinct.values())
+            components.add(node)
+        return tuple(tuple(sorted(each.nodes, key=_by_id)) for each in components)
 
 
 def _updating(nodes: Iterable[Node]) -> str | None:
@@ -240,7 +237,7 @@ def _requests(nodes: Iterable[Node]) -> DRPCNode | None:
 
 def _last(source: DRPCNode, nodes: Sequence[Node]) -> Node:
     """The last step that requests come to; steps of static streams may have been declared since."""
-    return next(node for node in reversed(nodes) if source in ancestors(node))
+    return next(node for node in reversed(nodes) if source in node.roots)
 
 
 def ancestors(node: Node) -> tuple[Node, ...]:
@@ -256,20 +253,6 @@ def _walk(nodes: Iterable[Node]) -> Iterator[Node]:
             seen.add(node)
             pending.extend(node.parents)
             yield node
-
-
-def _neighbours(node: Node, of_drpc: bool) -> tuple[Node, ...]:
-    if isinstance(node, StateQueryNode) and isinstance(node.state, StateUpdateNode) and not of_drpc:
-        return (*node.parents, node.state)
-    return node.parents
-
-
-def _join(component: dict[Node, list[Node]], one: Node, other: Node) -> None:
-    ours, theirs = component[one], component[other]
-    if ours is not theirs:
-        ours.extend(theirs)
-        for node in theirs:
-            component[node] = ours
 
 
 def _by_id(node: Node) -> int:

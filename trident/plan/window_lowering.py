@@ -13,7 +13,7 @@ from trident.operations.interfaces import (
     operation_name,
 )
 from trident.operations.state_updaters import WindowTableUpdater
-from trident.plan.arguments import as_instance, split_arguments
+from trident.plan.arguments import Given, as_instance
 from trident.plan.builder import Builder
 from trident.plan.conversions import new_name
 from trident.plan.nodes import (
@@ -78,13 +78,13 @@ def window(
     group: Fields | None,
     config: BaseWindow,
     store: object,
-    arguments: tuple[Any, ...],
+    given: Given,
     name: str | None,
 ) -> NewValuesNode:
     """``window(config, store, [inputs,] aggregator, outputs)``."""
-    inputs, given, outputs = split_arguments(CALL, arguments, most=2)
+    inputs, operation, outputs = given
     inputs, outputs, key = inputs or Fields(), outputs or Fields(), group or Fields()
-    aggregator = as_instance(CALL, given, CombinerAggregator, ReducerAggregator, Aggregator)
+    aggregator = as_instance(CALL, operation, CombinerAggregator, ReducerAggregator, Aggregator)
     before = parent.fields
     check_selection(CALL, inputs, before)
     check_aggregate_shape(CALL, aggregator, inputs, outputs)

@@ -234,7 +234,12 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
         if version not in ("1.0", "1.1"):
             self._stop(error_response(505, "HTTP_VERSION", "there is HTTP/1.1 and HTTP/1.0"))
         self._check_host(version)
-        length = dict(self.headers).get(b"content-length", b"0")
+        headers = dict(self.headers)
+        coding = headers.get(b"transfer-encoding", b"chunked").lower()
+        if coding != b"chunked" or (version == "1.0" and b"transfer-encoding" in headers):
+            # What a proxy before this server makes of it isn't known, so its end isn't either.
+            self._stop(failure(MalformedRequestError("its Transfer-Encoding isn't chunked alone")))
+        length = headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self.limits.args:
             self._stop(self._too_large())
         super().on_headers_complete()

@@ -60,7 +60,7 @@ class Serving:
             for each in served if isinstance(served, list | tuple) else [served]:
                 runs_here = True
                 if hasattr(each, "newDRPCStream"):  # a topology, which imports this
-                    runs_here = each.runs
+                    runs_here = each.isActive
                     _check(each.plan(), runs_here=runs_here)
                     each = LocalDRPC(each.plan(), on_spark=_on_spark)
                     undo.callback(each.close)

@@ -56,9 +56,7 @@ class PartitionedSource(Source):
         made = spout.getEmitter(self._opening.conf, None)
         for interface in (IPartitionedTridentSpout, IOpaquePartitionedTridentSpout):
             if isinstance(spout, interface):
-                check_derived(
-                    made, interface.Emitter, f"{interface.__name__}.Emitter", self.stream
-                )
+                check_derived(made, interface.Emitter, f"{interface.__name__}.Emitter", self.stream)
         return made
 
     def is_ready(self, txid: int) -> bool:
@@ -118,9 +116,7 @@ class PartitionedSource(Source):
         # A partition that has no part in the batch need not be there when it is emitted again.
         idle = {each.id for each in emitted if not each.tuples}
         plan = {
-            name: told
-            for name, told in said.items()
-            if name not in idle or told != known.get(name)
+            name: told for name, told in said.items() if name not in idle or told != known.get(name)
         }
         return SourceBatch(tuples, following, plan, active)
 

@@ -54,9 +54,7 @@ def marked(error: BaseException, seal: Seal) -> str:
     return seal.sealed(error_to_json(error))
 
 
-def of_spark(
-    error: Exception, seal: Seal | None = None, work: str = "batch"
-) -> BaseException:
+def of_spark(error: Exception, seal: Seal | None = None, work: str = "batch") -> BaseException:
     """What a user should see for an error of Spark's: their own error where there is one.
 
     Parameters

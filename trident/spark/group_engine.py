@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import cast
 
 from pyspark.sql import SparkSession
 
-from trident.batch.computed import Computed, DeferredUpdate, written
+from trident.batch.computed import Computed, DeferredUpdate, Postponed, written
 from trident.batch.counters import Counters, counted_apart
 from trident.batch.open_states import close_states
 from trident.batch.outcome import Outcome
@@ -19,6 +19,7 @@ from trident.kernels.origins import with_origin
 from trident.kernels.task import Task
 from trident.local.begun_states import BegunStates
 from trident.plan.nodes import StateNode
+from trident.plan.overlap import begins_first, updated_elsewhere
 from trident.sources.emission import Emission, Emitted
 from trident.sources.source import Tuples
 from trident.spark.counts import Counts
@@ -64,6 +65,8 @@ class SparkGroupEngine:
         self.acts_on_nothing = bool(group.group.acting_on_nothing)
         self._group = group
         self._states = {node.state.name: state for node, state in states.items()}
+        whole = group.group
+        self._begins_first = bool(updated_elsewhere(whole) or begins_first(whole))
         self._counters = Counters(states.values())
         self._updated, self._asked = counted_apart(states)
         self._schemas = Schemas(session)
@@ -96,31 +99,46 @@ class SparkGroupEngine:
         self._kept[emission.stream, emission.token.txid] = kept
         return kept, emitted
 
-    def run(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Outcome:
-        """Process one attempt of spouts' tuples; see `GroupEngine.run`."""
-        with self._frames(record, emitted) as (tuples, inputs):
-            outcome = self.run_frames(record, inputs, small=tuples <= SMALL)
-        return outcome + Outcome(tuples)
+    def compute(
+        self, record: ControlRecord, emitted: Mapping[str, Tuples]
+    ) -> Computed | Postponed:
+        """Run all steps of a batch of spouts but its updates; see `GroupEngine.compute`."""
+        inputs: dict[str, InputFrame] = {
+            source.stream: self._input(source, emitted.get(source.stream, NOTHING), record)
+            for source in self._group.large.sources
+        }
+        tuples = sum(each.length for each in emitted.values())
+        released = partial(self._release_all, [(each, record.token.txid) for each in emitted])
+        return self.compute_frames(
+            record, inputs, small=tuples <= SMALL, tuples=tuples, released=released
+        )
 
-    def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed:
-        """Run all steps of a batch but its updates; see `OverlappingEngine.compute`."""
-        with self._frames(record, emitted) as (tuples, inputs):
-            computed = self.compute_frames(record, inputs, small=tuples <= SMALL)
-        return replace(computed, outcome=computed.outcome + Outcome(tuples))
+    def compute_frames(
+        self,
+        record: ControlRecord,
+        inputs: Mapping[str, InputFrame],
+        *,
+        small: bool,
+        tuples: int = 0,
+        released: Callable[[], None] = lambda: None,
+    ) -> Computed | Postponed:
+        """Run all steps of an attempt whose tuples are DataFrames, but its updates.
 
-    def run_frames(
-        self, record: ControlRecord, inputs: Mapping[str, InputFrame], *, small: bool
-    ) -> Outcome:
-        """Process one attempt whose tuples are DataFrames.
+        The tuples of the updates come to the driver. Where executors update a state, or a step
+        reads what the batch updates, the jobs wait until the batch has begun.
 
         Parameters
         ----------
         record : ControlRecord
-            What every state of the group has begun.
+            The attempt, for errors.
         inputs : mapping of str to InputFrame
             The tuples at the sources, or at later steps that Spark's clock ends with.
         small : bool
             Whether one partition will do.
+        tuples : int
+            How many there are, where that is known.
+        released : callable
+            Called when the jobs are over.
 
         Raises
         ------
@@ -129,42 +147,46 @@ class SparkGroupEngine:
         FailedException
             The attempt failed.
         """
-        before, started = self._counters.counts(), perf_counter()
-        begun = BegunStates(self._group.large, self._states, record)
-        updating = Written(begun)
-        with self._run(record, inputs, updating, small=small) as run:
-            in_tasks = run.run()
-            begun.commit()
-        counts = self._counters.since(before)
-        seconds = {"spark": perf_counter() - started}
-        return in_tasks + Outcome(0, *counts, seconds, "spark", self._counts.taken())
-
-    def compute_frames(
-        self, record: ControlRecord, inputs: Mapping[str, InputFrame], *, small: bool
-    ) -> Computed:
-        """Run all steps of such an attempt but its updates, whose tuples come to the driver.
-
-        For a group whose states are updated on the driver, and in which no step reads one of them
-        or takes its new values: none of them is touched.
-
-        Parameters
-        ----------
-        record : ControlRecord
-            The attempt, for errors.
-        inputs, small
-            As for :meth:`run_frames`, which raises the same.
-        """
-        before, started = self._asked.counts(), perf_counter()
+        if self._begins_first:
+            run = partial(self._run, inputs, small, tuples, released)
+            return Postponed("spark", tuples, run)
         noted = Noted()
-        with self._run(record, inputs, noted, small=small) as run:
-            run.run()
+        before, started = self._asked.counts(), perf_counter()
+        try:
+            with self._batch(record, inputs, noted, small=small) as batch:
+                batch.run()
+        finally:
+            released()
         counts = self._asked.since(before)
         seconds = {"spark": perf_counter() - started}
-        outcome = Outcome(0, *counts, seconds, "spark", self._counts.taken())
+        outcome = Outcome(tuples, *counts, seconds, "spark", self._counts.taken())
         return Computed(tuple(noted.updates), outcome)
 
-    def write(self, record: ControlRecord, computed: Computed) -> Outcome:
-        """Make the updates of a computed batch; see `OverlappingEngine.write`."""
+    def _run(
+        self,
+        inputs: Mapping[str, InputFrame],
+        small: bool,
+        tuples: int,
+        released: Callable[[], None],
+        record: ControlRecord,
+    ) -> Outcome:
+        """Run the jobs of a batch that has begun: they write the states."""
+        before, started = self._counters.counts(), perf_counter()
+        try:
+            begun = BegunStates(self._group.large, self._states, record)
+            with self._batch(record, inputs, Written(begun), small=small) as batch:
+                in_tasks = batch.run()
+                begun.commit()
+        finally:
+            released()
+        counts = self._counters.since(before)
+        seconds = {"spark": perf_counter() - started}
+        return in_tasks + Outcome(tuples, *counts, seconds, "spark", self._counts.taken())
+
+    def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
+        """Make the updates of a batch, or run its jobs; see `GroupEngine.write`."""
+        if isinstance(computed, Postponed):
+            return computed.run(record)
         return written(computed, record, self._states, self._updated, _update)
 
     def packed(self, computed: Computed) -> Mapping[str, bytes | memoryview]:
@@ -174,6 +196,12 @@ class SparkGroupEngine:
     def unpacked(self, parts: Mapping[str, bytes | memoryview]) -> Computed:
         """Return what :meth:`packed` was given; see `StagingEngine.unpacked`."""
         return unpacked(self._group.large, parts)
+
+    def drop(self, emitted: Mapping[str, Tuples]) -> None:
+        """Let go of tuples that are on executors."""
+        for stream, txid in list(self._kept):
+            if self._kept[stream, txid] is emitted.get(stream):
+                self._release(stream, txid)
 
     def close(self) -> None:
         """Let go of what was emitted and not run, and close the states."""
@@ -185,22 +213,7 @@ class SparkGroupEngine:
             close_states(self._states.values())
 
     @contextmanager
-    def _frames(
-        self, record: ControlRecord, emitted: Mapping[str, Tuples]
-    ) -> Iterator[tuple[int, dict[str, InputFrame]]]:
-        """How many tuples spouts emitted, and these as DataFrames, until the batch is over."""
-        inputs: dict[str, InputFrame] = {
-            source.stream: self._input(source, emitted.get(source.stream, NOTHING), record)
-            for source in self._group.large.sources
-        }
-        try:
-            yield sum(each.length for each in emitted.values()), inputs
-        finally:
-            for stream in emitted:
-                self._release(stream, record.token.txid)
-
-    @contextmanager
-    def _run(
+    def _batch(
         self,
         record: ControlRecord,
         inputs: Mapping[str, InputFrame],
@@ -225,6 +238,10 @@ class SparkGroupEngine:
                 yield run
             finally:
                 run.release()
+
+    def _release_all(self, kept: Iterable[tuple[str, int]]) -> None:
+        for stream, txid in kept:
+            self._release(stream, txid)
 
     def _release(self, stream: str, txid: int) -> None:
         if (kept := self._kept.pop((stream, txid), None)) is not None:

@@ -88,7 +88,7 @@ def kafka_frame(
         lines = KafkaSpout.opaque("one:9092", "lines", fields="value", max_records=1_000_000)
         topology.newStream("lines", kafka_frame(spark, lines), "transactional")
 
-    >>> from trident import KafkaSpout
+    >>> from trident.spouts.kafka import KafkaSpout
     >>> spout = KafkaSpout.opaque("one:9092", "lines", settings={"sasl.username": "me"})
     >>> kafka_frame(None, spout)  # told before the session is asked for anything
     Traceback (most recent call last):

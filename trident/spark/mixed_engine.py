@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from time import perf_counter
 
-from trident.batch.computed import Computed
+from trident.batch.computed import Computed, Postponed
 from trident.batch.outcome import Outcome
 from trident.local.group_engine import LocalGroupEngine
 from trident.sources.emission import Emission, Emitted
@@ -119,31 +119,36 @@ class MixedGroupEngine:
         """Emit partitions where they are always emitted with a session: on executors."""
         return self._spark.read(emission)
 
-    def run(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Outcome:
-        """Process one attempt; see `GroupEngine.run`."""
-        with self._chosen(emitted) as engine:
-            return engine.run(record, emitted)
-
-    def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed:
-        """Run all steps of a batch but its updates; see `OverlappingEngine.compute`."""
-        with self._chosen(emitted) as engine:
-            return engine.compute(record, emitted)
-
-    def write(self, record: ControlRecord, computed: Computed) -> Outcome:
-        """Make the updates of a computed batch; see `OverlappingEngine.write`."""
-        engine = self._local if computed.outcome.engine == "local" else self._spark
-        return engine.write(record, computed)
-
-    @contextmanager
-    def _chosen(
-        self, emitted: Mapping[str, Tuples]
-    ) -> Iterator[LocalGroupEngine | SparkGroupEngine]:
-        """The engine for a batch; learn what it takes, unless it fails."""
+    def compute(
+        self, record: ControlRecord, emitted: Mapping[str, Tuples]
+    ) -> Computed | Postponed:
+        """Run all steps of a batch but its updates; see `GroupEngine.compute`."""
         tuples = sum(each.length for each in emitted.values())
         locally = self._expected.local_is_faster(tuples)
+        engine = self._local if locally else self._spark
         began = perf_counter()
-        yield self._local if locally else self._spark
-        took = self._expected.took_locally if locally else self._expected.took_on_spark
+        computed = engine.compute(record, emitted)
+        if isinstance(computed, Computed):
+            self._learn(computed.outcome.engine, tuples, began)
+        return computed
+
+    def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
+        """Do what is left of a batch where it was computed; see `GroupEngine.write`."""
+        if isinstance(computed, Computed):
+            engine = self._local if computed.outcome.engine == "local" else self._spark
+            return engine.write(record, computed)
+        began = perf_counter()
+        outcome = computed.run(record)
+        self._learn(computed.engine, computed.tuples, began)
+        return outcome
+
+    def drop(self, emitted: Mapping[str, Tuples]) -> None:
+        """Let go of tuples that are not computed."""
+        self._spark.drop(emitted)
+
+    def _learn(self, engine: str, tuples: int, began: float) -> None:
+        """Learn what a batch took that has not failed."""
+        took = self._expected.took_locally if engine == "local" else self._expected.took_on_spark
         took(tuples, perf_counter() - began)
 
     def close(self) -> None:

@@ -11,7 +11,6 @@ from trident.batch.engine import Engine
 from trident.batch.group_run import GroupRun
 from trident.batch.runner import BatchRunner
 from trident.batch.start_options import EngineChoice, Trigger
-from trident.job.compile import Local, compile_job
 from trident.local.group_engine import LocalGroupEngine
 from trident.plan.nodes import StateNode
 from trident.plan.overlap import one_at_a_time_on_spark
@@ -77,7 +76,7 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
             return engine
         cores = self._spark.sparkContext.defaultParallelism
         return MixedGroupEngine(
-            LocalGroupEngine(compile_job(group.nodes, Local()), states), engine, cores
+            LocalGroupEngine(group, states), engine, cores
         )
 
     def reads(self, group: BatchGroup) -> Mapping[str, str]:

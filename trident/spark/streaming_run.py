@@ -8,7 +8,6 @@ import logging
 import os
 import secrets
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,16 +18,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from trident.batch.computed import Computed
+from trident.batch.computed import Computed, Postponed
 from trident.batch.errors import BatchInterruptedError
 from trident.batch.group_run import GroupRun
 from trident.batch.lag import Lag
-from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
 from trident.batch.staged import StagedBatches
 from trident.batch.start_options import Trigger
-from trident.batch.work import BatchWork
 from trident.log.staging import StagingArea
 from trident.spark.error_transfer import of_spark
 from trident.spark.group import SparkGroup
@@ -56,22 +53,6 @@ class _WithoutParked(logging.Filter):
 
 
 _WITHOUT_PARKED = _WithoutParked()
-
-
-class FrameWork(BatchWork):
-    """One micro-batch of Structured Streaming.
-
-    Parameters
-    ----------
-    run : callable
-        Processes the batch's tuples.
-    """
-
-    def __init__(self, run: Callable[[ControlRecord], Outcome]) -> None:
-        self._run = run
-
-    def run(self, record: ControlRecord) -> Outcome:
-        return self._run(record)
 
 
 class StreamingRun(GroupRun):
@@ -259,20 +240,13 @@ class StreamingRun(GroupRun):
         txid, digest = batch_id + 1 + self._runner.base, self._digest(batch_id)
         query_id = json.loads((self._folder / "metadata").read_text())["id"]
 
-        def compute(record: ControlRecord) -> Computed:
+        def compute(record: ControlRecord) -> Computed | Postponed:
             inputs = apart(self._plan, frame, small=small)
             return self._engine.compute_frames(record, inputs, small=small)
 
-        def run(record: ControlRecord) -> Outcome:
-            inputs = apart(self._plan, frame, small=small)
-            return self._engine.run_frames(record, inputs, small=small)
-
-        if self._staged.may_run(txid, query_id):
-            self._staged.run(txid, digest, query_id, compute)
-            return
-        self._staged.settle()
-        work = FrameWork(run)
-        self.progressed(self._runner.run(work, txid, digest=digest, query_id=query_id))
+        staged = self._staged
+        run = staged.run if staged.may_run(txid, query_id) else staged.run_unstaged
+        run(txid, digest, query_id, compute)
 
     def _told(self, progress: BatchProgress | None, failure: BaseException | None) -> None:
         """Learn of a staged batch that is committed, or could not be."""

@@ -97,9 +97,7 @@ class ICommitterTransactionalSpout(ITransactionalSpout):
     Emitter = CommitterTransactionalEmitter
 
     @abstractmethod
-    def getEmitter(
-        self, conf: Mapping[str, Any], context: Any
-    ) -> CommitterTransactionalEmitter:
+    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> CommitterTransactionalEmitter:
         """Return the emitter for one run; called on the driver."""
 
 

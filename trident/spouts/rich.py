@@ -12,16 +12,28 @@ from trident.spouts.interfaces import ITridentDataSource, SpoutKind
 from trident.tuples.block import Block
 from trident.tuples.fields import Fields, FieldsLike
 
+DEFAULT_STREAM = "default"
+
 
 class OutputFieldsDeclarer:
-    """Takes the fields that a spout declares."""
+    """Takes the fields of the streams that a spout or a bolt makes.
+
+    Attributes
+    ----------
+    streams : dict of str to Fields
+        The fields of each stream that was declared.
+    """
 
     def __init__(self) -> None:
-        self.fields: Fields | None = None
+        self.streams: dict[str, Fields] = {}
 
     def declare(self, fields: FieldsLike) -> None:
-        """Declare the output fields, as `Fields` takes them."""
-        self.fields = Fields.of(fields)
+        """Name the fields of the default stream; the first of a bolt's is the attempt."""
+        self.declareStream(DEFAULT_STREAM, fields)
+
+    def declareStream(self, streamId: str, fields: FieldsLike) -> None:
+        """Name the fields of a stream of a bolt; the first is the attempt."""
+        self.streams[streamId] = Fields.of(fields)
 
 
 class SpoutOutputCollector(SpoutCollector):
@@ -95,9 +107,7 @@ class IRichSpout(ITridentDataSource):
     """Seconds from a batch's emission within which it has to be committed; later it is failed."""
 
     @abstractmethod
-    def open(
-        self, conf: Mapping[str, Any], context: Any, collector: SpoutOutputCollector
-    ) -> None:
+    def open(self, conf: Mapping[str, Any], context: Any, collector: SpoutOutputCollector) -> None:
         """Prepare for a run, and keep the collector; called once, before anything else."""
 
     @abstractmethod
@@ -123,11 +133,11 @@ class IRichSpout(ITridentDataSource):
     def getOutputFields(self) -> Fields:
         declarer = OutputFieldsDeclarer()
         self.declareOutputFields(declarer)
-        if declarer.fields is None:
+        if DEFAULT_STREAM not in declarer.streams:
             raise PlanError(
                 f"{type(self).__name__}.declareOutputFields declared no fields",
                 "",
                 (),
                 'Call declarer.declare("word string").',
             )
-        return declarer.fields
+        return declarer.streams[DEFAULT_STREAM]

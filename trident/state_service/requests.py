@@ -81,9 +81,7 @@ class Wanted(NamedTuple):
     single: bool = False
 
 
-def wanted(
-    asked: Asked, states: Mapping[str, ServedState], most_keys: int
-) -> Mapping[str, Wanted]:
+def wanted(asked: Asked, states: Mapping[str, ServedState], most_keys: int) -> Mapping[str, Wanted]:
     """What a request wants, by state.
 
     Raises

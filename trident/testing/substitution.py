@@ -94,9 +94,7 @@ class Recorded:
 
 
 class _Record(StateUpdater["_Rows"]):
-    def updateState(
-        self, state: _Rows, tuples: Sequence[Any], collector: TridentCollector
-    ) -> None:
+    def updateState(self, state: _Rows, tuples: Sequence[Any], collector: TridentCollector) -> None:
         state.pending.extend(tuple(each) for each in tuples)
 
 

@@ -39,9 +39,7 @@ class Fed(IBatchSpout):
         self._others: list[Any] | None = None
         self._order: random.Random | None = None
 
-    def next(
-        self, rows: list[Any], others: list[Any] | None, order: random.Random | None
-    ) -> None:
+    def next(self, rows: list[Any], others: list[Any] | None, order: random.Random | None) -> None:
         if others is not None and self.kind == "transactional":
             what = "replay: other tuples were given for a transactional stream"
             raise PlanError(what, "", (), "Only an opaque source emits others.")

@@ -15,6 +15,7 @@ from trident.states.values import Token
 
 T = TypeVar("T")
 
+
 @dataclass
 class Trouble:
     """What the stores of a test suffer from; changed by the test, in its thread."""

@@ -1,6 +1,5 @@
 """Transactional topologies: bolts by batch, the API that Trident grew from, over the same plan."""
 
-from trident.operations.interfaces import CustomStreamGrouping
 from trident.spouts.classic import (
     BaseOpaquePartitionedTransactionalSpout,
     BasePartitionedTransactionalSpout,
@@ -10,7 +9,6 @@ from trident.spouts.classic import (
     IPartitionedTransactionalSpout,
     ITransactionalSpout,
 )
-from trident.states.errors import FailedException
 from trident.transactional.bolts import (
     BaseBasicBolt,
     BaseBatchBolt,
@@ -21,7 +19,6 @@ from trident.transactional.bolts import (
     IBasicBolt,
     IBatchBolt,
     ICommitter,
-    OutputFieldsDeclarer,
     TopologyContext,
     TransactionAttempt,
 )
@@ -39,8 +36,6 @@ __all__ = [
     "BasicOutputCollector",
     "BatchOutputCollector",
     "BoltTuple",
-    "CustomStreamGrouping",
-    "FailedException",
     "IBasicBolt",
     "IBatchBolt",
     "ICommitter",
@@ -50,7 +45,6 @@ __all__ = [
     "ITransactionalSpout",
     "LinearDRPCTopologyBuilder",
     "MemoryTransactionalSpout",
-    "OutputFieldsDeclarer",
     "ReturnResults",
     "TopologyContext",
     "TransactionAttempt",

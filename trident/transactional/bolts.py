@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident.errors import PlanError
+from trident.spouts.rich import OutputFieldsDeclarer
 from trident.states.values import Token
 from trident.tuples import TridentTuple
-from trident.tuples.fields import Fields, FieldsLike
-
-DEFAULT_STREAM = "default"
+from trident.tuples.fields import Fields
 
 
 class TransactionAttempt(Token):
@@ -96,21 +95,6 @@ class TopologyContext:
             what = f"getComponentTasks: no tuples go from {self.component} to"
             raise PlanError(what, componentId, tuple(self.tasks))
         return list(range(self.tasks[componentId]))
-
-
-@dataclass
-class OutputFieldsDeclarer:
-    """Takes the fields of a bolt's streams."""
-
-    streams: dict[str, Fields] = field(default_factory=dict)
-
-    def declare(self, fields: FieldsLike) -> None:
-        """Name the fields of the default stream; the first is the attempt."""
-        self.declareStream(DEFAULT_STREAM, fields)
-
-    def declareStream(self, streamId: str, fields: FieldsLike) -> None:
-        """Name the fields of a stream; the first is the attempt."""
-        self.streams[streamId] = Fields.of(fields)
 
 
 class BatchOutputCollector(ABC):

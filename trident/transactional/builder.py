@@ -11,12 +11,11 @@ from trident.api.topology import TridentTopology
 from trident.errors import DuplicateNameError, PlanError
 from trident.operations.interfaces import CustomStreamGrouping
 from trident.plan.arguments import as_instance
+from trident.spouts.rich import DEFAULT_STREAM, OutputFieldsDeclarer
 from trident.transactional.bolts import (
-    DEFAULT_STREAM,
     IBasicBolt,
     IBatchBolt,
     ICommitter,
-    OutputFieldsDeclarer,
 )
 from trident.transactional.carried import CARRIED, NAMES, Carry, Reader, Subscribed, source_of
 from trident.transactional.groupings import (
@@ -107,9 +106,7 @@ class BoltDeclarer:
         known = self._fields("customGrouping", componentId, stream)
         checked: Any = as_instance("customGrouping", grouping, CustomStreamGrouping)
         without_attempt = Fields(*known.names[1:])
-        return self._taking(
-            "customGrouping", componentId, stream, Custom(checked, without_attempt)
-        )
+        return self._taking("customGrouping", componentId, stream, Custom(checked, without_attempt))
 
     def forget(self) -> None:
         """Take no tuples, as before the first call."""

@@ -8,7 +8,8 @@ from typing import Any, Self
 from trident.api.topology import TridentTopology
 from trident.errors import PlanError
 from trident.operations.interfaces import CustomStreamGrouping, FlatMapFunction
-from trident.transactional.bolts import DEFAULT_STREAM, BaseBasicBolt, OutputFieldsDeclarer
+from trident.spouts.rich import DEFAULT_STREAM, OutputFieldsDeclarer
+from trident.transactional.bolts import BaseBasicBolt
 from trident.transactional.builder import Bolt, BoltDeclarer, Bolts
 from trident.transactional.carried import CARRIED, NAMES, Carry, source_of, unpacked
 from trident.tuples import TridentTuple

@@ -16,12 +16,12 @@ from trident.operations.interfaces import (
     TridentCollector,
     TridentOperationContext,
 )
+from trident.spouts.rich import DEFAULT_STREAM
 from trident.states.control import ControlRecord
 from trident.states.errors import StateError
 from trident.states.state import Batch, State, StateFactory
 from trident.states.values import Token
 from trident.transactional.bolts import (
-    DEFAULT_STREAM,
     BasicOutputCollector,
     BatchOutputCollector,
     IBasicBolt,

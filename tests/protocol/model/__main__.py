@@ -18,9 +18,16 @@ def main() -> int:
     parser.add_argument("runs", type=int, help="how many runs")
     parser.add_argument("--kind", default="opaque", choices=("opaque", "transactional"))
     parser.add_argument("--staged", action="store_true", help="whether batches are staged")
+    early = "whether batches read before they begin"
+    parser.add_argument("--early", action="store_true", help=early)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     asked = parser.parse_args()
-    setup = Setup(asked.ability, asked.kind, harm=asked.harm, staged=asked.staged)
+    setup = Setup(
+        *(asked.ability, asked.kind, "driver" if asked.early else "executor"),
+        harm=asked.harm,
+        staged=asked.staged,
+        early=asked.early,
+    )
     found = search(setup, Rules(), asked.runs, asked.first)
     if found is None:
         print(f"{asked.runs} runs of {setup}: none went wrong")

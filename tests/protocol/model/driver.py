@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.protocol.model.shared import (
+    Cell,
     Entry,
     Halted,
     Record,
@@ -38,6 +39,8 @@ class Driver:
         self.left: dict[int, Record] = {}
         self.incarnations: dict[int, int] = {}
         self.failures = 0
+        self.touched = False
+        self.looked = False
         self.position = 0
 
     def run(self) -> Steps:
@@ -161,7 +164,7 @@ class Driver:
         yield from self._try((txid, token[1]))
 
     def _try(self, token: Token) -> Steps:
-        """One attempt; where it fails, reserve the next."""
+        """One attempt; where it fails after a state may have begun it, reserve the next."""
         try:
             yield from self._attempt(token)
             self.failures = 0
@@ -184,13 +187,14 @@ class Driver:
             raise Stopped
         if self.entry.committed >= txid:
             return
-        if self.rules.new_attempt:
+        if self.rules.new_attempt and self.touched:
             begun, attempt = self.entry.begun
             again = self.entry._replace(number=newest.number + 1, begun=(begun, attempt + 1))
             yield from self._append(again)
 
     def _attempt(self, token: Token) -> Steps:
         world, rules = self.world, self.rules
+        self.touched = self.looked = False
         given_up = world.gives_up and self.failures >= _RETRIES
         if given_up:
             self.ahead = None
@@ -209,10 +213,16 @@ class Driver:
         entry = self.entry
         plan = None if self.world.setup.staged else entry.planned
         record = Record(self.log.log_id, token, entry.committed, entry.retried, plan=plan)
+        read: dict[tuple[int, str], Stored] = {}
+        if world.setup.early and not given_up:
+            read = yield from self._read(token[0], emission)
+        self.touched = True
         for state in states:
             yield from self._begin(state, record)
         if not given_up:
-            yield from self._run(record, emission)
+            yield from self._run(record, emission, read)
+        if world.setup.sweeps and rules.swept:
+            yield from self._sweep(record)
         ready = record._replace(ready=rules.mark)
         for state in states:
             yield None
@@ -227,6 +237,20 @@ class Driver:
         yield from self._announce(ready, states)
         yield None
         self._finished(token[0])
+
+    def _sweep(self, record: Record) -> Steps:
+        """Rewrite the entries of batches that were tried again, so that each means one thing."""
+        for store in self.world.stores:
+            for key in self.world.keys:
+                yield None
+                cell, version = store.get(key)
+                if cell is None or cell.txid not in dict(record.retried):
+                    continue
+                counts = record.counts(cell.txid, cell.attempt)
+                value = cell.curr if counts else cell.prev
+                yield None
+                if not store.write(key, Cell(cell.txid, 0, value, value), record, version):
+                    raise Stale
 
     def _content(self, txid: int) -> StepsOf[int]:
         """The emission that this attempt processes."""
@@ -253,6 +277,19 @@ class Driver:
             return ahead[1]
         return self.world.emit(txid, before)
 
+    def _read(self, txid: int, emission: int) -> StepsOf[dict[tuple[int, str], Stored]]:
+        """Read what the batch updates, before it begins."""
+        read = {}
+        self.looked = self.rules.looked_first
+        for state, store in enumerate(self.world.stores):
+            if self.rules.looked_first and state not in self.left:
+                yield None
+                self.incarnations[state] = store.incarnation
+            for operation in self.world.operations(txid, emission, state):
+                yield None
+                read[state, operation.key] = store.get(operation.key)
+        return read
+
     def _begin(self, state: int, record: Record) -> Steps:
         store = self.world.stores[state]
         left = self.left.pop(state, None)
@@ -261,8 +298,9 @@ class Driver:
             if store.put_control(record, left, True):
                 yield None
                 return
-        yield None
-        self.incarnations[state] = store.incarnation
+        if not self.looked:
+            yield None
+            self.incarnations[state] = store.incarnation
         yield None
         stored = store.control
         try:
@@ -314,8 +352,10 @@ class Driver:
             raise Halted("another copy of the log")
         raise Stopped
 
-    def _run(self, record: Record, emission: int) -> Steps:
-        group = self.world.spawn(self, record, emission)
+    def _run(
+        self, record: Record, emission: int, read: dict[tuple[int, str], Stored]
+    ) -> Steps:
+        group = self.world.spawn(self, record, emission, read)
         tasks = self.world.tasks[group]
         yield lambda: "failed" in tasks.values() or set(tasks.values()) == {"done"}
         if "failed" in tasks.values():
@@ -324,7 +364,7 @@ class Driver:
     def _commit(self, token: Token, emission: int | None, began: tuple[int, ...]) -> Steps:
         txid, attempt = token
         entry = self.entry
-        retried = dict(entry.retried)
+        retried = {} if self.world.setup.sweeps and began else dict(entry.retried)
         if attempt:
             retried[txid] = attempt
         if not self.rules.retried_kept:

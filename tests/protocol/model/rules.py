@@ -38,6 +38,8 @@ class Rules:
     """Every time a batch is processed again, it is another attempt."""
     retried_kept: bool = True
     """The committed attempts that were not 0 are never forgotten."""
+    swept: bool = True
+    """A batch before which all others are forgotten has rewritten what failed attempts left."""
     dead_letter: bool = True
     """A batch is given up as an attempt of its own that updates no state."""
     planned: bool = True
@@ -74,6 +76,8 @@ class Rules:
     """Begin refuses a listed state that has no record."""
     rewound: bool = True
     """Begin refuses a listed state whose token is older than the listed one."""
+    looked_first: bool = True
+    """A batch that reads before it begins has looked at the server before it reads."""
     ready: bool = True
     """Before the commit every state confirms that it is the server that the batch began at."""
     mark: bool = True
@@ -165,6 +169,10 @@ class Setup:
     staged : bool
         Whether batches are computed and staged by one process of a driver, and committed behind it
         by another; a source then replays other content whatever the kind.
+    early : bool
+        Whether the driver reads what a batch updates before the batch begins.
+    sweeps : bool
+        Whether every batch sweeps, and forgets which batches before it were tried again.
     gap : bool
         Whether something may happen between the check of a store without abilities and its
         write.  It may in life: this is what the guarantee of such a store leaves open.
@@ -176,4 +184,6 @@ class Setup:
     cached: bool = False
     harm: Harm = ""
     staged: bool = False
+    early: bool = False
+    sweeps: bool = False
     gap: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -47,6 +47,8 @@ class Task:
     cache: dict[str, Stored]
     operations: Sequence[Operation]
     partition: Sequence[str]
+    known: Mapping[str, Stored]
+    """What the driver has read before the batch began; empty where tasks read."""
 
     def run(self) -> Steps:
         if self.setup.ability == "fenced" and self.setup.kind == "opaque":
@@ -67,6 +69,8 @@ class Task:
             yield from self._write(key, read[key], mine)
 
     def _read(self, key: str) -> Stored:
+        if key in self.known:
+            return self.known[key]
         if key in self.cache and self._valid(self.cache[key][0]):
             return self.cache[key]
         if self.setup.cached:

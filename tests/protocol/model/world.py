@@ -217,7 +217,13 @@ class World:
 
     # Who runs.
 
-    def spawn(self, driver: Driver, record: Record, emission: int) -> int:
+    def spawn(
+        self,
+        driver: Driver,
+        record: Record,
+        emission: int,
+        read: dict[tuple[int, str], Stored],
+    ) -> int:
         """Start the tasks of an attempt; returns the number of their group."""
         group = len(self.tasks)
         self.tasks[group] = {}
@@ -233,7 +239,8 @@ class World:
                 turn = (record.token[0] + emission + index) % 2
                 caches = driver.caches if self.setup.hosted == "driver" else self.workers[turn]
                 store = self.stores[state]
-                task = Task(self.setup, self.rules, record, store, caches[state], part, keys)
+                known = {key: cell for (at, key), cell in read.items() if at == state}
+                task = Task(self.setup, self.rules, record, store, caches[state], part, keys, known)
                 self.tasks[group][2 * state + index] = "running"
                 self._start_task(driver.name, group, 2 * state + index, task)
         return group

@@ -176,4 +176,3 @@ def _timestamp(message: Any) -> int | None:
 
 def _headers(message: Any) -> list[tuple[str, bytes | None]]:
     return message.headers() or []
-

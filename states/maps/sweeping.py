@@ -1,0 +1,70 @@
+"""Rewrites what failed attempts have left, so that the batches they were of can be forgotten.
+
+A log remembers each batch whose committed attempt was not the first, because a stored entry may
+name another attempt of it. After a sweep no entry names a batch that was to be forgotten and means
+something else for it: each holds the committed value twice, under attempt 0, and so means the same
+to who remembers the batch and to who has forgotten it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from trident.states.control import ControlRecord
+from trident.states.cut import Cut
+from trident.states.errors import StaleBatchError
+from trident.states.maps.stored_map import StoredMap
+from trident.states.state import State
+from trident.states.values import OpaqueValue, StateType
+
+_AT_ONCE = 1000
+
+
+def can_sweep(state: State | None) -> bool:
+    """Whether no entry of a state names an attempt, or all that do can be found and rewritten.
+
+    The store has to compare its fence with each write, as what a late writer puts there after the
+    sweep would name what is forgotten. It has to remove under the fence too: readers of such a
+    store look at the control record once more when they have read.
+    """
+    if not isinstance(state, StoredMap):
+        return False
+    if state.kind is not StateType.OPAQUE:
+        return True
+    return state.lists and state.tables.writing.removes
+
+
+def sweep(state: State, record: ControlRecord) -> None:
+    """Rewrite the entries of all batches that `record`, which has begun, remembers.
+
+    With the whole state in memory. May be called again, should it fail halfway.
+
+    Raises
+    ------
+    StaleBatchError
+        When a later attempt has begun.
+    """
+    assert isinstance(state, StoredMap)
+    if state.kind is not StateType.OPAQUE:
+        return
+    table = state.tables.writing
+    table.begin(record)
+    named = [(key, entry) for key, entry in table.entries() if entry.txid in record.retried]
+    values = state.kept_as.read([entry for _, entry in named], Cut.before(record))
+    dead = [key for (key, _), value in zip(named, values, strict=True) if value is None]
+    kept = [
+        (key, OpaqueValue(entry.txid, 0, value, value))
+        for (key, entry), value in zip(named, values, strict=True)
+        if value is not None
+    ]
+    for part in _parts(dead):
+        table.remove(part)
+    for part in _parts(kept):
+        keys, entries = zip(*part, strict=True)
+        if table.write(keys, entries):
+            raise StaleBatchError(record.token)
+
+
+def _parts(whole: Sequence[Any]) -> list[Sequence[Any]]:
+    return [whole[start : start + _AT_ONCE] for start in range(0, len(whole), _AT_ONCE)]

@@ -1,0 +1,216 @@
+"""What a log remembers of batches that were tried again: it is bounded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.batch.counting import (
+    CountingEngine,
+    Words,
+    counts,
+    memory_state,
+    open_runner,
+    seen_elsewhere,
+)
+from trident.backends import sqlite
+from trident.backends.memory import MemoryMap
+from trident.batch.watchpoints import watching
+from trident.log.log import Log, MemoryLog
+from trident.states.control import ControlRecord
+from trident.states.errors import FailedException, RewoundStateError
+from trident.states.maps.factory import OpaqueMap
+from trident.states.maps.reading import read_committed
+from trident.states.values import Token
+from trident.testing import fail_at
+
+BATCHES = 20_000
+FEW = pytest.mark.usefixtures("few")
+
+
+class Failing(Words):
+    """A batch whose first attempt fails when it has written."""
+
+    def write(self, record: ControlRecord, computed: Any) -> Any:
+        outcome = super().write(record, computed)
+        if not record.token.attempt:
+            raise FailedException("no")
+        return outcome
+
+
+def size_of(log: Log, state: OpaqueMap) -> int:
+    """How large the entry and the control record are, the larger of both."""
+    newest, record = log.newest(), state.backing.getControl()
+    assert newest is not None
+    assert record is not None
+    return max(len(newest.encode()), len(record))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_what_is_remembered_stays_small_however_many_batches_are_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("ERROR", "trident")
+    log, state = MemoryLog("log"), memory_state()
+    runner, engine = open_runner(log, state), CountingEngine(state)
+    most = 0
+    for txid in range(1, BATCHES + 1):
+        kind = Failing if txid % 3 == 0 else Words
+        runner.run(kind(engine, f"all w{txid % 50}"))
+        if txid % 50 == 0:
+            most = max(most, size_of(log, state))
+    assert most < 4096
+    assert counts(state, "all w7") == [BATCHES, BATCHES // 50]
+
+
+def test_an_attempt_that_fails_while_it_is_computed_keeps_its_number() -> None:
+    class Computing(Words):
+        failed = False
+
+        def compute(self, token: Token) -> Any:
+            if not self.failed:
+                self.failed = True
+                raise FailedException("no")
+            return super().compute(token)
+
+    log, state = MemoryLog("log"), memory_state()
+    progress = open_runner(log, state).run(Computing(CountingEngine(state), "a"))
+    newest = log.newest()
+    assert newest is not None
+    assert (progress.attempts, newest.begun, dict(newest.retried)) == (2, Token(2, 0), {})
+    assert counts(state, "a") == [1]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def state(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    if request.param == "memory":
+        return memory_state()
+    return sqlite.opaque(tmp_path / "counts.db").makeState()
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sweep as soon as one batch is remembered."""
+    monkeypatch.setattr("trident.batch.runner.MOST_RETRIED", 1)
+
+
+def retried_of(log: Log) -> dict[int, int]:
+    newest = log.newest()
+    assert newest is not None
+    return dict(newest.retried)
+
+
+def leave_behind(log: Log, state: Any) -> CountingEngine:
+    """Count a and b; a failed attempt of batch 2 has counted c and b, which has counted a."""
+    engine = CountingEngine(state)
+    runner = open_runner(log, state)
+    runner.run(Words(engine, "a b"))
+    with fail_at("after write", 2):
+        runner.run(Words(engine, "b c", "a"))
+    assert retried_of(log) == {2: 1}
+    assert counts(state, "a b c") == [2, 1, None]
+    return engine
+
+
+@FEW
+def test_what_failed_attempts_left_is_read_right_when_they_are_forgotten(state: Any) -> None:
+    log = MemoryLog("log")
+    engine = leave_behind(log, state)
+    open_runner(log, state).run(Words(engine, "d"))
+    assert retried_of(log) == {3: 1}  # a new run takes a new attempt
+    open_runner(log, state).run(Words(engine, "d"))
+    assert counts(state, "a b c d") == [2, 1, None, 2]
+    runner = open_runner(log, state)
+    runner.run(Words(engine, "a b c d"))
+    runner.run(Words(engine, ""))
+    assert counts(state, "a b c d") == [3, 2, 1, 3]
+
+
+@pytest.mark.parametrize("point", ["after write", "before ready", "before commit"])
+@FEW
+def test_a_sweep_that_does_not_commit_changes_nothing(state: Any, point: str) -> None:
+    log = MemoryLog("log")
+    engine = leave_behind(log, state)
+    with fail_at(point, 3):
+        open_runner(log, state, retries=1).run(Words(engine, "d", "e"))
+    assert counts(state, "a b c d e") == [2, 1, None, None, 1]
+
+
+@FEW
+def test_a_reader_sees_the_same_at_every_point_of_a_sweep(state: Any) -> None:
+    log = MemoryLog("log")
+    engine = leave_behind(log, state)
+    seen = set()
+    other = OpaqueMap(state.backing)
+    with watching(lambda point, token: seen.add(tuple(counts(other, "a b c")))):
+        open_runner(log, state).run(Words(engine, "d"))
+    assert seen == {(2, 1, None)}
+
+
+@FEW
+def test_a_reader_that_was_slow_starts_again_after_a_sweep() -> None:
+    log, state = MemoryLog("log"), memory_state()
+    engine = CountingEngine(state)
+    runner = open_runner(log, state)
+    runner.run(Words(engine, "a"))
+    answers = []
+
+    def ask(views: Any) -> Any:
+        if not answers:  # while the reader is still at batch 1
+            answers.append(None)
+            with fail_at("after write", 2):
+                runner.run(Words(engine, "a"))
+            runner.run(Words(engine, "b"))
+        return views[0].multiGet([("a",), ("b",)])
+
+    assert read_committed([("", seen_elsewhere(state))], ask) == [2, 1]
+
+
+@FEW
+def test_a_late_writer_is_refused_after_a_sweep() -> None:
+    log, state = MemoryLog("log"), memory_state()
+    engine = leave_behind(log, state)
+    late = seen_elsewhere(state)
+    late.beginCommit(ControlRecord(open_runner(log, state).log_id, Token(2, 0), 1))
+    late.multiPut([("z",)], [100])
+    open_runner(log, state).run(Words(engine, "d"))
+    with pytest.raises(Exception, match="overtaken|later attempt|was overtaken"):
+        late.commit(Token(2, 0))
+    assert counts(state, "a b c z") == [2, 1, None, None]
+
+
+@FEW
+def test_nothing_is_forgotten_while_a_state_of_the_log_is_not_swept() -> None:
+    log, kept, gone = MemoryLog("log"), memory_state(), memory_state()
+    runner = open_runner(log, kept, gone)
+    with fail_at("after write", 1):
+        runner.run(Words(CountingEngine(kept, gone), "a", "b"))
+    engine = CountingEngine(kept)
+    for _ in range(2):
+        open_runner(log, kept).run(Words(engine, "a"))  # the topology has lost a state
+    assert 1 in retried_of(log)
+    open_runner(log, kept, gone).run(Words(CountingEngine(kept, gone), "b"))
+    assert counts(gone, "a b") == [None, 2]
+
+
+@FEW
+def test_an_accepted_loss_of_a_sweep_brings_back_what_was_forgotten() -> None:
+    log, state = MemoryLog("log"), memory_state()
+    engine = leave_behind(log, state)
+    backing = state.backing
+    assert isinstance(backing, MemoryMap)
+    entries, record = dict(backing.entries()), backing.getControl()
+    runner = open_runner(log, state)
+    runner.run(Words(engine, "d"))
+    runner.run(Words(engine, "e"))
+    assert 2 not in retried_of(log)
+    lost = memory_state()
+    lost.backing.multiPut(list(entries), list(entries.values()))
+    lost.backing.putControl(record, None)
+    with pytest.raises(RewoundStateError):
+        open_runner(log, lost)
+    open_runner(log, lost, accept_loss={"count": 4}).run(Words(CountingEngine(lost), "d"))
+    assert counts(lost, "a b c d") == [2, 1, None, 1]

@@ -1,0 +1,134 @@
+"""One attempt of a batch: what was emitted and computed of it, before any store hears of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import time_ns
+from typing import Any, NamedTuple
+
+from trident.batch.computed import NOTHING_COMPUTED, Computed, Postponed
+from trident.batch.stopwatch import Stopwatch
+from trident.batch.work import BatchWork
+from trident.log.entry import ACTIVE, MOMENT, plans_of_streams
+from trident.states.values import Token
+
+
+class Due(NamedTuple):
+    """What an attempt is made from.
+
+    Parameters
+    ----------
+    token : Token
+        The attempt.
+    metadata : mapping of str to object
+        What the batch before stores, or has stored.
+    planned : mapping of str to object or None
+        What the log says that it holds; None where nothing is decided yet.
+    """
+
+    token: Token
+    metadata: Mapping[str, Any]
+    planned: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attempt:
+    """An attempt that is made; only the writing is left.
+
+    Parameters
+    ----------
+    token : Token
+        Which one. What is staged is computed once, and written in attempts of any number.
+    work : BatchWork
+        What has made it, and writes it.
+    planned : mapping of str to object or None
+        What is in the log before it begins.
+    metadata : mapping of str to object
+        What its commit stores.
+    active : mapping of str to sequence of str
+        What its watermark waits for, where the log needn't know that.
+    computed : Computed, Postponed or None
+        What is left to do; None where nothing is, and no state begins it.
+    watch : Stopwatch
+        How long each part has taken.
+    dead_letter : str or None
+        Why the batch is given up; it is neither computed nor written.
+    """
+
+    token: Token
+    work: BatchWork
+    planned: Mapping[str, Any] | None
+    metadata: Mapping[str, Any]
+    active: Mapping[str, Sequence[str]]
+    computed: Computed | Postponed | None
+    watch: Stopwatch
+    dead_letter: str | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Roughly how many bytes are kept until it is written."""
+        return self.computed.nbytes if self.computed else 0
+
+    @property
+    def following(self) -> Due:
+        """What the next batch is made from, while this one is not committed."""
+        return Due(Token(self.token.txid + 1, 0), self.metadata)
+
+
+@dataclass(frozen=True)
+class Making:
+    """How attempts of a group are made: no store and no log is asked or told anything.
+
+    Parameters
+    ----------
+    timed : bool
+        Whether a step asks for the time of batches: it is then in the log before they begin.
+    now : callable or None
+        Tells that time, in nanoseconds since 1970; by default `time.time_ns`.
+    partitioned : bool
+        Whether a step asks which partitions of the sources are active.
+    """
+
+    timed: bool = False
+    now: Callable[[], int] | None = None
+    partitioned: bool = False
+
+    def make(self, work: BatchWork, due: Due, dead_letter: str | None = None) -> Attempt:
+        """Plan, emit and compute an attempt; one that is given up is emitted, and no more.
+
+        Raises
+        ------
+        NothingNew
+            When there is nothing to be committed.
+        Exception
+            What the work raised. Nothing was touched: the same attempt may be made again.
+        """
+        token, metadata, planned = due
+        watch = Stopwatch()
+        if planned is None:
+            planned = work.plan(token.txid, metadata)
+        if self.timed and MOMENT not in (planned or {}):
+            planned = {**(planned or {}), MOMENT: (self.now or time_ns)() // 1_000_000}
+        watch.done("plan")
+        known = planned or {}
+        to_run = work.emit(token, metadata, known)
+        watch.done("emit")
+        active: Mapping[str, Sequence[str]] = {}
+        if self.partitioned and ACTIVE not in known:
+            active = work.active
+        if to_run and work.emitted_plan:
+            known = planned = {**known, **work.emitted_plan}
+            if active:
+                known = planned = {**known, ACTIVE: active}
+        computed: Computed | Postponed | None = None
+        if to_run and dead_letter is None:
+            computed = work.compute(token)
+            watch.done("run")
+        elif to_run:
+            work.drop()
+            computed = NOTHING_COMPUTED
+        following = {**metadata, **work.emitted_metadata}
+        if known:
+            following = {**metadata, **plans_of_streams(known), **work.emitted_metadata}
+        return Attempt(token, work, planned, following, active, computed, watch, dead_letter)

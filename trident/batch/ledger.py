@@ -1,0 +1,140 @@
+"""A group's log during one run: which batch is due, and each entry that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from trident.batch.attempt import Due
+from trident.batch.outage import Patience
+from trident.log.entry import LogEntry
+from trident.log.errors import LogMismatchError, PlacementError, ReplayError
+from trident.log.log import Log
+from trident.log.writer import LogWriter
+from trident.states.values import Token
+
+
+class Ledger:
+    """What a run knows of its group's log, and writes to it. A disk that is away is waited for.
+
+    Parameters
+    ----------
+    log : Log
+        The log.
+    source : str
+        How errors name the log of what makes the batches.
+    patience : Patience
+        How long a disk is waited for.
+    """
+
+    def __init__(self, log: Log, source: str, patience: Patience) -> None:
+        self.log = log
+        self._source = source
+        self._patience = patience
+        self._writer = LogWriter(log)
+        self.begin = self._writer.begin
+        self.check_held = self._writer.check_held
+
+    @property
+    def entry(self) -> LogEntry:
+        """The newest entry, which this run has written."""
+        return self._writer.entry
+
+    @property
+    def due(self) -> Due:
+        """What the next attempt is made from."""
+        entry = self._writer.entry
+        return Due(entry.begun, entry.metadata, entry.planned)
+
+    @property
+    def last(self) -> Token | None:
+        """The last committed attempt of this log; None before the first."""
+        entry = self.entry
+        if entry.committed == entry.base:
+            return None
+        return Token(entry.committed, entry.retried.get(entry.committed, 0))
+
+    def is_replay(self, txid: int | None, digest: str | None, query_id: str | None) -> bool:
+        """Whether the last committed batch is given once more; False for the one that is due.
+
+        Raises
+        ------
+        LogMismatchError
+            When another streaming query gives it.
+        ReplayError
+            When the batch covers something else than the committed one.
+        PlacementError
+            When it is neither of them.
+        """
+        entry, place = self.entry, self.log.place
+        if entry.query_id not in (None, query_id):
+            raise LogMismatchError(
+                place,
+                "streaming query",
+                entry.query_id,
+                query_id,
+                f"{self._source} belongs to another query: restore it, or start with a new "
+                "checkpoint and adopt=<this one>.",
+            )
+        if txid is None or txid == entry.committed + 1:
+            return False
+        if txid != entry.committed or txid == entry.base:
+            raise PlacementError(place, entry.committed, self._source, txid)
+        if digest != entry.digest:
+            raise ReplayError(place, self._source, txid, entry.digest, digest)
+        return True
+
+    def plan(self, planned: Mapping[str, Any] | None) -> LogEntry:
+        """Say what the batch that is due holds, before it begins."""
+        return self._append(planned=planned)
+
+    def take_next_attempt(self) -> None:
+        """Reserve the next attempt of the batch that is due."""
+        self._patience.do(self._writer.next_attempt, self.entry.begun.txid)
+
+    def commit(
+        self,
+        metadata: Mapping[str, Any],
+        begun: Iterable[str],
+        digest: str | None,
+        query_id: str | None,
+        swept: bool = False,
+    ) -> None:
+        """Commit the attempt that is due, and reserve the next batch's first.
+
+        Parameters
+        ----------
+        metadata : mapping of str to object
+            What the streams say with it.
+        begun : iterable of str
+            The states that have begun it.
+        digest, query_id : str or None
+            What it covers, and Spark's id of the streaming query.
+        swept : bool
+            Whether no entry names any batch before it by an attempt: they are forgotten.
+        """
+        entry = self._writer.entry
+        token = txid, attempt = entry.begun
+        states = dict.fromkeys(begun, token)
+        retried = {} if swept else entry.retried
+        self._append(
+            query_id=query_id,
+            states={**entry.states, **states},
+            accepted={name: held for name, held in entry.accepted.items() if name not in states},
+            metadata=metadata,
+            planned=None,
+            begun=Token(txid + 1, 0),
+            committed=txid,
+            retried={**retried, txid: attempt} if attempt else retried,
+            digest=digest,
+        )
+
+    def _append(self, **changes: Any) -> LogEntry:
+        """Append an entry.
+
+        The attempt goes on afterwards: whether it has committed is not known before this very
+        entry is there, or another run's.
+        """
+        append = partial(self._writer.append, **changes)
+        return self._patience.do(append, self.entry.begun.txid)

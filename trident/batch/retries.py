@@ -1,0 +1,107 @@
+"""What becomes of a batch whose attempt has failed: it waits for another, or is given up."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from trident.batch.errors import BatchFailedError, BatchInterruptedError
+from trident.batch.failure_policy import FailurePolicy
+from trident.batch.outage import Outage
+from trident.states.errors import FailedException, UnavailableError
+from trident.states.values import Token
+
+_logger = logging.getLogger("trident")
+
+
+class Retries:
+    """The attempts of one batch.
+
+    Parameters
+    ----------
+    group : str
+        The batch group.
+    txid : int
+        The batch.
+    policy : FailurePolicy
+        How many there may be.
+    stopping : threading.Event
+        Ends every pause.
+    droppable : bool
+        Whether all states are opaque, so that the batch could be given up.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        txid: int,
+        policy: FailurePolicy,
+        stopping: threading.Event,
+        droppable: bool,
+    ) -> None:
+        self.attempts = 0
+        """How many attempts were made."""
+        self.dead_letter: str | None = None
+        """Why the next attempt is the batch's last, which drops it."""
+        self._group = group
+        self._policy = policy
+        self._stopping = stopping
+        self._droppable = droppable
+        self._failures = 0
+        self._outage = Outage(group, txid, policy, stopping)
+
+    def wait(self, token: Token, failure: Exception) -> None:
+        """Return when the next attempt may be made.
+
+        Parameters
+        ----------
+        token : Token
+            The attempt that has failed.
+        failure : Exception
+            What it has failed with.
+
+        Raises
+        ------
+        Exception
+            `failure` itself, where it is no failure of an attempt.
+        BatchFailedError
+            When there were enough of them; the batch is kept.
+        OutageError
+            When a store was away for too long; the batch is kept.
+        BatchInterruptedError
+            When the run is stopped; the batch is kept.
+        """
+        if isinstance(failure, UnavailableError):
+            self._outage.wait(failure)
+        elif isinstance(failure, FailedException):
+            self._failures += 1
+            if self._failures > self._policy.retries or self.dead_letter is not None:
+                self._give_up(token, failure)
+            else:
+                _logger.warning(
+                    "attempt %d of batch %d of %s failed and is retried: %s",
+                    *(token.attempt, token.txid, self._group, failure),
+                )
+                if self._stopping.wait(self._policy.pause(self._failures)):
+                    raise BatchInterruptedError(self._group, token.txid) from failure
+        else:
+            raise failure
+
+    def over(self) -> None:
+        """End them, as one has committed."""
+        self._outage.over()
+
+    def _give_up(self, token: Token, failure: FailedException) -> None:
+        if self.dead_letter is not None or self._policy.on_failure == "stop":
+            text = str(failure) or type(failure).__name__
+            advice = "Remove the cause, or allow more with retries="
+            if self._droppable:
+                advice += ", or go on without it with on_failure='dead-letter'"
+            raise BatchFailedError(
+                self._group, token.txid, self._failures, text, f"{advice}."
+            ) from failure
+        self.dead_letter = str(failure)
+        _logger.error(
+            "batch %d of %s is dead-lettered after %d attempts: %s",
+            *(token.txid, self._group, self._failures, failure),
+        )
