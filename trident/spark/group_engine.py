@@ -18,6 +18,7 @@ from trident.job.job import Source
 from trident.kernels.origins import with_origin
 from trident.kernels.task import Task
 from trident.local.begun_states import BegunStates
+from trident.operations.counters import CounterBook
 from trident.plan.nodes import StateNode
 from trident.plan.overlap import begins_first, updated_elsewhere
 from trident.sources.emission import Emission, Emitted
@@ -187,7 +188,11 @@ class SparkGroupEngine:
         """Make the updates of a batch, or run its jobs; see `GroupEngine.write`."""
         if isinstance(computed, Postponed):
             return computed.run(record)
-        return written(computed, record, self._states, self._updated, _update)
+        counters = CounterBook()
+        update = partial(_update, counters)
+        outcome = written(computed, record, self._states, self._updated, update)
+        counted = counters.taken()
+        return outcome + Outcome(counters=counted) if counted else outcome
 
     def packed(self, computed: Computed) -> Mapping[str, bytes | memoryview]:
         """Return what is needed to make the updates; see `StagingEngine.packed`."""
@@ -286,5 +291,7 @@ class SparkGroupEngine:
         return InputFrame(frame, min(block.length, self._parallelism))
 
 
-def _update(deferred: DeferredUpdate, state: State, task: Task) -> None:
-    updated(deferred.update.kernel, state, deferred.block, task)
+def _update(
+    counters: CounterBook, deferred: DeferredUpdate, state: State, task: Task
+) -> None:
+    updated(deferred.update.kernel, state, deferred.block, task._replace(counters=counters))
