@@ -18,6 +18,8 @@ MOST_LINES = 15
 PRELUDE = """
 import sys
 from trident import *
+from trident.backends import state_from_url
+from trident.spouts.kafka import KafkaSpout
 
 topology = TridentTopology()
 spout = FixedBatchSpout("line string", 2, ["the cat"], ["a dog"])

@@ -194,6 +194,9 @@ class PlainStore:
     def named(self, prefix: str) -> PlainStore:
         return self
 
+    def keyed(self, types: object) -> PlainStore:
+        return self
+
     def open(self) -> Plain:
         return Plain()
 
