@@ -231,7 +231,7 @@ class GroupStates:
     def _claim(self, entry: LogEntry, name: str) -> Claim:
         accepted = name in entry.accepted
         listed = (entry.accepted if accepted else entry.states).get(name)
-        return Claim(listed, frozenset(entry.adopted), accepted, self._kinds[name])
+        return Claim(listed, frozenset(entry.adopted), accepted, self._kinds[name], entry.swept)
 
     def can_sweep(self, entry: LogEntry) -> bool:
         """Whether what failed attempts have left can be swept away in all states of the log.
