@@ -77,6 +77,8 @@ class IBackingMap(Asked, ABC):
     Where they don't, no other process can have begun the state. So a reader that finds no control
     record takes the state for empty, which elsewhere is an error.
     """
+    shares: ClassVar[bool] = False
+    """Whether what it lists may be somebody else's, so that nothing of it is rewritten unasked."""
     where: str = ""
     """How errors name the store: ``redis at host:port``; empty where the state's name has to do."""
     prefix: str | None = None

@@ -36,12 +36,16 @@ class Claim:
         Whether `listed` is what the store held when the loss of all that came after was accepted.
     kind : StateType or None
         How the state keeps its values; None where it doesn't say.
+    swept : int
+        The last batch that the log has ever forgotten to have tried again. Where a loss was
+        accepted it may remember it anew, and the records of other states lack it.
     """
 
     listed: Token | None = None
     adopted: frozenset[str] = frozenset()
     accepted: bool = False
     kind: StateType | None = None
+    swept: int = 0
 
 
 def check_record(
@@ -116,7 +120,7 @@ def check_record(
         return
     if found.log_id == own.log_id and found.token >= own.token:
         raise StaleBatchError(own.token, found.token)
-    if found.token >= own.token or _unknown_to(own, found):
+    if found.token >= own.token or _unknown_to(own, found, claim.swept):
         raise CopiedLogError(name, found.token, own.committed, where)
     if (
         claim.kind is StateType.TRANSACTIONAL
@@ -126,7 +130,7 @@ def check_record(
         raise LostPlanError(name, found.token, where)
 
 
-def _unknown_to(own: ControlRecord, found: ControlRecord) -> bool:
+def _unknown_to(own: ControlRecord, found: ControlRecord, swept: int) -> bool:
     """Return whether `found` tells of something that the log of `own` has not done."""
     txid, attempt = found.token
     if found.committed > own.committed:
@@ -134,4 +138,5 @@ def _unknown_to(own: ControlRecord, found: ControlRecord) -> bool:
     if txid <= own.committed and attempt > own.attempt_of(txid):
         return True
     known = {txid: kept for txid, kept in own.retried.items() if txid <= found.committed}
-    return dict(found.retried) != known
+    lacking = [txid for txid in known.keys() - found.retried.keys() if txid > swept]
+    return bool(lacking) or not found.retried.items() <= known.items()

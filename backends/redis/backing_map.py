@@ -163,6 +163,8 @@ class RedisMap(ShardedMap):
 class BareRedisMap(RedisMap):
     """The same without a prefix: every redis key that belongs to no other state is an entry."""
 
+    shares = True
+
     def drop(self, fence: bytes) -> bool:
         """Refuse it.
 

@@ -32,25 +32,29 @@ def can_sweep(state: State | None) -> bool:
         return False
     if state.kind is not StateType.OPAQUE:
         return True
-    return state.lists and state.tables.writing.removes
+    return state.lists and state.tables.writing.removes and not state.backing.shares
 
 
 def sweep(state: State, record: ControlRecord) -> None:
     """Rewrite the entries of all batches that `record`, which has begun, remembers.
 
-    With the whole state in memory. May be called again, should it fail halfway.
+    With those entries in memory, and a page of others. May be called again, should it fail halfway.
 
     Raises
     ------
     StaleBatchError
         When a later attempt has begun.
+    CorruptStateError
+        When something is there that can't be read; nothing is written then.
     """
     assert isinstance(state, StoredMap)
     if state.kind is not StateType.OPAQUE:
         return
     table = state.tables.writing
     table.begin(record)
-    named = [(key, entry) for key, entry in table.entries() if entry.txid in record.retried]
+    found = table.pages() if table.has_pages else [table.entries()]
+    mine = {key: entry for page in found for key, entry in page if entry.txid in record.retried}
+    named = list(mine.items())
     values = state.kept_as.read([entry for _, entry in named], Cut.before(record))
     dead = [key for (key, _), value in zip(named, values, strict=True) if value is None]
     kept = [

@@ -17,12 +17,14 @@ from tests.batch.counting import (
 )
 from trident.backends import sqlite
 from trident.backends.memory import MemoryMap
+from trident.batch.errors import BatchFailedError
 from trident.batch.watchpoints import watching
 from trident.log.log import Log, MemoryLog
 from trident.states.control import ControlRecord
-from trident.states.errors import FailedException, RewoundStateError
+from trident.states.errors import CorruptStateError, FailedException, RewoundStateError
 from trident.states.maps.factory import OpaqueMap
 from trident.states.maps.reading import read_committed
+from trident.states.maps.sweeping import can_sweep
 from trident.states.values import Token
 from trident.testing import fail_at
 
@@ -214,3 +216,54 @@ def test_an_accepted_loss_of_a_sweep_brings_back_what_was_forgotten() -> None:
         open_runner(log, lost)
     open_runner(log, lost, accept_loss={"count": 4}).run(Words(CountingEngine(lost), "d"))
     assert counts(lost, "a b c d") == [2, 1, None, 1]
+
+
+@FEW
+def test_an_accepted_loss_leaves_states_alone_that_have_begun_since_the_sweep() -> None:
+    log, state, other = MemoryLog("log"), memory_state(), memory_state()
+    engine = CountingEngine(state, other)
+    runner = open_runner(log, state, other)
+    runner.run(Words(engine, "a b"))
+    with fail_at("after write", 2):
+        runner.run(Words(engine, "b c", "a"))
+    entries, record = dict(state.backing.entries()), state.backing.getControl()
+    for word in "d", "e":
+        runner.run(Words(engine, word))
+    assert 2 not in retried_of(log)
+    with fail_at("before write", 5), pytest.raises(BatchFailedError):
+        open_runner(log, state, other, retries=0).run(Words(engine, "f"))
+    lost = memory_state()
+    lost.backing.multiPut(list(entries), list(entries.values()))
+    lost.backing.putControl(record, None)
+    runner = open_runner(log, lost, other, accept_loss={"count": 4})
+    assert retried_of(log)[2] == 1
+    runner.run(Words(CountingEngine(lost, other), "d"))
+    assert counts(lost, "a b c d") == [2, 1, None, 1]
+    assert counts(other, "a b c d e") == [2, 1, None, 2, 1]
+
+
+@FEW
+def test_an_entry_that_cannot_be_read_stops_no_batch_that_does_not_need_it(tmp_path: Path) -> None:
+    state = sqlite.opaque(tmp_path / "counts.db").makeState()
+    log = MemoryLog("log")
+    engine = leave_behind(log, state)
+    broken = OpaqueMap(state.backing)
+    broken.tables.writing.entries = broken.tables.writing.pages = unreadable  # type: ignore[method-assign]
+    runner = open_runner(log, broken)
+    runner.run(Words(CountingEngine(broken), "d"))
+    assert 2 in retried_of(log)
+    assert counts(state, "a b c d") == [2, 1, None, 1]
+    open_runner(log, state).run(Words(engine, "e"))
+    assert 2 not in retried_of(log)
+
+
+def unreadable() -> Any:
+    raise CorruptStateError("an entry", "not one", "Remove it.")
+
+
+def test_what_may_be_somebody_elses_is_not_swept() -> None:
+    class Shared(MemoryMap):
+        shares = True
+
+    assert can_sweep(memory_state())
+    assert not can_sweep(OpaqueMap(Shared("shared")))

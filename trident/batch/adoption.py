@@ -222,6 +222,7 @@ def _from_log(
         metadata=last.metadata,
         planned=last.planned,
         retried=last.retried,
+        swept=last.swept,
         adopted=(*last.adopted, last.log_id),
     )
 

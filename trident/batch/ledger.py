@@ -127,6 +127,7 @@ class Ledger:
             begun=Token(txid + 1, 0),
             committed=txid,
             retried={**retried, txid: attempt} if attempt else retried,
+            swept=txid - 1 if swept else entry.swept,
             digest=digest,
         )
 

@@ -401,8 +401,7 @@ class BatchRunner:
             if attempt.dead_letter is None:
                 outcome = work.write(begun, computed)
             if len(entry.retried) >= MOST_RETRIED and states.can_sweep(entry):
-                states.sweep(begun)
-                swept = True
+                swept = states.sweep(begun)
             reached("after write", token)
             watch.done("run")
             reached("before ready", token)

@@ -31,6 +31,7 @@ class SpoutWork(BatchWork):
         self._sources = sources
         self._engine = engine
         self._planning = [source for source in sources if source.plans]
+        self._planned: dict[tuple[int, str], tuple[Any, Any]] = {}
         self._emitted: dict[str, Tuples] = {}
         self.filled = False
         """Whether the last emission held any tuple."""
@@ -39,9 +40,20 @@ class SpoutWork(BatchWork):
         if not self._planning:
             return None
         return {
-            source.stream: source.plan(txid, metadata.get(source.stream))
+            source.stream: self._plan_of(source, txid, metadata.get(source.stream))
             for source in self._planning
         }
+
+    def _plan_of(self, source: Source, txid: int, before: Any) -> Any:
+        """What a source plans, decided once: its coordinator may have gone on behind it.
+
+        Decided anew only where the batch before has turned out to be another one.
+        """
+        known = self._planned.get((txid, source.stream))
+        if known is None or known[0] != before:
+            known = before, source.plan(txid, before)
+            self._planned[txid, source.stream] = known
+        return known[1]
 
     def emit(self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
         self._emitted = {}
@@ -89,5 +101,7 @@ class SpoutWork(BatchWork):
             source.committing(token)
 
     def committed(self, token: Token) -> None:
+        for done in [each for each in self._planned if each[0] <= token.txid]:
+            del self._planned[done]
         for source in self._sources:
             source.success(token)

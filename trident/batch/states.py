@@ -12,6 +12,7 @@ from trident.log.errors import AdoptionError
 from trident.states.control import Control, ControlRecord, announce_all, catch_up_all
 from trident.states.control_check import Claim, check_record
 from trident.states.errors import (
+    CorruptStateError,
     LostPlanError,
     LostStateError,
     LostWritesError,
@@ -231,7 +232,7 @@ class GroupStates:
     def _claim(self, entry: LogEntry, name: str) -> Claim:
         accepted = name in entry.accepted
         listed = (entry.accepted if accepted else entry.states).get(name)
-        return Claim(listed, frozenset(entry.adopted), accepted, self._kinds[name])
+        return Claim(listed, frozenset(entry.adopted), accepted, self._kinds[name], entry.swept)
 
     def can_sweep(self, entry: LogEntry) -> bool:
         """Whether what failed attempts have left can be swept away in all states of the log.
@@ -240,11 +241,21 @@ class GroupStates:
         """
         return {*entry.states, *entry.kinds, *self._kinds} <= self._sweepable.keys()
 
-    def sweep(self, record: ControlRecord) -> None:
-        """Rewrite what failed attempts have left, under `record`, so that no entry names them."""
-        for state in self._sweepable.values():
-            if state is not None:
-                sweep(state, record)
+    def sweep(self, record: ControlRecord) -> bool:
+        """Rewrite what failed attempts have left, under `record`, so that no entry names them.
+
+        Returns whether that was done. Where an entry can't be read it wasn't, and this run tries it
+        no more: the batch doesn't need that entry.
+        """
+        for name, state in self._sweepable.items():
+            try:
+                if state is not None:
+                    sweep(state, record)
+            except CorruptStateError as error:
+                _logger.warning("state %s is not swept, its log grows: %s", name, error)
+                self._sweepable = {}
+                return False
+        return True
 
     def ready(self, record: ControlRecord) -> ControlRecord:
         """Confirm that every state holds what `record` wrote; return what is to be announced."""

@@ -66,6 +66,9 @@ class LogEntry:
         it, its time, under `MOMENT`, and their partitions, under `ACTIVE`.
     retried : mapping of int to int
         The txids whose committed attempt was not 0, and that attempt; -1 where none counts.
+    swept : int
+        The last txid that has ever been forgotten: a record may lack it, though `retried` has it
+        again. 0 in older entries.
     digest : str or None
         A digest of what the last committed batch covers, by the source.
     adopted : tuple of str
@@ -97,6 +100,7 @@ class LogEntry:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     planned: Mapping[str, Any] | None = None
     retried: Mapping[int, int] = field(default_factory=dict)
+    swept: int = 0
     digest: str | None = None
     adopted: tuple[str, ...] = ()
     successor: tuple[str, str] | None = None
