@@ -35,6 +35,7 @@ from trident.states.maps.factory import (
     OpaqueMap,
     TransactionalMap,
 )
+from trident.states.store import Store
 from trident.states.values import StateType
 
 STORE: Any = MemoryMapState.Factory().store
@@ -185,16 +186,13 @@ class Opener:
 
 
 @dataclass(frozen=True)
-class PlainStore:
+class PlainStore(Store):
     """A configuration of the user's own."""
 
     identity = ("plain", "", "")
     hosted = "executor"
 
     def named(self, prefix: str) -> PlainStore:
-        return self
-
-    def keyed(self, types: object) -> PlainStore:
         return self
 
     def open(self) -> Plain:
@@ -220,7 +218,7 @@ def why_of(factory: Any) -> str:
         OpaqueMap.factory(partial(open_plain, "here")),
         OpaqueMap.factory(Opener()),
         OpaqueMap.factory(Opener().__call__),
-        MapStateFactory(PlainStore()),  # type: ignore[arg-type]
+        MapStateFactory(PlainStore()),
     ],
 )
 def test_however_a_map_is_given_what_it_leaves_open_is_told(factory: Any) -> None:
