@@ -11,14 +11,17 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
-from tests.faults.word_count import at
 from tests.spark.shelves import OpaqueShelf, Shelf, TransactionalShelf
 from trident import Sum, TridentTopology
 from trident.backends import sqlite
 from trident.spark import local_session
+from trident.spark.group_engine import SparkGroupEngine
 
 NUMBERS = {"a": [1, 2, 3, 4, 5], "b": [10, 20, 30], "c": [100]}
 
@@ -51,7 +54,7 @@ def _summed(spark: Any, folder: Path, kind: Any) -> dict[str, Any]:
     stream = topology.newStream("numbers", kind(shelf)).groupBy("part")
     stream.persistentAggregate(factory, "number", Sum(), "sum")
     with (
-        at("before begin", 2, 0, lambda: _kill_executor_of("a", shelf)),
+        _killed_once_before_computing(2, "a", shelf),
         topology.start(spark, folder / "checkpoint", trigger="available") as run,
     ):
         assert run.awaitTermination(120)
@@ -59,6 +62,23 @@ def _summed(spark: Any, folder: Path, kind: Any) -> dict[str, Any]:
     state: Any = factory.makeState()
     emitted = [event[3:] for event in shelf.events if event[1:3] == ["emitted", "a"]]
     return {"sums": dict(state.getTuples()), "attempts": attempts, "emitted": emitted}
+
+
+@contextmanager
+def _killed_once_before_computing(txid: int, name: str, shelf: Shelf) -> Iterator[None]:
+    """Kill an executor when it keeps what a partition emitted of a batch, and nothing read it."""
+    compute = SparkGroupEngine.compute
+    killed: list[int] = []
+
+    def kill_and_compute(self: SparkGroupEngine, record: Any, emitted: Any) -> Any:
+        if record.token.txid == txid and not killed:
+            killed.append(txid)
+            _kill_executor_of(name, shelf)
+        return compute(self, record, emitted)
+
+    with patch.object(SparkGroupEngine, "compute", kill_and_compute):
+        yield
+    assert killed
 
 
 def _kill_executor_of(name: str, shelf: Shelf) -> None:
