@@ -7,6 +7,8 @@ from collections import Counter
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 import trident
 from tests.packaging.reference import PACKAGES, public
 
@@ -29,6 +31,7 @@ def test_there_are_few_names_at_the_top() -> None:
     assert len(trident.__all__) <= 50
 
 
+@pytest.mark.spark  # whose package needs PySpark
 def test_each_public_name_is_in_one_package() -> None:
     packages = {"trident", *PACKAGES}
     found = Counter(name for each in packages for name in public(import_module(each)))

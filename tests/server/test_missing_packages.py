@@ -7,7 +7,10 @@ import sys
 
 import pytest
 
-SERVER = "from trident import DRPCServer, TridentTopology as T; DRPCServer(T(), {})"
+SERVER = (
+    "from trident import TridentTopology as T; from trident.server import DRPCServer; "
+    "DRPCServer(T(), {})"
+)
 THRIFT = """
 from trident import TridentTopology
 from trident.server import DRPCServer

@@ -42,7 +42,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     for module in ("attempt", "reading"):
-        monkeypatch.setattr(f"trident.states.{module}.now", made)
+        monkeypatch.setattr(f"trident.states.maps.{module}.now", made)
     return made
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from trident.errors import PlanError
 from trident.job.compile import Local, Spark, Target, compile_job
 from trident.job.job import Job, LookUp
 from trident.plan.guarantee import guarantee
@@ -150,7 +151,11 @@ def _stages(plan: Plan, part: BatchGroup | DRPCQuery) -> Iterator[str]:
 
 def _together_with(part: BatchGroup | DRPCQuery) -> dict[int, int]:
     """Look-ups that are made at once with the one before, and which that is."""
-    rows = [step.ids for step in _job(part).steps if isinstance(step, LookUp)]
+    try:
+        job = _job(part)
+    except PlanError:  # a start refuses it, as for want of pyarrow; it is explained all the same
+        return {}
+    rows = [step.ids for step in job.steps if isinstance(step, LookUp)]
     return {each: before for row in rows for before, each in pairwise(row)}
 
 
