@@ -73,7 +73,9 @@ class CapturedState(State):
         assert isinstance(batch, ControlRecord)
         self._folder.mkdir(exist_ok=True)
         name = f"{batch.token.txid}-{batch.token.attempt}-{uuid4().hex}.pickle"
-        (self._folder / name).write_bytes(pickle.dumps(self._rows))
+        written = self._folder / f".{name}"  # one who looks meanwhile finds all of it or nothing
+        written.write_bytes(pickle.dumps(self._rows))
+        written.rename(self._folder / name)
 
 
 class Capture(StateUpdater[CapturedState]):

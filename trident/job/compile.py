@@ -153,7 +153,7 @@ def compile_job(nodes: Sequence[Node], target: Target, result: Node | None = Non
     >>> [type(step).__name__ for step in stage.steps]
     ['Kernels', 'Kernels', 'Update']
     >>> [type(stage.exchange).__name__ for stage in compile_job(group.nodes, Spark(4)).stages]
-    ['Source', 'ByKey', 'ByKey']
+    ['Source', 'ByKey', 'Gather']
     """
     compiler = _Compiler(nodes, target, result)
     return compiler.job()
