@@ -72,11 +72,11 @@ def state_from_url(url: str | StateURL) -> MapStateFactory:
     >>> counts = state_from_url("sqlite:counts.db?prefix=words&mode=transactional")
     >>> counts.kind, counts.store.prefix
     (<StateType.TRANSACTIONAL: 'transactional'>, 'words')
-    >>> state_from_url("memory:seen?cash=100")
+    >>> state_from_url("memory:seen?cachesize=100")
     Traceback (most recent call last):
     ...
-    trident.states.errors.StateURLError: memory: unknown option 'cash'; there are: cache_size, ...
-    Did you mean 'cache'?
+    trident.states.errors.StateURLError: memory: unknown option 'cachesize'; there are: cache_size, ...
+    Did you mean 'cache_size'?
     """
     if not isinstance(url, str | StateURL):
         raise StateURLError("the URL of a state is a string, found", type(url).__name__)

@@ -73,7 +73,7 @@ class CapturedState(State):
         assert isinstance(batch, ControlRecord)
         self._folder.mkdir(exist_ok=True)
         name = f"{batch.token.txid}-{batch.token.attempt}-{uuid4().hex}.pickle"
-        written = self._folder / f".{name}"  # one who looks meanwhile finds all of it or nothing
+        written = self._folder / f"{name}.part"  # a reader sees all or nothing
         written.write_bytes(pickle.dumps(self._rows))
         written.rename(self._folder / name)
 
