@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import socket
 import ssl
 import struct
 import subprocess
-from contextlib import ExitStack, closing
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
@@ -145,28 +148,46 @@ def test_one_that_has_hung_up_has_no_more_than_a_moment(monkeypatch: Any) -> Non
         assert monotonic() - began < PATIENCE / 2
 
 
-def test_a_flood_of_resets_holds_nobody_up() -> None:
-    with DRPCServer(topology(), port=0) as server, DRPCClient(server.url) as good:
-        ends = Event()
+@contextmanager
+def flooded(server: DRPCServer) -> Iterator[None]:
+    """Four clients that connect, send a little and reset, again and again."""
+    ends = Event()
 
-        def flood() -> None:
-            while not ends.is_set():
-                client = connected(server)
+    def flood() -> None:
+        while not ends.is_set():
+            with suppress(OSError), closing(connected(server)) as client:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 client.sendall(get("/drpc/echo/a")[:20])
-                client.close()
 
-        floods = [Thread(target=flood) for _ in range(4)]
-        for each in floods:
-            each.start()
-        times = []
-        for _ in range(200):
-            began = monotonic()
-            assert good.execute("echo", "cat") == '[["cat"]]'
-            times.append(monotonic() - began)
+    floods = [Thread(target=flood) for _ in range(4)]
+    for each in floods:
+        each.start()
+    try:
+        yield
+    finally:
         ends.set()
         for each in floods:
             each.join()
+
+
+def test_a_server_that_stops_in_a_flood_leaves_no_socket_open() -> None:
+    with warnings.catch_warnings(record=True, action="always") as told:
+        for _ in range(10):
+            with DRPCServer(topology(), port=0) as server, flooded(server):
+                until(lambda: len(server.connections) > 0)
+                server.stop()
+        gc.collect()
+    assert not told
+
+
+def test_a_flood_of_resets_holds_nobody_up() -> None:
+    with DRPCServer(topology(), port=0) as server, DRPCClient(server.url) as good:
+        times = []
+        with flooded(server):
+            for _ in range(200):
+                began = monotonic()
+                assert good.execute("echo", "cat") == '[["cat"]]'
+                times.append(monotonic() - began)
         assert sorted(times)[len(times) // 2] < 1.0
         until(lambda: len(server.connections) <= 1)
         assert server.connections.received == 0

@@ -35,6 +35,9 @@ DRAIN = 5.0
 _BACKLOG = 1_024
 _ACCEPTED = 16
 """Connections that are taken before those that are there are answered again."""
+_TURNS = 4
+"""Turns of the loop from a connection's being accepted until it is among the open ones: its task
+begins, it is made, the task is told."""
 _logger = logging.getLogger("trident")
 
 
@@ -214,11 +217,22 @@ class DRPCServer:
         sweeping = asyncio.create_task(self.connections.sweep())
         told(None)
         await self._stop.wait()
-        for server in listening:
-            server.close()
+        await self._close(listening)
         self._invocations.close()
         await self.connections.close(self._drain)
         sweeping.cancel()
+
+    async def _close(self, listening: Iterable[asyncio.Server]) -> None:
+        """Accept no more. `asyncio.Server.close` alone would leave open for good the sockets of
+        those that have been accepted and are not yet connections."""
+        assert self._loop is not None
+        for server in listening:
+            for each in server.sockets:
+                self._loop.remove_reader(each.fileno())
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+        for server in listening:
+            server.close()
 
     def _protocols(self) -> Iterable[tuple[str, Callable[[], Wired]]]:
         """The ports that are asked for, each with what makes its connections."""
