@@ -9,7 +9,7 @@ import pytest
 
 from trident.batch.watchpoints import reached
 from trident.chaos.life import STARTING, Fate, Life
-from trident.chaos.process import Outcome, Process
+from trident.chaos.process import DriverEnd, Process
 from trident.states.errors import StaleBatchError, StateUnavailableError
 from trident.states.values import Token
 
@@ -32,7 +32,7 @@ def test_a_driver_is_killed_at_its_point_and_the_phase_is_known(tmp_path: Path) 
     life, process = lived(tmp_path, fate, "before write", "after write", "before write")
     assert life.phase in (STARTING, "before write", "after write")
     assert process.wait(30)
-    assert process.outcome is Outcome.KILLED
+    assert process.outcome is DriverEnd.KILLED
     assert life.phase == "before write"
 
 
@@ -44,20 +44,20 @@ def test_a_driver_that_stops_itself_can_be_continued(tmp_path: Path) -> None:
     assert process.outcome is None
     process.go_on()
     assert process.wait(30)
-    assert process.outcome is Outcome.FINISHED
+    assert process.outcome is DriverEnd.FINISHED
     assert life.phase == "after write"
 
 
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [
-        (StaleBatchError(Token(1, 0), Token(1, 1)), Outcome.OVERTAKEN),
-        (StateUnavailableError("redis", "it is away"), Outcome.GAVE_UP),
-        (ValueError("of the user's"), Outcome.FAILED),
+        (StaleBatchError(Token(1, 0), Token(1, 1)), DriverEnd.OVERTAKEN),
+        (StateUnavailableError("redis", "it is away"), DriverEnd.GAVE_UP),
+        (ValueError("of the user's"), DriverEnd.FAILED),
     ],
 )
 def test_how_a_driver_ended_is_told_by_its_error(
-    tmp_path: Path, error: Exception, outcome: Outcome
+    tmp_path: Path, error: Exception, outcome: DriverEnd
 ) -> None:
     def fail() -> None:
         raise error
@@ -65,5 +65,5 @@ def test_how_a_driver_ended_is_told_by_its_error(
     process = Process(fail, tmp_path / "log")
     assert process.wait(30)
     assert process.outcome is outcome
-    if outcome is Outcome.FAILED:
+    if outcome is DriverEnd.FAILED:
         assert process.problem == "ValueError: of the user's"

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from trident.backends.urls import state_from_url
-from trident.chaos.contender import Place, truth_of
+from trident.chaos.contender import EpisodePlace, truth_of
 from trident.chaos.life import UNHARMED, Life
-from trident.chaos.on_spark import FrameWords, Spark, WithJVM, below
-from trident.chaos.process import Outcome
+from trident.chaos.on_spark import FrameWords, SparkPrograms, WithJVM, below
+from trident.chaos.process import DriverEnd
 from trident.chaos.record import Record
 from trident.chaos.word_count import topology
 from trident.testing.servers.process import wait_until
@@ -32,9 +32,9 @@ def test_a_driver_on_spark_is_stopped_with_its_jvm_and_goes_on_to_count_every_wo
     tmp_path: Path,
 ) -> None:
     record = Record("1", 20)
-    place = Place(tmp_path, "chaos-1", "1")
+    place = EpisodePlace(tmp_path, "chaos-1", "1")
     factory = state_from_url(f"sqlite:{tmp_path}/state.db")
-    contender = Spark().declared("words", topology, factory, FrameWords(record, 9))
+    contender = SparkPrograms().declared("words", topology, factory, FrameWords(record, 9))
     contender.before(place)
     life = Life(1, UNHARMED, tmp_path / "mark")
     work = partial(contender.drive, place, life)
@@ -45,7 +45,7 @@ def test_a_driver_on_spark_is_stopped_with_its_jvm_and_goes_on_to_count_every_wo
         wait_until(lambda: stands_still(driver.pid) and stands_still(jvm), 10)
         driver.go_on()
         assert driver.wait(250)
-        assert driver.outcome is Outcome.FINISHED, driver.problem
+        assert driver.outcome is DriverEnd.FINISHED, driver.problem
     truth = truth_of(topology, record)
     with contender.reading(place, truth.keys) as read:
         assert truth.words_in(read()) == record.length

@@ -17,7 +17,7 @@ from trident import TridentTopology
 from trident.server.application import Application, route
 from trident.server.asgi import DRPCApp
 from trident.server.limits import DRPCLimits
-from trident.server.responses import Stream
+from trident.server.responses import StreamedResponse
 from trident.server.server import DRPCServer
 
 HASTY = DRPCLimits(slow=0.2, idle=0.4)
@@ -32,8 +32,8 @@ class Parts:
         self.what: AsyncGenerator[bytes, None] = self.endless()
         application.routes.append(route("/parts", self.answer))
 
-    async def answer(self, request: Request) -> Stream:
-        return Stream(self.noted(), ("Content-Type", "text/plain"))
+    async def answer(self, request: Request) -> StreamedResponse:
+        return StreamedResponse(self.noted(), ("Content-Type", "text/plain"))
 
     async def noted(self) -> AsyncGenerator[bytes, None]:
         try:

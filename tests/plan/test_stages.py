@@ -13,10 +13,10 @@ from trident.backends.memory import MemoryMapState
 from trident.backends.state_spec import StateSpec
 from trident.errors import PlanError
 from trident.operations.builtin import Count
-from trident.plan.stages import Stage, stages
+from trident.plan.stages import PlanStage, stages
 
 
-def of(topology: TridentTopology) -> tuple[Stage, ...]:
+def of(topology: TridentTopology) -> tuple[PlanStage, ...]:
     (group,) = topology.plan().groups
     return stages(group.nodes)
 

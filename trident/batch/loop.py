@@ -19,7 +19,7 @@ from trident.batch.runner import BatchRunner
 from trident.batch.spout_work import SpoutWork
 from trident.batch.start_options import Trigger
 from trident.batch.work import GroupEngine
-from trident.sources.source import Opening, Source
+from trident.sources.source import Opening, StreamSource
 from trident.sources.spout_sources import open_source
 from trident.spouts.interfaces import ITridentDataSource
 
@@ -96,7 +96,7 @@ class SpoutLoop(GroupRun):
         self._conf = conf or {}
         self._max_pending = max_pending
         self._idle_times = idle_times
-        self._sources: Sequence[Source] = ()
+        self._sources: Sequence[StreamSource] = ()
         self._changed = threading.Condition()
         self._news = False
         self._asked = 0
@@ -168,7 +168,7 @@ class SpoutLoop(GroupRun):
         self.ended(failure)
         self._wake()
 
-    def _loop(self, sources: list[Source], work: SpoutWork, pending: PendingBatches) -> None:
+    def _loop(self, sources: list[StreamSource], work: SpoutWork, pending: PendingBatches) -> None:
         runner = self._runner
         if runner.last is not None:
             work.committed(runner.last)  # a crash may have come between commit and success

@@ -9,7 +9,7 @@ from typing import Any
 from trident.batch.computed import Computed, Postponed
 from trident.batch.outcome import Outcome
 from trident.batch.work import BatchWork, GroupEngine, NothingNew
-from trident.sources.source import Source, Tuples
+from trident.sources.source import StreamSource, Tuples
 from trident.states.control import ControlRecord
 from trident.states.values import Token
 
@@ -21,13 +21,13 @@ class SpoutWork(BatchWork):
 
     Parameters
     ----------
-    sources : sequence of Source
+    sources : sequence of StreamSource
         The group's spouts, opened.
     engine : GroupEngine
         What processes the tuples.
     """
 
-    def __init__(self, sources: Sequence[Source], engine: GroupEngine) -> None:
+    def __init__(self, sources: Sequence[StreamSource], engine: GroupEngine) -> None:
         self._sources = sources
         self._engine = engine
         self._planning = [source for source in sources if source.plans]
@@ -44,7 +44,7 @@ class SpoutWork(BatchWork):
             for source in self._planning
         }
 
-    def _plan_of(self, source: Source, txid: int, before: Any) -> Any:
+    def _plan_of(self, source: StreamSource, txid: int, before: Any) -> Any:
         """What a source plans, decided once: its coordinator may have gone on behind it.
 
         Decided anew only where the batch before has turned out to be another one.

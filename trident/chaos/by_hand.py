@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from trident.batch.watchpoints import reached
-from trident.chaos.contender import Contender, Place, Reader
+from trident.chaos.contender import Contender, EpisodePlace, Reader
 from trident.chaos.life import Life
 from trident.chaos.record import Record
 from trident.chaos.truth import Key, Reading
@@ -36,7 +36,7 @@ class Numbers(ABC):
         """Return the numbers; 0 where there is none."""
 
 
-class Counters(Numbers):
+class AddableNumbers(Numbers):
     """Numbers in a store that can be added to."""
 
     @abstractmethod
@@ -44,7 +44,7 @@ class Counters(Numbers):
         """Add to each number."""
 
 
-class Incremented(Counters):
+class Incremented(AddableNumbers):
     """Numbers in Redis, by ``INCRBY``.
 
     Parameters
@@ -72,7 +72,7 @@ class Incremented(Counters):
         return [int(self._answers.readline()[1:] or 0) for _ in lines]
 
 
-class ReadAndPut(Counters):
+class ReadAndPut(AddableNumbers):
     """Numbers in any store: read, added to, and put back.
 
     Parameters
@@ -126,7 +126,7 @@ class ByHand(Contender):
         """What it is called."""
         return "a plain loop and INCRBY" if self.redis else "a plain loop that reads, adds and puts"
 
-    def drive(self, place: Place, life: Life) -> None:
+    def drive(self, place: EpisodePlace, life: Life) -> None:
         counters = self.counters(place)
         noted = place.folder / "noted"
         position, batch = json.loads(noted.read_text()) if noted.exists() else (0, 0)
@@ -145,7 +145,7 @@ class ByHand(Contender):
             reached("after commit", token)
 
     @contextmanager
-    def reading(self, place: Place, keys: Sequence[Key]) -> Iterator[Reader]:
+    def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> Iterator[Reader]:
         opened: list[Numbers] = []
         names = ["" if key is None else str(key[0]) for _, key in keys]
 
@@ -161,11 +161,11 @@ class ByHand(Contender):
 
         yield read
 
-    def numbers(self, place: Place) -> Numbers:
+    def numbers(self, place: EpisodePlace) -> Numbers:
         """Return the numbers of an episode, for a reader."""
         return self.counters(place)
 
-    def counters(self, place: Place) -> Counters:
+    def counters(self, place: EpisodePlace) -> AddableNumbers:
         """Return the numbers of an episode, for a driver."""
         if self.redis is not None:
             return Incremented(*self.redis, place.name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 
-from trident.chaos.contender import Contender, Place
+from trident.chaos.contender import Contender, EpisodePlace
 from trident.chaos.rounds import Episode, Pace
 from trident.chaos.tally import Tally
 from trident.chaos.trouble import Trouble
@@ -61,7 +61,7 @@ class Campaign:
             errors = len(tally.errors)
             self.episode(
                 contender,
-                Place(folder, unique, name),
+                EpisodePlace(folder, unique, name),
                 truth,
                 self.troubles,
                 random.Random(name),

@@ -18,7 +18,7 @@ from typing import Any
 
 from trident.batch.watchpoints import reached
 from trident.chaos.by_hand import ByHand, Numbers
-from trident.chaos.contender import Place
+from trident.chaos.contender import EpisodePlace
 from trident.chaos.life import Life
 from trident.states.backing_map import Codec
 from trident.states.errors import StaleBatchError
@@ -40,7 +40,7 @@ class Classical(ByHand):
         """What it is called."""
         return "a classical (txid, previous value) map"
 
-    def drive(self, place: Place, life: Life) -> None:
+    def drive(self, place: EpisodePlace, life: Life) -> None:
         entries = Entries(self.factory, place.name)
         position, batch = _last(place.folder)
         while position < self.record.length:
@@ -69,7 +69,7 @@ class Classical(ByHand):
             _note(place.folder, batch, position)
             reached("after commit", token)
 
-    def numbers(self, place: Place) -> Numbers:
+    def numbers(self, place: EpisodePlace) -> Numbers:
         return Entries(self.factory, place.name)
 
 

@@ -32,7 +32,7 @@ TopologyFunction = Callable[[Any, Any], TridentTopology]
 
 
 @dataclass(frozen=True)
-class Place:
+class EpisodePlace:
     """Where an episode keeps what it keeps.
 
     Parameters
@@ -76,44 +76,44 @@ class Contender(ABC):
     taken_over: ClassVar[float] = 0.15
 
     @abstractmethod
-    def drive(self, place: Place, life: Life) -> None:
+    def drive(self, place: EpisodePlace, life: Life) -> None:
         """Count what isn't counted yet, in the process of a driver.
 
         Parameters
         ----------
-        place : Place
+        place : EpisodePlace
             The episode.
         life : Life
             The driver's.
         """
 
     @abstractmethod
-    def reading(self, place: Place, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
+    def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
         """Return what reads the values of `keys`, in the process of a reader."""
 
-    def before(self, place: Place) -> None:  # noqa: B027 - most need nothing
+    def before(self, place: EpisodePlace) -> None:  # noqa: B027 - most need nothing
         """Prepare for an episode, in a process of its own."""
 
 
 Reader = Callable[[], Reading]
 
 
-class Source(ABC):
+class WordSource(ABC):
     """Where the words of an episode come from; pickles."""
 
     troubles: Sequence[Callable[[], str]] = ()
     """What can be done to it."""
 
-    def before(self, place: Place) -> None:  # noqa: B027 - most need nothing
+    def before(self, place: EpisodePlace) -> None:  # noqa: B027 - most need nothing
         """Prepare for an episode, in a process of its own."""
 
     @abstractmethod
-    def made(self, place: Place, life: int) -> Any:
+    def made(self, place: EpisodePlace, life: int) -> Any:
         """Return what the topology of a driver reads from."""
 
 
 @dataclass(frozen=True)
-class OwnSpout(Source):
+class OwnSpout(WordSource):
     """A spout that needs nothing from outside.
 
     Parameters
@@ -130,7 +130,7 @@ class OwnSpout(Source):
     most: int
     kind: str
 
-    def made(self, place: Place, life: int) -> Words:
+    def made(self, place: EpisodePlace, life: int) -> Words:
         return Words(self.record, self.most, place.seed, self.kind)
 
 
@@ -168,28 +168,28 @@ class Declared(Contender):
         Declares it: from a source, a stream of the field ``word``, and a factory of its states.
     factory : MapStateFactory
         The factory, without a prefix.
-    source : Source
+    source : WordSource
         Where the words come from.
     """
 
     name: str
     make: TopologyFunction
     factory: MapStateFactory
-    source: Source
+    source: WordSource
 
     @property
     def reads_whole(self) -> bool:  # type: ignore[override]
         """Whether its states show whole batches only."""
         return self.factory.kind is StateType.OPAQUE
 
-    def declared(self, place: Place, source: Any) -> TridentTopology:
+    def declared(self, place: EpisodePlace, source: Any) -> TridentTopology:
         """Return the topology of an episode, over a source."""
         return self.make(source, FreshFactory.of(self.factory, place.name))
 
-    def before(self, place: Place) -> None:
+    def before(self, place: EpisodePlace) -> None:
         self.source.before(place)
 
-    def drive(self, place: Place, life: Life) -> None:
+    def drive(self, place: EpisodePlace, life: Life) -> None:
         # Some of them let batches overlap.
         options: dict[str, Any] = {"max_pending": 3} if life.number % 4 == 3 else {}
         topology = self.declared(place, self.source.made(place, life.number))
@@ -197,7 +197,7 @@ class Declared(Contender):
             run.awaitTermination()
 
     @contextmanager
-    def reading(self, place: Place, keys: Sequence[Key]) -> Iterator[Reader]:
+    def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> Iterator[Reader]:
         # What it reads from doesn't matter here.
         plan = self.declared(place, FixedBatchSpout("word string", 1)).plan()
         with _views(plan) as states:

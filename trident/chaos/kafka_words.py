@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trident.backends.kafka.driver import admin_module, driver
-from trident.chaos.contender import Place, Source
+from trident.chaos.contender import EpisodePlace, WordSource
 from trident.chaos.record import Record
 from trident.chaos.trouble import paused, restarted
 from trident.spouts.kafka.records import KafkaRecord
@@ -22,7 +22,7 @@ from trident.tuples.fields import Fields
 
 
 @dataclass(frozen=True)
-class KafkaWords(Source):
+class KafkaWords(WordSource):
     """A topic for each episode, with all words in one partition.
 
     Each driver takes another number of records a batch, so that a batch comes back with others.
@@ -44,7 +44,7 @@ class KafkaWords(Source):
     servers: str
     troubles: Sequence[Callable[[], str]] = ()
 
-    def before(self, place: Place) -> None:
+    def before(self, place: EpisodePlace) -> None:
         settings = {"bootstrap.servers": self.servers}
         admin = admin_module().AdminClient(settings)
         admin.create_topics([admin_module().NewTopic(place.name, 1, 1)])[place.name].result(60)
@@ -54,7 +54,7 @@ class KafkaWords(Source):
         if producer.flush(60):
             raise TimeoutError(f"{self.servers} did not take the record within 60 s")
 
-    def made(self, place: Place, life: int) -> Any:
+    def made(self, place: EpisodePlace, life: int) -> Any:
         size = random.Random(f"{place.seed} {life}").randint(1, self.most)
         return KafkaSpout.opaque(
             self.servers,

@@ -23,14 +23,14 @@ from trident.chaos.by_hand import ByHand
 from trident.chaos.contender import (
     Contender,
     Declared,
+    EpisodePlace,
     OwnSpout,
-    Place,
     Reader,
-    Source,
     TopologyFunction,
+    WordSource,
 )
 from trident.chaos.life import STARTING, UNHARMED, Fate, Life
-from trident.chaos.process import Outcome, Process, ended
+from trident.chaos.process import DriverEnd, Process, ended
 from trident.chaos.record import Record
 from trident.chaos.rounds import Episode, Killed
 from trident.chaos.store import ChaosStore
@@ -48,7 +48,7 @@ _PATIENCE = 300.0
 
 
 @dataclass(frozen=True)
-class FrameWords(Source):
+class FrameWords(WordSource):
     """A streaming DataFrame of text files, one a batch.
 
     Parameters
@@ -62,7 +62,7 @@ class FrameWords(Source):
     record: Record
     most: int
 
-    def before(self, place: Place) -> None:
+    def before(self, place: EpisodePlace) -> None:
         folder = self._folder(place)
         folder.mkdir()
         choose = random.Random(place.seed)
@@ -74,11 +74,11 @@ class FrameWords(Source):
             os.utime(file, (start, start))  # by which Spark puts them in order
             start = end
 
-    def made(self, place: Place, life: int) -> Any:
+    def made(self, place: EpisodePlace, life: int) -> Any:
         reading = session().readStream.option("maxFilesPerTrigger", 1)
         return reading.text(str(self._folder(place))).withColumnRenamed("value", "word")
 
-    def _folder(self, place: Place) -> Path:
+    def _folder(self, place: EpisodePlace) -> Path:
         return place.folder / "words"
 
 
@@ -109,15 +109,15 @@ class OnSpark(Contender):
         """Which points its batches pass."""
         return self.inner.points
 
-    def before(self, place: Place) -> None:
+    def before(self, place: EpisodePlace) -> None:
         self.inner.before(place)
 
-    def drive(self, place: Place, life: Life) -> None:
+    def drive(self, place: EpisodePlace, life: Life) -> None:
         told = life.mark.with_suffix(".told")
         told.write_bytes(pickle.dumps((self.inner, place, life)))
         os.execv(sys.executable, [sys.executable, "-m", __name__, str(told)])
 
-    def reading(self, place: Place, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
+    def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
         return self.inner.reading(place, keys)
 
 
@@ -125,7 +125,7 @@ class OnSpark(Contender):
 class DeclaredForSpark(Declared):
     """A topology whose batches all run on Spark."""
 
-    def drive(self, place: Place, life: Life) -> None:
+    def drive(self, place: EpisodePlace, life: Life) -> None:
         topology = self.declared(place, self.source.made(place, life.number))
         options: dict[str, Any] = {"trigger": "available", "engine": "spark"}
         with topology.start(session(), place.checkpoint, **options) as run:
@@ -150,10 +150,10 @@ class ForeachBatchByHand(ByHand):
         """What it is called."""
         return f"foreachBatch and {'INCRBY' if self.redis else 'reads, adds and puts'}"
 
-    def before(self, place: Place) -> None:
+    def before(self, place: EpisodePlace) -> None:
         self.source.before(place)
 
-    def drive(self, place: Place, life: Life) -> None:
+    def drive(self, place: EpisodePlace, life: Life) -> None:
         counters = self.counters(place)
 
         def add(frame: Any, batch: int) -> None:
@@ -215,7 +215,7 @@ class SparkEpisode(Episode):
                 self.tally.kills["JVM"] += 1
                 if not driver.process.wait(_PATIENCE):
                     self._wrong("a driver went on without its JVM")
-                return driver.process.outcome is Outcome.FINISHED
+                return driver.process.outcome is DriverEnd.FINISHED
             driver.process.close()
             return self._done(driver)
 
@@ -265,14 +265,14 @@ def _below(pid: int, above: str, parents: Mapping[int, int]) -> Iterator[tuple[i
             yield from _below(child, is_a, parents)
 
 
-class Spark(Way):
+class SparkPrograms(Way):
     """Drivers are programs with a session of Spark each."""
 
     source_name = "frame"
     words = 300
     episode = SparkEpisode
 
-    def source(self, name: str, record: Record, folder: Path) -> AbstractContextManager[Source]:
+    def source(self, name: str, record: Record, folder: Path) -> AbstractContextManager[WordSource]:
         if name == "frame":
             return nullcontext(FrameWords(record, MOST))
         if name not in ("opaque", "transactional"):
@@ -281,11 +281,11 @@ class Spark(Way):
         return nullcontext(OwnSpout(record, MOST, name))
 
     def declared(
-        self, name: str, make: TopologyFunction, factory: MapStateFactory, source: Source
+        self, name: str, make: TopologyFunction, factory: MapStateFactory, source: WordSource
     ) -> OnSpark:
         return OnSpark(DeclaredForSpark(name, make, factory, source))
 
-    def by_hand(self, record: Record, store: ChaosStore, source: Source) -> list[Contender]:
+    def by_hand(self, record: Record, store: ChaosStore, source: WordSource) -> list[Contender]:
         frame = FrameWords(record, MOST)
         return [OnSpark(ForeachBatchByHand(record, MOST, store.plain, store.redis, frame))]
 

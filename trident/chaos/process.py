@@ -33,7 +33,7 @@ _OVERTAKEN = (
 _DEATH_OF_PARENT = 1  # PR_SET_PDEATHSIG
 
 
-class Outcome(Enum):
+class DriverEnd(Enum):
     """How a driver has ended; the value is its exit status, negative for a signal."""
 
     FINISHED = 0
@@ -61,7 +61,7 @@ class Process:
 
     def __init__(self, work: Callable[[], object], log: Path, life: Life | None = None) -> None:
         self.log = log
-        self.outcome: Outcome | None = None
+        self.outcome: DriverEnd | None = None
         self.stopped = False
         self.born = time.monotonic()
         self.pid = os.fork()
@@ -69,7 +69,7 @@ class Process:
             self._live(work, life)
 
     def _live(self, work: Callable[[], object], life: Life | None) -> NoReturn:
-        status = Outcome.FAILED
+        status = DriverEnd.FAILED
         try:
             end_with_parent()
             os.setpgid(0, 0)  # Ctrl-C is for the parent
@@ -129,19 +129,19 @@ class Process:
             os.kill(self.pid, number)
 
 
-def ended(work: Callable[[], object]) -> Outcome:
+def ended(work: Callable[[], object]) -> DriverEnd:
     """Do the work; return how it ended, after the traceback was printed where it failed."""
     try:
         work()
     except _OVERTAKEN:
-        return Outcome.OVERTAKEN
+        return DriverEnd.OVERTAKEN
     except (UnavailableError, OutageError):
         traceback.print_exc()
-        return Outcome.GAVE_UP
+        return DriverEnd.GAVE_UP
     except BaseException:
         traceback.print_exc()
-        return Outcome.FAILED
-    return Outcome.FINISHED
+        return DriverEnd.FAILED
+    return DriverEnd.FINISHED
 
 
 def end_with_parent() -> None:
@@ -150,8 +150,8 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(_DEATH_OF_PARENT, signal.SIGKILL)
 
 
-def _outcome(status: int) -> Outcome:
+def _outcome(status: int) -> DriverEnd:
     try:
-        return Outcome(status)
+        return DriverEnd(status)
     except ValueError:
-        return Outcome.FAILED
+        return DriverEnd.FAILED

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from trident.chaos.contender import Contender, Place, Reader
+from trident.chaos.contender import Contender, EpisodePlace, Reader
 from trident.chaos.process import Process
 from trident.chaos.truth import Reading, Truth
 from trident.states.errors import NoStateError, UnavailableError
@@ -50,13 +50,13 @@ class ReaderProcess:
     ----------
     contender : Contender
         What is put to the test.
-    place : Place
+    place : EpisodePlace
         The episode.
     truth : Truth
         What it has to come to.
     """
 
-    def __init__(self, contender: Contender, place: Place, truth: Truth) -> None:
+    def __init__(self, contender: Contender, place: EpisodePlace, truth: Truth) -> None:
         ask_from, self._ask = os.pipe()
         self._answer, answer_to = os.pipe()
 
@@ -89,7 +89,7 @@ class ReaderProcess:
 class _Observer:
     """Reads and compares, in the reader's process."""
 
-    def __init__(self, contender: Contender, place: Place, truth: Truth) -> None:
+    def __init__(self, contender: Contender, place: EpisodePlace, truth: Truth) -> None:
         self._contender = contender
         self._place = place
         self._truth = truth

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
-from trident.chaos.contender import Contender, Place
+from trident.chaos.contender import Contender, EpisodePlace
 from trident.chaos.life import STARTING, UNHARMED, Fate, Life
-from trident.chaos.process import Outcome, Process
+from trident.chaos.process import DriverEnd, Process
 from trident.chaos.reader import ReaderProcess
 from trident.chaos.tally import Tally
 from trident.chaos.trouble import Trouble
@@ -64,7 +64,7 @@ class Episode:
     ----------
     contender : Contender
         What counts.
-    place : Place
+    place : EpisodePlace
         Where; its folder is there.
     truth : Truth
         What it has to come to.
@@ -83,7 +83,7 @@ class Episode:
     """
 
     contender: Contender
-    place: Place
+    place: EpisodePlace
     truth: Truth
     troubles: Sequence[Trouble]
     choose: random.Random
@@ -99,7 +99,7 @@ class Episode:
         prepare = partial(self.contender.before, self.place)
         with closing(Process(prepare, self.place.folder / "before.log")) as preparing:
             preparing.wait(_PATIENCE)
-            if preparing.outcome is not Outcome.FINISHED:
+            if preparing.outcome is not DriverEnd.FINISHED:
                 raise NotPreparedError(self.place.name, preparing.problem)
         with closing(ReaderProcess(self.contender, self.place, self.truth)) as reader:
             before = len(self.tally.errors)
@@ -176,24 +176,24 @@ class Episode:
             process.close()
             self._wrong(f"a driver hung {driver.life.phase}")
         # A start waits for no store, and servers that are started here have little time to answer.
-        if process.outcome is Outcome.GAVE_UP:
+        if process.outcome is DriverEnd.GAVE_UP:
             self._given_up += 1
         elif driver.life.phase != STARTING:
             self._given_up = 0
         if self._given_up == _MOST_GIVEN_UP:
             self._wrong(f"{_MOST_GIVEN_UP} drivers in a row found no store: {process.problem}")
             self._given_up = 0
-        self.tally.refused += process.outcome is Outcome.OVERTAKEN
+        self.tally.refused += process.outcome is DriverEnd.OVERTAKEN
         match process.outcome:
-            case Outcome.KILLED:
+            case DriverEnd.KILLED:
                 (self.tally.kills if kills is None else kills)[driver.life.phase] += 1
                 if driver.life.fate.point:
                     self.pace.learn(time.monotonic() - process.born)
-            case Outcome.FAILED:
+            case DriverEnd.FAILED:
                 self._wrong(f"a driver failed: {process.problem}")
-            case Outcome.OVERTAKEN if alone:
+            case DriverEnd.OVERTAKEN if alone:
                 self._wrong(f"a driver was refused, and there was no other: {process.problem}")
-        return process.outcome is Outcome.FINISHED
+        return process.outcome is DriverEnd.FINISHED
 
     _process: ClassVar[type[Process]] = Process
     """Of a driver."""

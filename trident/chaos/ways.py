@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from trident.chaos.by_hand import ByHand
 from trident.chaos.classical import Classical
-from trident.chaos.contender import Contender, Declared, OwnSpout, Source, TopologyFunction
+from trident.chaos.contender import Contender, Declared, OwnSpout, TopologyFunction, WordSource
 from trident.chaos.record import Record
 from trident.chaos.rounds import Episode
 from trident.chaos.store import ChaosStore
@@ -38,17 +38,17 @@ class Way(ABC):
     episode: ClassVar[type[Episode]]
 
     @abstractmethod
-    def source(self, name: str, record: Record, folder: Path) -> AbstractContextManager[Source]:
+    def source(self, name: str, record: Record, folder: Path) -> AbstractContextManager[WordSource]:
         """Give the source that the user names; raise UsageError where there is none."""
 
     @abstractmethod
     def declared(
-        self, name: str, make: TopologyFunction, factory: MapStateFactory, source: Source
+        self, name: str, make: TopologyFunction, factory: MapStateFactory, source: WordSource
     ) -> Contender:
         """Return a topology as a contender."""
 
     @abstractmethod
-    def by_hand(self, record: Record, store: ChaosStore, source: Source) -> list[Contender]:
+    def by_hand(self, record: Record, store: ChaosStore, source: WordSource) -> list[Contender]:
         """Return the same, written by hand, in ways that can't be exact."""
 
 
@@ -59,7 +59,7 @@ class Forked(Way):
     words = 1500
     episode = Episode
 
-    def source(self, name: str, record: Record, folder: Path) -> AbstractContextManager[Source]:
+    def source(self, name: str, record: Record, folder: Path) -> AbstractContextManager[WordSource]:
         if name.startswith("kafka:"):
             from trident.chaos.kafka_words import kafka_words
 
@@ -69,10 +69,10 @@ class Forked(Way):
         return nullcontext(OwnSpout(record, MOST, name))
 
     def declared(
-        self, name: str, make: TopologyFunction, factory: MapStateFactory, source: Source
+        self, name: str, make: TopologyFunction, factory: MapStateFactory, source: WordSource
     ) -> Declared:
         return Declared(name, make, factory, source)
 
-    def by_hand(self, record: Record, store: ChaosStore, source: Source) -> list[Contender]:
+    def by_hand(self, record: Record, store: ChaosStore, source: WordSource) -> list[Contender]:
         parts = (record, MOST, store.plain, store.redis)
         return [ByHand(*parts), Classical(*parts)]

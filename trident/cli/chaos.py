@@ -134,11 +134,11 @@ def _way(arguments: argparse.Namespace) -> Way:
     """Return how drivers run, and fill in what is left out."""
     way: Way = Forked()
     if arguments.spark:
-        from trident.chaos.on_spark import Spark
+        from trident.chaos.on_spark import SparkPrograms
         from trident.spark.java import require_java
 
         require_java()
-        way = Spark()
+        way = SparkPrograms()
     arguments.source = arguments.source or way.source_name
     arguments.words = arguments.words or way.words
     return way

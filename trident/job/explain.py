@@ -22,7 +22,7 @@ from trident.plan.overlap import one_at_a_time, one_at_a_time_on_spark
 from trident.plan.placement import only_on_spark
 from trident.plan.places import calls_of, place_of
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
-from trident.plan.stages import Stage, combines_first, is_keyed, stages
+from trident.plan.stages import PlanStage, combines_first, is_keyed, stages
 from trident.states.printable import one_line
 from trident.states.values import StateType
 
@@ -173,7 +173,7 @@ def _numbered(node: Node, text: str) -> str:
     return f"  {node.id:>4}  {text}"
 
 
-def _after(stage: Stage, position: int) -> str:
+def _after(stage: PlanStage, position: int) -> str:
     """Which step comes before, where it isn't the line above."""
     if position == 0 or stage.nodes[position].parents == (stage.nodes[position - 1],):
         return ""

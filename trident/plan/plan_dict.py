@@ -10,7 +10,7 @@ from trident.plan.guarantee import guarantee
 from trident.plan.nodes import Node, StateNode, StateQueryNode, StateUpdateNode
 from trident.plan.places import calls_of, place_of
 from trident.plan.plan import BatchGroup, Plan
-from trident.plan.stages import Stage, combines_first, exchange, stages
+from trident.plan.stages import PlanStage, combines_first, exchange, stages
 
 
 def to_dict(plan: Plan) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def _clock(group: BatchGroup) -> str:
     return "requests" if group.requests else group.clock
 
 
-def _stages(found: Iterable[Stage]) -> list[dict[str, Any]]:
+def _stages(found: Iterable[PlanStage]) -> list[dict[str, Any]]:
     return [
         {
             "number": stage.number,

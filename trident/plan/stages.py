@@ -22,7 +22,7 @@ _ONE_PARTITION = ("global", "batchGlobal")
 
 
 @dataclass(frozen=True)
-class Stage:
+class PlanStage:
     """Steps that run together.
 
     Parameters
@@ -43,7 +43,7 @@ class Stage:
     partitions: int | None
 
 
-def stages(nodes: Iterable[Node]) -> tuple[Stage, ...]:
+def stages(nodes: Iterable[Node]) -> tuple[PlanStage, ...]:
     """The stages of a batch group or a query.
 
     Parameters
@@ -70,7 +70,7 @@ def stages(nodes: Iterable[Node]) -> tuple[Stage, ...]:
     for number, steps in enumerate(members, 1):
         single = _is_single(steps)
         how = exchange(steps[0]) or ("to one partition" if single else "")
-        found.append(Stage(number, tuple(steps), how, 1 if single else _partitions(steps)))
+        found.append(PlanStage(number, tuple(steps), how, 1 if single else _partitions(steps)))
     return tuple(found)
 
 

@@ -33,7 +33,7 @@ def response(status: int, body: bytes, *headers: tuple[str, str]) -> Response:
     return made
 
 
-class Stream(StreamingResponse):
+class StreamedResponse(StreamingResponse):
     """A response that goes on until the client or the server ends it.
 
     Parameters

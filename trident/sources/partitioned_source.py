@@ -10,7 +10,7 @@ from typing import Any
 from trident.errors import SourceUnavailableError, SpoutPartitionError, described
 from trident.operations.origins import origin_of
 from trident.sources.emission import Assignment, Emission
-from trident.sources.source import Opening, Source, SourceBatch, tells_nothing
+from trident.sources.source import Opening, SourceBatch, StreamSource, tells_nothing
 from trident.spouts.interfaces import check_derived
 from trident.spouts.partitioned import (
     IOpaquePartitionedTridentSpout,
@@ -25,7 +25,7 @@ from trident.states.values import Token
 _logger = logging.getLogger("trident")
 
 
-class PartitionedSource(Source):
+class PartitionedSource(StreamSource):
     """A spout over partitions: its coordinator is here, its partitions are read by the engine.
 
     The metadata of the stream is a mapping from a partition's id to what the spout said of it.

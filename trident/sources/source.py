@@ -70,7 +70,7 @@ class SourceBatch(NamedTuple):
     tuples : Tuples
         The tuples.
     metadata : object
-        What the next batch needs, where the source :attr:`~Source.remembers`.
+        What the next batch needs, where the source :attr:`~StreamSource.remembers`.
     planned : object or None
         What a later attempt needs to emit the same tuples, where it isn't in the log yet.
     active : sequence of str or None
@@ -84,7 +84,7 @@ class SourceBatch(NamedTuple):
     active: Sequence[str] | None = None
 
 
-class Source(ABC):
+class StreamSource(ABC):
     """One stream's spout during one run.
 
     Parameters

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 
 from trident.sources.partitioned_source import PartitionedSource
-from trident.sources.source import Opening, Source, SourceBatch, tells_nothing
+from trident.sources.source import Opening, SourceBatch, StreamSource, tells_nothing
 from trident.spouts.classic import ClassicSpout, as_trident
 from trident.spouts.interfaces import (
     BatchCoordinator,
@@ -27,7 +27,7 @@ from trident.states.errors import FailedException
 from trident.states.values import Token
 
 
-class BatchSource(Source):
+class BatchSource(StreamSource):
     """An :class:`IBatchSpout`."""
 
     def __init__(self, opening: Opening, spout: IBatchSpout) -> None:
@@ -54,7 +54,7 @@ class BatchSource(Source):
         self._spout.close()
 
 
-class TridentSource(Source):
+class TridentSource(StreamSource):
     """An :class:`ITridentSpout`: its coordinator and its emitter, both on the driver."""
 
     def __init__(self, opening: Opening, spout: ITridentSpout) -> None:
@@ -107,7 +107,7 @@ class TridentSource(Source):
             self._coordinator.close()
 
 
-class RichSource(Source):
+class RichSource(StreamSource):
     """An :class:`IRichSpout`: its records are collected into batches, and acked by the batch."""
 
     follows_metadata = True
@@ -175,7 +175,7 @@ def _each(tell: Callable[[Any], None], messages: Sequence[Any]) -> None:
         raise failures[0]
 
 
-def open_source(opening: Opening, spout: ITridentDataSource) -> Source:
+def open_source(opening: Opening, spout: ITridentDataSource) -> StreamSource:
     """Return the source of a stream, its spout opened for one run."""
     if isinstance(spout, ClassicSpout):
         spout = as_trident(spout)

@@ -19,7 +19,7 @@ from trident.errors import PlanError
 from trident.log.log import Log, MemoryLog
 from trident.operations.interfaces import TridentCollector
 from trident.plan.plan import BatchGroup
-from trident.sources.source import Opening, Source
+from trident.sources.source import Opening, StreamSource
 from trident.sources.spout_sources import open_source
 from trident.spouts.incidents import SimulatedCrash
 from trident.spouts.interfaces import IBatchSpout, ITridentDataSource, SpoutKind
@@ -215,7 +215,7 @@ class _Driver:
             )
             schemas = {each.stream_id: str(each.fields) for each in group.sources}
             self.runner.open(streams=schemas)
-            self._sources: list[Source] = []
+            self._sources: list[StreamSource] = []
             for name, spout in spouts.items():
                 source = open_source(Opening(name, {}, _nobody, opened, uuid4().hex), spout)
                 undo.callback(source.close)

@@ -20,7 +20,7 @@ from trident.plan.plan import Plan
 from trident.plan.plan_dict import to_dict
 from trident.server.access import Access
 from trident.server.application import Handler, route, token_of
-from trident.server.responses import Stream, error_response, failure, response
+from trident.server.responses import StreamedResponse, error_response, failure, response
 
 PAGE = "page"
 """What ``allow=`` calls the page."""
@@ -78,7 +78,7 @@ def page_routes(
     async def events(request: Request) -> Response:
         if feed.full:
             return _unavailable("TOO_MANY_WATCHERS", "as many watch as may; try again later", 10)
-        return Stream(feed.events(), *_EVENTS)
+        return StreamedResponse(feed.events(), *_EVENTS)
 
     async def latest(request: Request) -> Response:
         now = await feed.latest()
