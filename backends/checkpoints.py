@@ -27,11 +27,7 @@ _SCHEMES = Schemes("checkpoint", GROUP, BUILT_IN)
 def checkpoint_from_url(url: StateURL) -> CheckpointStore:
     """Return the store that a URL describes; connects to nothing, and needs no driver.
 
-    Raises
-    ------
-    StateURLError
-        For a scheme or option that is unknown, and for a value or path that doesn't fit; also
-        where the package that registered the scheme can't be used.
+    Raises StateURLError for what is unknown or doesn't fit.
 
     Examples
     --------

@@ -157,14 +157,7 @@ class MemoryMap(IBackingMap):
 class MemoryStore(Store):
     """Where a memory state is: in the process that asks, under an id.
 
-    Parameters
-    ----------
-    id : str
-        Which entries.
-    size : int
-        How many keys to keep; 0 keeps all.
-    prefix : str or None
-        Tells several states of one id apart; None takes the name of the state.
+    A `size` of 0 keeps all keys.
     """
 
     id: str

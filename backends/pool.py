@@ -25,17 +25,9 @@ class _Idle(NamedTuple, Generic[Connection]):
 class Pool(Generic[Place, Connection]):
     """The idle connections of each process, by the place that they lead to.
 
-    Parameters
-    ----------
-    connect : callable
-        Opens a connection to a place, which has a ``close()``.
-    is_usable : callable
-        Whether an idle connection can still be used; where it raises, it can't.
-    idle_seconds : float
-        How long a connection may be idle. Those that are idle for longer are closed.
+    `connect` opens a connection, which has a ``close()``. One where `is_usable` raises can't be
+    used.
 
-    Notes
-    -----
     A forked child must neither use nor close what its parent opened: a farewell would end the
     parent's session, and both would talk through one socket. So connections are kept by process,
     and a child leaves those of its parent untouched, even when it was forked while one was lent.

@@ -17,12 +17,8 @@ T = TypeVar("T")
 class BuiltIn:
     """A scheme of our own.
 
-    Parameters
-    ----------
-    home : str
-        Module and function that make what the URL describes; imported when a URL asks for it.
-    extra : str or None
-        The extra that brings the driver.
+    `home` is the module and function that make what the URL describes, imported when a URL asks for
+    it; `extra` brings the driver.
     """
 
     home: str
@@ -33,14 +29,8 @@ class BuiltIn:
 class Schemes:
     """The schemes that one kind of URL may have.
 
-    Parameters
-    ----------
-    kind : str
-        What such URLs are of, for errors.
-    group : str
-        The group of entry points under which other packages register schemes.
-    built_in : mapping of str to BuiltIn
-        Our own, which need no installation.
+    `kind` is what such URLs are of, for errors; `group` the entry points under which other packages
+    register schemes.
     """
 
     kind: str
@@ -55,11 +45,7 @@ class Schemes:
     def make(self, url: StateURL, result: type[T]) -> T:
         """Return what `url` describes, which has to be a `result`.
 
-        Raises
-        ------
-        StateURLError
-            For a scheme that is unknown, or whose package can't be used; for what the scheme's
-            function refuses with one, or with a ValueError.
+        Whatever the scheme's function refuses with a ValueError becomes a StateURLError.
         """
         built_in = self.built_in.get(url.scheme)
         entry = (

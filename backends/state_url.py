@@ -62,10 +62,7 @@ class StateURL:
     def parse(text: str) -> StateURL:
         """Return the URL that `text` is.
 
-        Raises
-        ------
-        StateURLError
-            Where `text` is malformed. It shows no part that could belong to a password.
+        Its errors show no part of `text` that could belong to a password.
         """
         found = _SCHEME.match(text)
         if not found:
@@ -123,13 +120,7 @@ class StateURL:
         return read_own_options(self.scheme, self.options, own)
 
     def local_path(self) -> str:
-        """Return the path, for a store that is a file or in memory and so has no hosts.
-
-        Raises
-        ------
-        StateURLError
-            Where the URL names hosts.
-        """
+        """Return the path, for a store that is a file or in memory and so has no hosts."""
         if self.hosts:
             what = f"{self.scheme}: it has no hosts, and the URL names some"
             advice = f'Write "{self.scheme}:name", or "{self.scheme}:///folder/name".'

@@ -46,22 +46,7 @@ class URLOptions:
 
 
 def read_options(scheme: str, given: Mapping[str, str], own: Mapping[str, type]) -> URLOptions:
-    """Convert the options of a URL.
-
-    Parameters
-    ----------
-    scheme : str
-        For errors.
-    given : mapping of str to str
-        The options, in the order of the URL.
-    own : mapping of str to type
-        The options of the scheme itself, each ``bool``, ``int``, ``float`` or ``str``.
-
-    Raises
-    ------
-    StateURLError
-        For an option that is unknown, or whose value is not of its type.
-    """
+    """Convert the options of a URL."""
     _check_names(scheme, given, sorted({*_COMMON, *own}))
     state: dict[str, Any] = {
         name: _count(scheme, name, given[name]) for name in _COUNTS if name in given

@@ -59,10 +59,7 @@ def _asked_by(plain: str) -> Callable[..., Wait[Any]]:
 def asked(read: Reading[T]) -> Wait[T]:
     """Run a read up to where it would wait, and return what runs the rest.
 
-    Parameters
-    ----------
-    read : generator
-        The read; one that is never waited for is closed with what is returned here.
+    A read that is never waited for is closed with what is returned here.
 
     Examples
     --------

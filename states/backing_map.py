@@ -324,13 +324,7 @@ def abilities_of(kind: type[IBackingMap]) -> frozenset[Ability]:
 
 
 def checked_answer(store: IBackingMap, keys: Sequence[Any], found: Any) -> Sequence[Any]:
-    """Check what a map's ``multiGet`` answered for some keys.
-
-    Raises
-    ------
-    BackingMapError
-        Where it is no sequence of a value for each key, or holds text in place of bytes.
-    """
+    """Check that a map answered a value for each key, and no text in place of bytes."""
     if isinstance(found, str | bytes) or not isinstance(found, Sequence):
         raise BackingMapError(_map_name(store), _described(found), len(keys))
     if len(found) != len(keys):

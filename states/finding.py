@@ -12,15 +12,8 @@ Level = Literal["ok", "warning", "problem"]
 class Finding:
     """One thing that was looked at.
 
-    Parameters
-    ----------
-    level : str
-        ``"ok"``; ``"warning"`` for what may lose data, or cost time; ``"problem"`` for what doesn't
-        work, or makes a state count wrongly.
-    what : str
-        What was looked at, and what was found; never a password.
-    advice : str
-        What to do.
+    `what` never holds a password. `level` is ``"ok"``; ``"warning"`` for what may lose data, or
+    cost time; ``"problem"`` for what doesn't work, or makes a state count wrongly.
 
     Examples
     --------

@@ -32,12 +32,7 @@ class Sharding:
     while a server is away its keys are away too, and another one, which might have old values, is
     never asked for them.
 
-    Parameters
-    ----------
-    positions : sequence of sequence of int
-        For each shard, where its keys stand in the call, in ascending order.
-    total : int
-        How many keys there are.
+    `positions` are, for each shard, where its keys stand in the call, in ascending order.
 
     Examples
     --------

@@ -16,12 +16,8 @@ from trident.states.map_state import GLOBAL_KEY, Key
 class Calls:
     """How often a batch without trouble asks a store: round trips, several nodes at once.
 
-    Parameters
-    ----------
-    a_task : (int, int)
-        The least and the most of each task that updates the state, with a thousand keys.
-    a_batch : (int, int)
-        Those of the control record, on the driver.
+    Each is the least and the most: of each task that updates the state, with a thousand keys; and
+    of the control record, on the driver.
 
     Examples
     --------
@@ -142,14 +138,7 @@ class Store(ABC):
 class OpenedStore(Store):
     """The store of somebody's own backing map.
 
-    Parameters
-    ----------
-    make : callable
-        Makes the map, in the process that uses it.
-    hosted : str
-        Where updates run.
-    name : str or None
-        Which of several stores that `make` could make this is.
+    `make` makes the map in the process that uses it; `name` tells which of several it could make.
     """
 
     make: Callable[[], IBackingMap]

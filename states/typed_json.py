@@ -21,10 +21,7 @@ from trident.states.expiry import KeepUntil
 def needs_tags(value: Any) -> bool:
     """Return whether a value has no form in JSON, or holds one that has none.
 
-    Raises
-    ------
-    TypeError
-        For a value that can't be written with tags either, with what it is.
+    A value that can't be written with tags either is a TypeError.
 
     Examples
     --------
@@ -96,10 +93,7 @@ def tagged(value: Any) -> Any:
 def untagged(tree: Any) -> Any:
     """Return the value that :func:`tagged` was given.
 
-    Raises
-    ------
-    ValueError
-        For a tag that is unknown, or has another content.
+    A tag that is unknown, or has another content, is a ValueError.
 
     Examples
     --------
@@ -125,10 +119,7 @@ def untagged(tree: Any) -> Any:
 def utc(moment: datetime) -> datetime:
     """Return a moment, which has a zone, in UTC.
 
-    Raises
-    ------
-    TypeError
-        Where UTC's calendar doesn't have it.
+    A TypeError says that UTC's calendar doesn't have it.
     """
     try:
         return moment.astimezone(UTC)

@@ -27,17 +27,7 @@ class Combiner(Protocol):
 def check_addable(keys: Sequence[bytes], stored: Sequence[Any]) -> None:
     """Raise where a stored value is no number, so that a combiner which `adds` can't add to it.
 
-    Parameters
-    ----------
-    keys : sequence of bytes
-        Encoded, parallel to `stored`.
-    stored : sequence
-        The values before the addition, None for absent ones.
-
-    Raises
-    ------
-    CorruptStateError
-        Names the first such key.
+    Keys are encoded; an absent value is None.
 
     Examples
     --------

@@ -34,26 +34,9 @@ class HBaseMap(IBackingMap):
     """A column of a table, as a map of encoded keys and bytes; the other columns stay untouched.
 
     Runs wherever a state is updated or queried. Any thread of any process may use it, each call
-    through a connection of the process; calls are never repeated. Pickles without connections.
+    through a connection of the process; calls are never repeated. Pickles without connections. A
+    key that is too long for a row is a SerializationError.
 
-    Parameters
-    ----------
-    gateway : Gateway
-        HBase's Thrift gateway.
-    table, family, qualifier : str
-        The column.
-
-    Raises
-    ------
-    StateUnavailableError
-        From every method: when the gateway can't be reached, or gives no certain answer.
-    StateError
-        From every method: when the table can't keep states.
-    SerializationError
-        When a key is too long for a row.
-
-    Notes
-    -----
     A cell's timestamp is its version. Of the cells of a row HBase shows the one with the highest
     timestamp, and of several with the same timestamp the last that was written. So a late write
     never shows. A deletion would hide later writes too, so nothing is ever deleted.

@@ -17,17 +17,7 @@ _IDLE = 45.0
 
 @dataclass(frozen=True)
 class Gateway:
-    """The address of HBase's Thrift gateway, and which protocol it speaks; picklable.
-
-    Parameters
-    ----------
-    host, port
-        Its address.
-    timeout : float
-        Seconds to wait for an answer.
-    transport, protocol : str
-        Which of Thrift's it was started with.
-    """
+    """The address of HBase's Thrift gateway, and which protocol it speaks; picklable."""
 
     host: str
     port: int
@@ -39,30 +29,14 @@ class Gateway:
         return f"hbase at {self.host}:{self.port}"
 
     def lend(self) -> AbstractContextManager[Connection]:
-        """Lend a connection that nobody else uses; it is dropped where a call fails.
-
-        Raises
-        ------
-        StateUnavailableError
-            When the gateway can't be reached.
-        ImportError
-            When the driver is not installed.
-        """
+        """Lend a connection that nobody else uses; it is dropped where a call fails."""
         return pool.lend(self)
 
 
 class Connection:
     """A connection to the gateway, open from the beginning.
 
-    Parameters
-    ----------
-    gateway : Gateway
-        Where to.
-
-    Attributes
-    ----------
-    client : object
-        Has the gateway's calls as methods, and is for one thread at a time.
+    Its `client` has the gateway's calls as methods, and is for one thread at a time.
     """
 
     def __init__(self, gateway: Gateway) -> None:

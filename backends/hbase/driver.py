@@ -22,13 +22,7 @@ _CALL = 1
 
 
 def thrift() -> Any:
-    """Return the module of HBase's structures: ``Mutation``, ``AlreadyExists`` and others.
-
-    Raises
-    ------
-    MissingDriverError
-        When the driver is not installed.
-    """
+    """Return the module of HBase's structures: ``Mutation``, ``AlreadyExists`` and others."""
     try:
         import_module("happybase")  # which makes the other
         return import_module("Hbase_thrift")
@@ -39,14 +33,7 @@ def thrift() -> Any:
 def client_over(connection: socket.socket, transport: str, protocol: str) -> Any:
     """Return an object with the gateway's calls as methods.
 
-    Parameters
-    ----------
-    connection : socket
-        Connected; the caller closes it.
-    transport : str
-        ``"buffered"`` or ``"framed"``.
-    protocol : str
-        ``"binary"`` or ``"compact"``.
+    The caller closes the connection.
     """
     service = thrift().Hbase
     transports: Any = import_module("thriftpy2.transport")

@@ -41,19 +41,7 @@ _REFUSALS = (
 
 
 def explained_connecting(gateway: str, port: int, patience: float, error: OSError) -> Exception:
-    """Return the error of a connection that could not be made.
-
-    Parameters
-    ----------
-    gateway : str
-        Its name in errors.
-    port : int
-        Where it should be started.
-    patience : float
-        Seconds that were waited.
-    error : OSError
-        What the operating system said.
-    """
+    """Return the error of a connection that could not be made."""
     if isinstance(error, ConnectionRefusedError):
         problem, advice = "the connection was refused", _START.format(port=port)
     elif isinstance(error, TimeoutError):
@@ -68,15 +56,7 @@ def explained_connecting(gateway: str, port: int, patience: float, error: OSErro
 
 
 def silent(gateway: str, patience: float) -> StateUnavailableError:
-    """Return the error of a gateway that takes a connection and doesn't say a word.
-
-    Parameters
-    ----------
-    gateway : str
-        Its name in errors.
-    patience : float
-        Seconds that were waited.
-    """
+    """Return the error of a gateway that takes a connection and doesn't say a word."""
     return StateUnavailableError(gateway, f"no answer within {patience:g} s", _SILENT)
 
 
@@ -84,21 +64,8 @@ def silent(gateway: str, patience: float) -> StateUnavailableError:
 def explained(gateway: str, timeout: float, table: str, family: str) -> Iterator[None]:
     """Turn what calls through a connection raise into errors with advice.
 
-    Parameters
-    ----------
-    gateway : str
-        Its name in errors.
-    timeout : float
-        Seconds that are waited for an answer.
-    table, family : str
-        What the calls are about.
-
-    Raises
-    ------
-    StateUnavailableError
-        When there was no answer, or none that is certain.
-    StateError
-        When HBase refused an argument: the same call would be refused again.
+    StateUnavailableError: no answer, or none that is certain. StateError: HBase refused an
+    argument, and would refuse the same call again.
     """
     try:
         yield

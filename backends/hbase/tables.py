@@ -14,21 +14,8 @@ _FOREVER = 2**31 - 1
 def prepare_table(client: Any, gateway: str, table: str, family: str) -> None:
     """Make `table` with `family` where it is missing; check `family` where it is there.
 
-    Runs once a process, before its first use of the table. Several processes may run it at once.
-
-    Parameters
-    ----------
-    client : object
-        Has the gateway's calls.
-    gateway : str
-        Its name in errors.
-    table, family : str
-        Where states are to be kept.
-
-    Raises
-    ------
-    StateError
-        When the table has no such family, or one that forgets.
+    Runs once a process, before its first use of the table. Several processes may run it at once. A
+    family that forgets is refused.
     """
     found = families(client, table)
     if found is None:

@@ -53,23 +53,8 @@ class KafkaConnectionError(TridentError):
 def connect(module: Any, kafka: Any, settings: Mapping[str, Any]) -> Any:
     """Make a client that asks a cluster about itself, and let it connect.
 
-    Parameters
-    ----------
-    module, kafka : module
-        The driver's: of admin clients, and of errors.
-    settings : mapping
-        The driver's, with the servers.
-
-    Returns
-    -------
-    AdminClient
-        Also where nobody answers within a few seconds: that may pass.
-
-    Raises
-    ------
-    KafkaConnectionError
-        For what waiting doesn't mend: a wrong password, a certificate or file that is not as it
-        has to be, another protocol.
+    It returns the client also where nobody answers within a few seconds: that may pass. What
+    waiting doesn't mend, as a wrong password, is a KafkaConnectionError.
     """
     try:
         return _connect(module, kafka, settings)

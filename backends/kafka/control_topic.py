@@ -33,18 +33,7 @@ class ControlTopic(IBackingMap):
     A producer holds it from its ``init_transactions`` on, which fences every other one of the same
     transactional id, and aborts what that had open. Between that and its own fencing nobody else
     can have written: so what it has read, then, and written since, is what the topic holds, and to
-    compare with it and write is one step.
-
-    Parameters
-    ----------
-    topic : str
-        The control topic, and the transactional id.
-    settings : mapping
-        The driver's, with the servers.
-    where : str
-        How errors name the state's place.
-    timeout : float
-        Seconds to wait for an answer.
+    compare with it and write is one step. The transactional id is the topic's name.
     """
 
     def __init__(
@@ -80,12 +69,8 @@ class ControlTopic(IBackingMap):
     def send(self, records: Iterable[Outgoing], token: Token, fence: bytes) -> None:
         """Write records in one transaction, where the control record still is `fence`.
 
-        Raises
-        ------
-        StaleBatchError
-            When another producer has taken the state over: nothing of this shows.
-        StateUnavailableError
-            When the cluster gave no certain answer.
+        Raises StaleBatchError when another producer has taken the state over: nothing of this
+        shows.
         """
         if self._producer is None or self._record != fence:
             raise StaleBatchError(token)

@@ -14,13 +14,7 @@ _logger = logging.getLogger("trident")
 
 
 def driver() -> Any:
-    """Return the module of clients.
-
-    Raises
-    ------
-    MissingDriverError
-        When the driver is not installed.
-    """
+    """Return the module of clients."""
     try:
         return import_module("confluent_kafka")
     except ImportError as error:
@@ -34,13 +28,7 @@ def admin_module() -> Any:
 
 
 class Admin:
-    """What asks a cluster about itself, and makes topics: a client, made when it is first asked.
-
-    Parameters
-    ----------
-    settings : mapping
-        The driver's, with the servers.
-    """
+    """What asks a cluster about itself, and makes topics: a client, made when it is first asked."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = settings
@@ -48,13 +36,7 @@ class Admin:
         self._has_connected = False
 
     def client(self) -> Any:
-        """Return the client.
-
-        Raises
-        ------
-        KafkaConnectionError
-            By the first call, where the cluster refuses it.
-        """
+        """Return the client."""
         settings = {**self._settings, "logger": DriversLog()}
         if not self._has_connected:  # later the same may pass, as while a broker starts
             self._client = connect(admin_module(), driver(), settings)

@@ -11,17 +11,7 @@ from trident.states.errors import StateUnavailableError
 
 
 class TopicReader:
-    """Reads records of committed transactions; used by one thread.
-
-    Parameters
-    ----------
-    settings : mapping
-        The driver's, with the servers.
-    where : str
-        How errors name the cluster.
-    timeout : float
-        Seconds to wait for an answer.
-    """
+    """Reads records of committed transactions; used by one thread."""
 
     def __init__(self, settings: Mapping[str, Any], where: str, timeout: float) -> None:
         self._settings = settings
@@ -31,13 +21,7 @@ class TopicReader:
         self._placed: tuple[str, int, int] | None = None
 
     def end(self, topic: str, partition: int) -> int:
-        """Return the last stable offset of a topic that is there.
-
-        Raises
-        ------
-        StateUnavailableError
-            Where nobody can tell it in time.
-        """
+        """Return the last stable offset of a topic that is there."""
         kafka = driver()
         at = kafka.TopicPartition(topic, partition)
         # A topic that was just made, or whose broker just began, is not known everywhere.
@@ -58,11 +42,6 @@ class TopicReader:
         """Return up to `limit` messages from `start` on, and where to go on behind them.
 
         Fewer than `limit` only where the end that there was at the call is reached.
-
-        Raises
-        ------
-        StateUnavailableError
-            Where the cluster doesn't answer in time.
         """
         end = self.end(topic, partition)
         if start >= end:

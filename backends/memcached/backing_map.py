@@ -43,26 +43,8 @@ class MemcachedMap(IBackingMap):
     Any thread of any process may use it; each call borrows connections of its process. Pickles
     without them. No write is ever repeated.
 
-    Parameters
-    ----------
-    nodes : sequence of Node
-        The servers; a key's place depends on their number and order.
-    prefix : str
-        What the state's keys begin with; may be empty.
-    ttl : int
-        Seconds until an entry that is not written again is forgotten; 0 for never.
-    timeout : float
-        Seconds to wait for an answer.
-
-    Raises
-    ------
-    StateUnavailableError
-        From every method: when a node can't be reached, answers with an error or not at all.
-    CorruptStateError
-        From the control record's methods: when a node has lost its own, or the nodes are not those
-        that the state was begun with.
-    SerializationError
-        From every method that writes, before anything is sent: for a value over a node's limit.
+    A key's place depends on the number and the order of the nodes. A value over a node's limit is
+    refused before anything is sent.
     """
 
     def __init__(self, nodes: Sequence[Node], prefix: str, ttl: int, timeout: float) -> None:

@@ -25,14 +25,8 @@ _OVERHEAD = 59
 class Greeting(NamedTuple):
     """What a node tells about itself at first.
 
-    Parameters
-    ----------
-    client : pymemcache.Client
-        It is connected.
-    end : bytes
-        The server's answer to ``version``.
-    item_limit : int
-        How many bytes a key and its value may have together.
+    `end` is the server's answer to ``version``, `item_limit` how many bytes a key and its value may
+    have together.
     """
 
     client: Any
@@ -41,20 +35,7 @@ class Greeting(NamedTuple):
 
 
 class Connection:
-    """A connection to one node; used by one thread at a time.
-
-    Parameters
-    ----------
-    node : Node
-        The server.
-
-    Raises
-    ------
-    StateUnavailableError
-        When the node can't be reached, or is no Memcached.
-    MissingDriverError
-        When pymemcache is not installed.
-    """
+    """A connection to one node; used by one thread at a time."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -82,11 +63,6 @@ pool = Pool(Connection, Connection.is_quiet)
 @contextmanager
 def lent(nodes: Sequence[Node]) -> Iterator[list[Connection]]:
     """Lend a connection to each node; an error inside closes them, for what they carry is unknown.
-
-    Raises
-    ------
-    StateUnavailableError
-        When a node can't be reached.
     """
     with ExitStack() as lending:
         yield [lending.enter_context(pool.lend(node)) for node in nodes]

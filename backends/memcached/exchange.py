@@ -19,19 +19,8 @@ _AT_ONCE = 2**18
 class Call(Generic[T]):
     """One request to one node.
 
-    Parameters
-    ----------
-    connection : Connection
-        To the node.
-    request : bytes
-        Ends with a ``version`` command.
-    read : callable
-        Makes the answer from the reply and the server's answer to ``version``, which ends it.
-
-    Attributes
-    ----------
-    answer : object
-        What `read` made of the reply.
+    The request ends with a ``version`` command. `read` makes the answer of the reply, and of the
+    server's answer to ``version``, which ends it.
     """
 
     answer: T
@@ -86,20 +75,10 @@ def exchanging(calls: Sequence[Call[T]], timeout: float) -> Reading[list[T]]:
     """Make all calls together and return their answers, as a reading: it yields when they are sent.
 
     It sends and receives by turns, as each node is ready for it: a node that can't get rid of its
-    answers stops reading, and would wait for us as we for it.
+    answers stops reading, and would wait for us as we for it. `timeout` is for how long nothing may
+    happen.
 
-    Parameters
-    ----------
-    calls : sequence of Call
-        Each with a connection of its own.
-    timeout : float
-        Seconds to wait while nothing happens.
-
-    Raises
-    ------
-    StateUnavailableError
-        When a connection is cut, a node is silent or answers with an error. What has arrived then
-        is unknown, and all the connections have to be closed.
+    After an error it is unknown what has arrived, and all the connections have to be closed.
     """
     for call in calls:
         call.send()

@@ -37,11 +37,6 @@ class StoredKeys:
     starts with ``~``, is stored as ``~`` and its base64; where that is too long, as ``~#`` and its
     SHA-256.
 
-    Parameters
-    ----------
-    prefix : str
-        The state's prefix; empty for none, which is how Storm's states are stored.
-
     Examples
     --------
     >>> words = StoredKeys("words")

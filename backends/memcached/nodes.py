@@ -24,13 +24,7 @@ class Node:
 
     @staticmethod
     def parse(given: NodeLike) -> Node:
-        """Return the node written ``host``, ``host:port``, ``[IPv6]:port`` or ``(host, port)``.
-
-        Raises
-        ------
-        ValueError
-            When it is written otherwise.
-        """
+        """Return the node written ``host``, ``host:port``, ``[IPv6]:port`` or ``(host, port)``."""
         match given:
             case str():
                 text = given

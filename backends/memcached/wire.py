@@ -32,13 +32,7 @@ class IncompleteReplyError(Exception):
 
 
 class UnexpectedReplyError(Exception):
-    """The server said something else than an answer.
-
-    Parameters
-    ----------
-    line : bytes
-        What it said.
-    """
+    """The server said something else than an answer."""
 
     def __init__(self, line: bytes) -> None:
         super().__init__(line)
@@ -60,14 +54,7 @@ def gets(keys: Sequence[bytes]) -> bytes:
 def found(reply: bytes, end: bytes, asked: int) -> Found:
     r"""Return what the reply to :func:`gets` says.
 
-    Parameters
-    ----------
-    reply : bytes
-        It ends with `end`.
-    end : bytes
-        The server's answer to ``version``.
-    asked : int
-        How many keys were asked for.
+    It ends with `end`, the server's answer to ``version``; `asked` keys were asked for.
 
     Examples
     --------

@@ -43,20 +43,6 @@ class PostgresMap(IBackingMap):
 
     Every call is one statement, and so one transaction and one round trip, unless it writes very
     much; the first that writes makes the state's table and its view.
-
-    Parameters
-    ----------
-    server : Server
-        The database.
-    table : Table
-        The state's place in it.
-
-    Raises
-    ------
-    StateUnavailableError
-        From every method: when there is no certain answer.
-    CorruptStateError
-        From every method: when the tables are not what this state left there.
     """
 
     codec = Codec.VALUES

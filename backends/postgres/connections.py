@@ -21,12 +21,7 @@ _CONNECT_SECONDS = 2
 class Server:
     """Where a database is and how to log in, as libpq has it; picklable, with its password.
 
-    Parameters
-    ----------
-    settings : tuple of (str, str)
-        What libpq calls parameters; those that are missing it takes from its environment.
-    timeout : float
-        Seconds to wait for an answer.
+    What `settings` leave out libpq takes from its environment.
     """
 
     settings: tuple[tuple[str, str], ...] = field(repr=False)
@@ -65,11 +60,6 @@ class Server:
     @contextmanager
     def lend(self) -> Iterator[Any]:
         """Lend a connection, outside a transaction, that nobody else uses; dropped after an error.
-
-        Raises
-        ------
-        StateUnavailableError, CorruptStateError
-            For whatever the driver raises.
         """
         with pool.lend(self) as connection, explained(self):
             yield connection

@@ -8,13 +8,7 @@ from trident.states.errors import MissingDriverError
 
 
 def driver() -> Any:
-    """Return the module `psycopg`.
-
-    Raises
-    ------
-    MissingDriverError
-        When it is not installed.
-    """
+    """Return the module `psycopg`."""
     try:
         import psycopg
     except ImportError as error:

@@ -49,17 +49,8 @@ _CORRUPT = (
 def explained(place: object) -> Iterator[None]:
     """Turn what the driver raises about a server into errors with advice.
 
-    Parameters
-    ----------
-    place : object
-        Shown as the server's name.
-
-    Raises
-    ------
-    StateUnavailableError
-        When there was no answer, none that is certain, or one that may be another later.
-    CorruptStateError
-        When the tables are not those of this state.
+    StateUnavailableError: no answer, none that is certain, or one that may be another later.
+    CorruptStateError: the tables are not those of this state.
     """
     try:
         yield

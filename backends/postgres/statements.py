@@ -63,13 +63,7 @@ INCARNATION = """
 
 
 class Statements:
-    """The statements of one state.
-
-    Parameters
-    ----------
-    table : Table
-        Its place.
-    """
+    """The statements of one state."""
 
     def __init__(self, table: Table) -> None:
         self._table = table

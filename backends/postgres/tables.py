@@ -76,21 +76,9 @@ def column_of(text: str) -> tuple[str, str]:
 class Table:
     """One state's place in a table.
 
-    Parameters
-    ----------
-    name : str
-        The state's prefix.
-    shared : str or None
-        The table that it shares with others; None where it has one of its name.
-    kind : StateType
-        Decides the columns beside the key.
-    values : str
-        PostgreSQL's type of values.
-    columns : tuple of str
-        The view's names for the fields of a key, with their types as `column_of` reads them, and
-        for the value.
-    serializer : Serializer
-        For values whose type is json or bytea.
+    `shared` is the table that it shares with others, None where it has one of its name. `columns`
+    are the view's names for the fields of a key, with their types as `column_of` reads them, and
+    for the value.
     """
 
     name: str

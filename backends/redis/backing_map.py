@@ -21,19 +21,7 @@ _GLANCES = 20
 
 
 class RedisMap(ShardedMap):
-    """The entries of one state on one server; see :class:`ShardedMap`.
-
-    Parameters
-    ----------
-    master : Master
-        Finds the server.
-    options : ConnectionOptions
-        For connections to it.
-    layout : Layout
-        How entries are stored.
-    waiting : Waiting
-        What :meth:`flush` waits for.
-    """
+    """The entries of one state on one server; see :class:`ShardedMap`."""
 
     def __init__(
         self, master: Master, options: ConnectionOptions, layout: Layout, waiting: Waiting
@@ -82,11 +70,8 @@ class RedisMap(ShardedMap):
     def occupant(self) -> str | None:
         """Look through all keys that no state with a prefix has, up to the first.
 
-        Raises
-        ------
-        StateError
-            When another state's redis keys would be entries of this one, or this one's of it: as
-            ``a:b:c`` is the entry ``c`` of ``a:b``, and ``b:c`` of ``a``.
+        Another state's redis keys could be entries of this one, or this one's of it: ``a:b:c`` is
+        the entry ``c`` of ``a:b``, and ``b:c`` of ``a``. That is a StateError.
         """
         name = self._layout.name
         around = [name[:end] for end in _colons(name)]
@@ -166,13 +151,7 @@ class BareRedisMap(RedisMap):
     shares = True
 
     def drop(self, fence: bytes) -> bool:
-        """Refuse it.
-
-        Raises
-        ------
-        StateError
-            Always: nothing tells an entry from a key of somebody else.
-        """
+        """Refuse it: nothing tells an entry from a key of somebody else."""
         raise StateError(
             f"{self.where}: a state without a prefix can't be dropped, as every key of the "
             "database that belongs to no other state would go. Remove its keys by hand, the "

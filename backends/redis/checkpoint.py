@@ -30,11 +30,6 @@ class RedisCheckpoint(CheckpointStore):
     would keep a driver out for as long after another was killed; and the log refuses whoever was
     overtaken anyway. So the run that started last has the checkpoint.
 
-    Parameters
-    ----------
-    store : RedisStore
-        Where, how to connect, and how many replicas to wait for. Its prefix is the checkpoint's.
-
     Examples
     --------
     >>> checkpoint = RedisCheckpoint(RedisStore(host="cache", password="secret", prefix="words"))
@@ -110,13 +105,6 @@ def from_url(url: StateURL) -> RedisCheckpoint:
 
     The URL is one of a state's, with a ``prefix=`` that names the checkpoint, and of the options
     those that say how to connect and for how many replicas to wait.
-
-    Raises
-    ------
-    StateURLError
-        For hosts, a path or an option that the scheme doesn't take, and without a prefix.
-    ValueError
-        For a value that :class:`RedisStore` refuses.
     """
     place, further = place_of(url)
     of_place = {name: kind for name, kind in further.items() if name != "partitions"}

@@ -25,19 +25,6 @@ from trident.states.sharded_control import least_control, may_spread
 class RedisClusterMap(ShardedMap):
     """The entries of one state on a cluster; see :class:`ShardedMap`.
 
-    Parameters
-    ----------
-    masters : ClusterMasters
-        Finds the server of each shard.
-    options : ConnectionOptions
-        For connections to its nodes.
-    layouts : sequence of Layout
-        One for each shard.
-    waiting : Waiting
-        What :meth:`flush` waits for, at each node.
-
-    Notes
-    -----
     Each shard has a control record, because it can move to another node, or its node fail
     over, by itself. The number of shards is stored with it: with another number
     keys would not be found.

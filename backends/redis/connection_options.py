@@ -13,21 +13,7 @@ CONNECT_SECONDS = 2.0
 class ConnectionOptions:
     """How to connect to each server of a state; picklable, no secret in its repr.
 
-    Parameters
-    ----------
-    db : int
-        The number of the database.
-    user, password : str or None
-        As the server's ACL has them; a password alone is the default user's.
-    tls : bool
-        Whether to speak TLS.
-    tls_ca, tls_cert, tls_key : str or None
-        Files: the authority that signed the servers' certificates (None: those the system
-        trusts), and this client's own certificate and key, where servers ask for one.
-    timeout : float
-        Seconds to wait for an answer, to the login too.
-    connect : float
-        Seconds to wait for a connection.
+    `timeout` is for an answer, to the login too; `connect` for a connection.
     """
 
     db: int = 0

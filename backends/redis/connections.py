@@ -68,14 +68,7 @@ pool = Pool(_Connection, _Connection.is_quiet)
 class Wire:
     """One connection to one server, for the length of a call; what goes wrong is explained.
 
-    Parameters
-    ----------
-    connection : object
-        The driver's.
-    address : tuple of str and int
-        The server's host and port.
-    secret : str or None
-        A password that no error may repeat.
+    No error repeats `secret`, a password.
     """
 
     def __init__(self, connection: Any, address: Address, secret: str | None) -> None:
@@ -138,13 +131,8 @@ def conversing(
 ) -> Reading[Sequence[Sequence[Any]]]:
     """Do the same as a reading, which yields before the first answer is waited for.
 
-    Parameters
-    ----------
-    wires : sequence of Wire
-        One for each server.
-    commands : sequence of iterables of commands
-        For each server; a command is made when the server is ready for it, so that its making
-        takes place while servers work.
+    A command is made when its server is ready for it, so that its making takes place while servers
+    work.
     """
     answers: list[list[Any]] = [[] for _ in wires]
     waiting = [0] * len(wires)
@@ -172,12 +160,6 @@ def conversing(
 
 @contextmanager
 def connected(address: Address, options: ConnectionOptions) -> Iterator[Wire]:
-    """Lend a connection of this process; after an error it is closed, not given back.
-
-    Raises
-    ------
-    StateUnavailableError
-        When the server can't be reached, doesn't let us in, or gives no answer.
-    """
+    """Lend a connection of this process; after an error it is closed, not given back."""
     with pool.lend(_Place(address, options)) as connection:
         yield Wire(connection.driver, address, options.password)

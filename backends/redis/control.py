@@ -26,15 +26,7 @@ if record then redis.call('SET', KEYS[1], record) end
 
 @dataclass(frozen=True)
 class Waiting:
-    """How many replicas must have a batch before it is committed, and how long that may take.
-
-    Parameters
-    ----------
-    replicas : int
-        0 waits for none.
-    seconds : float
-        How long to wait for them.
-    """
+    """How many replicas must have a batch before it is committed, and how long that may take."""
 
     replicas: int = 0
     seconds: float = 1.0
@@ -76,10 +68,7 @@ INFO: tuple[Command, Command] = (("INFO", "server"), ("INFO", "replication"))
 def incarnation(wire: Wire, answers: Sequence[bytes]) -> str:
     """Return what identifies the server that answered `INFO`: its run, role and replication id.
 
-    Raises
-    ------
-    StateUnavailableError
-        When it is no master: nothing that is written there lasts.
+    A server that is no master raises StateUnavailableError: nothing that is written there lasts.
     """
     found = facts(answers)
     role = found["role"]

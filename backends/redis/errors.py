@@ -145,16 +145,7 @@ def explained(
 ) -> Exception:
     """Return what `error`, which the driver raised, means.
 
-    Parameters
-    ----------
-    error : Exception
-        Of the driver, or of the socket.
-    host, port : str, int
-        The server it was raised for.
-    secret : str or None
-        A password, hidden where the server's own text repeats it.
-    user : str or None
-        Whose it is; None is the server's default user.
+    `secret` is hidden where the server's own text repeats it.
 
     Examples
     --------
@@ -187,14 +178,7 @@ def explained(
 def misfit(where: str, key: bytes, found: str, expected: str) -> CorruptStateError:
     """Return the error of a key whose value is of a type that this state never writes.
 
-    Parameters
-    ----------
-    where : str
-        The store.
-    key : bytes
-        The redis key.
-    found, expected : str
-        Which type its value is of, and has to be of, as TYPE names them.
+    The types are named as TYPE names them.
 
     Examples
     --------

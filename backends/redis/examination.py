@@ -12,14 +12,7 @@ from trident.states.finding import Finding
 def examined(address: Address, facts: Mapping[str, str], replicas: int) -> Iterator[Finding]:
     """Yield what a server's settings mean for a state.
 
-    Parameters
-    ----------
-    address : tuple of str and int
-        The server.
-    facts : mapping of str to str
-        What INFO tells; and ``appendfsync``, where the user may ask for that.
-    replicas : int
-        How many replicas are waited for before a batch is committed.
+    `facts` are what INFO tells, and ``appendfsync`` where the user may ask for that.
 
     Examples
     --------

@@ -20,12 +20,8 @@ _STARTS = 16
 class FencedWrite:
     """One transaction: what is written to one shard of a state.
 
-    Parameters
-    ----------
-    control : bytes
-        The redis key of the shard's control record.
-    commands : sequence of callables
-        Each makes a command, when the server is ready for it.
+    `control` is the redis key of the shard's control record. A command is made when the server is
+    ready for it.
     """
 
     control: bytes
@@ -37,17 +33,6 @@ def write_fenced(
 ) -> bool:
     """Write to several servers at once where all records are `fence`; say whether they are.
 
-    Parameters
-    ----------
-    wires : sequence of Wire
-        One for each server.
-    writes : sequence of sequences of FencedWrite
-        For each server, at least one.
-    fence : bytes
-        What each control record has to be.
-
-    Notes
-    -----
     All records are compared before the first write. One that changes later refuses the
     transactions that follow; those before it leave what any overtaken attempt leaves. A record that
     `flush` has written again, unchanged, refuses them too: then everything is written once more, to

@@ -24,12 +24,7 @@ _CHUNK_BYTES = 2**22
 class Layout(ABC):
     """The commands for the entries of one state, or of one shard of it.
 
-    Parameters
-    ----------
-    name : bytes
-        What its redis keys begin with; empty for keys as they are.
-    ttl : int or None
-        Seconds that an entry lives after it was written last.
+    `name` is what its redis keys begin with; empty for keys as they are.
     """
 
     hides: ClassVar[bool] = False

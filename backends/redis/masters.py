@@ -27,13 +27,7 @@ class Master(Protocol):
 
 @dataclass(frozen=True)
 class FixedMaster:
-    """A server at a fixed address.
-
-    Parameters
-    ----------
-    address : tuple of str and int
-        Its host and port.
-    """
+    """A server at a fixed address."""
 
     address: Address
 
@@ -53,15 +47,6 @@ class SentinelMaster:
 
     The driver's own discovery is not used: it would keep pools beside ours, and of a Sentinel that
     refuses us it only quotes the error, with the password that this may repeat.
-
-    Parameters
-    ----------
-    service : str
-        The service's name.
-    sentinels : tuple of (str, int)
-        Their hosts and ports.
-    options : ConnectionOptions
-        For connections to the Sentinels.
     """
 
     service: str
@@ -74,13 +59,7 @@ class SentinelMaster:
         return f"redis service {self.service!r} of the sentinels {shown(self.sentinels)}"
 
     def find(self) -> Address:
-        """Ask the Sentinels, in their order.
-
-        Raises
-        ------
-        StateUnavailableError
-            When none answers, or none knows the service.
-        """
+        """Ask the Sentinels, in their order."""
         problems = []
         for sentinel in self.sentinels:
             try:
@@ -104,15 +83,7 @@ class SentinelMaster:
 
 @dataclass(frozen=True)
 class ClusterMasters:
-    """The masters of a cluster, found by asking some of its nodes; picklable.
-
-    Parameters
-    ----------
-    seeds : tuple of (str, int)
-        Hosts and ports of nodes, which are asked in this order for the cluster's map.
-    options : ConnectionOptions
-        For connections to them.
-    """
+    """The masters of a cluster, found by asking some of its nodes; picklable."""
 
     seeds: tuple[Address, ...]
     options: ConnectionOptions
@@ -123,13 +94,7 @@ class ClusterMasters:
         return f"redis cluster at {shown(self.seeds)}"
 
     def find(self, tags: Sequence[bytes]) -> list[Address]:
-        """Return the address of the master of each hash tag.
-
-        Raises
-        ------
-        StateUnavailableError
-            When no seed answers, or a tag's slot has no master.
-        """
+        """Return the address of the master of each hash tag."""
         ranges = self._ranges()
         return [self._master(ranges, crc_hqx(tag, 0) % _SLOTS) for tag in tags]
 
@@ -161,15 +126,7 @@ class ClusterMasters:
 
 @dataclass(frozen=True)
 class SlotMaster:
-    """The master of one hash tag of a cluster.
-
-    Parameters
-    ----------
-    masters : ClusterMasters
-        Those of the cluster.
-    tag : bytes
-        The hash tag.
-    """
+    """The master of one hash tag of a cluster."""
 
     masters: ClusterMasters
     tag: bytes

@@ -50,23 +50,8 @@ class ShardedMap(IBackingMap):
     Any thread of any process may use it. It holds no connection between calls: they are pooled by
     process. Pickles.
 
-    Parameters
-    ----------
-    options : ConnectionOptions
-        For connections to servers.
-    layouts : sequence of Layout
-        One for each shard; see :class:`~trident.states.sharding.Sharding`.
-    waiting : Waiting
-        What :meth:`flush` waits for.
-
-    Raises
-    ------
-    StateUnavailableError
-        From every method: when a server can't be reached, or gave no certain answer.
-    CorruptStateError
-        From every method: when a key is of another type than it has to be, as a list where an
-        entry, a hash or a control record is due. Only a put of strings that were not read before
-        replaces anything; states read each key before they write it.
+    Only a put of strings that were not read before replaces a key of another type, as a list where
+    an entry is due; states read each key before they write it.
     """
 
     where: str
@@ -141,10 +126,7 @@ class ShardedMap(IBackingMap):
     def incarnation(self) -> str:
         """Return which runs of which servers hold the state, after looking anew who they are.
 
-        Raises
-        ------
-        StateUnavailableError
-            When one of them is no master: what is written there may be lost.
+        None of them may be a replica: what is written there may be lost.
         """
         self._found = None
         nodes = sorted(set(self._nodes()))

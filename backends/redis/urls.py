@@ -56,13 +56,7 @@ def from_url(url: StateURL) -> MapStateFactory:
 
 
 def place_of(url: StateURL) -> tuple[dict[str, Any], Mapping[str, type]]:
-    """Return what hosts, path and login say, and which options that kind of place has by itself.
-
-    Raises
-    ------
-    StateURLError
-        For hosts or a path that the scheme doesn't take.
-    """
+    """Return what hosts, path and login say, and which options that kind of place has by itself."""
     protocol, _, deployment = url.scheme.partition("+")
     login = {"user": url.user, "password": url.password, "tls": protocol == "rediss"}
     match deployment:

@@ -52,12 +52,7 @@ _STATEMENT = """
 class Adding:
     """Adds amounts to the opaque values of one table, through one connection.
 
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        The writer; given a temporary table and two functions, and used by one thread at a time.
-    table : Table
-        Keeps opaque values.
+    The connection is given a temporary table and two functions, and used by one thread at a time.
     """
 
     def __init__(self, connection: sqlite3.Connection, table: Table) -> None:
@@ -82,23 +77,7 @@ class Adding:
     ) -> None:
         """Add `amounts` to the committed values of `keys`, inside a transaction.
 
-        Parameters
-        ----------
-        keys, amounts
-            Parallel; no key twice.
-        token : Token
-            The attempt that writes.
-        retried : mapping of int to int
-            The txids whose committed attempt was not 0.
-
-        Raises
-        ------
-        StaleBatchError
-            When a later attempt has written one of the keys.
-        LongOverflowError
-            When integers would add up to more than 64 bits.
-        CorruptStateError
-            When a stored value is no number.
+        No key may come twice. Raises StaleBatchError when a later attempt has written one of them.
         """
         self._own = token
         self._refusal = None

@@ -25,21 +25,7 @@ class SQLiteMap(IBackingMap):
     Any thread of any process may use it, each process through connections of its own: one that
     writes, and read-only ones. Pickles without them.
 
-    Parameters
-    ----------
-    path : str
-        The file.
-    table : Table
-        The state's table in it.
-    patience : float
-        Seconds to wait while another process is writing.
-
-    Raises
-    ------
-    StateUnavailableError
-        From every method: when the file can't be opened or written, or is being written.
-    CorruptStateError
-        From every method: when the file, or its table, is not what this state left there.
+    `patience` is how many seconds to wait while another process is writing.
     """
 
     codec = Codec.VALUES

@@ -44,16 +44,8 @@ class _Reader(NamedTuple):
 class Connections:
     """The connections of one process to one file; a forked child makes its own.
 
-    Parameters
-    ----------
-    path : str
-        The database file.
-    patience : float
-        Seconds to wait for another process that is writing.
-    prepare : callable
-        Called once with the new writer; makes what is missing in the file.
-    usable : callable
-        Called once with each new reader; False means that there is nothing to read yet.
+    `prepare` is called once with the new writer, and makes what is missing in the file; `usable`
+    once with each new reader: False means that there is nothing to read yet.
     """
 
     def __init__(

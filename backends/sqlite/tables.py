@@ -41,14 +41,7 @@ _LONGS = range(-(2**63), 2**63)
 class Table:
     """One state's table.
 
-    Parameters
-    ----------
-    name : str
-        The table's name, the state's prefix.
-    kind : StateType
-        Decides the columns beside the key.
-    serializer : Serializer
-        For values that SQLite has no type for; those are BLOBs.
+    Values that SQLite has no type for are BLOBs, made by `serializer`.
     """
 
     name: str

@@ -20,25 +20,8 @@ _RECONNECT = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
 class Session:
     """A session, connected from construction to :meth:`close`.
 
-    Where it expires the driver begins another one: :attr:`id` tells.
-
-    Parameters
-    ----------
-    hosts : sequence of (str, int)
-        Servers of one ensemble.
-    where : str
-        How errors name what is kept there.
-    timeout : float
-        Seconds to wait for each answer, and at least for a connection.
-    session_timeout : float
-        Seconds without a sign of life from this process after which the session expires.
-    login : str or None
-        ``user:password``; what is made then belongs to that user alone.
-
-    Raises
-    ------
-    StateUnavailableError
-        From every call: when no server is reached, or no certain answer came.
+    Where it expires the driver begins another one: :attr:`id` tells. `where` is how errors name
+    what is kept there. With a `login` what is made belongs to that user alone.
     """
 
     def __init__(
@@ -85,12 +68,8 @@ class Session:
     ) -> tuple[bytes, Any] | None:
         """Return the data of a node, and its `Stat`; None where there is none.
 
-        Parameters
-        ----------
-        path : str
-            The node.
-        on_change : callable, optional
-            Called in another thread when the node changes, or goes, or nothing is heard any more.
+        `on_change` is called in another thread when the node changes, or goes, or nothing is heard
+        any more.
         """
         watch = None if on_change is None else (lambda event: on_change())
         with suppress(self._no_node):

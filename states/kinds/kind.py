@@ -15,14 +15,7 @@ from trident.states.values import StateType
 class Kind(ABC):
     """How one kind keeps its values. An entry is what is stored of a key, None where it is absent.
 
-    Attributes
-    ----------
-    type : StateType
-        What users call it.
-    columns : tuple of str
-        The names of an entry's columns.
-    tokens : int
-        How many of them, the first ones, are integers that tell who wrote the entry.
+    The first `tokens` of its `columns` are integers that tell who wrote the entry.
     """
 
     type: ClassVar[StateType]

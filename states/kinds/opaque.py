@@ -41,15 +41,10 @@ _OF_NUMBERS = re.compile(rb"\[[^]\[,\"{]+,[^]\[,\"{]+,[^]\[,\"{]+\]")
 class OpaqueEntries(Sequence[OpaqueValue | None]):
     """Opaque values, or None for each key that is absent, kept as four columns of one length.
 
-    What looks at all of them does so column by column; as a sequence it makes each value when it
-    is asked for.
+    What looks at all of them does so column by column; as a sequence it makes each value when it is
+    asked for.
 
-    Parameters
-    ----------
-    txids, attempts : sequence of int
-        Who wrote each entry; txid 0, which no batch has, is an absent key.
-    currs, prevs : sequence
-        Its two values; None for an absent key.
+    The txid 0, which no batch has, is an absent key.
 
     Examples
     --------

@@ -31,17 +31,7 @@ _UNTOUCHED: Any = object()
 
 
 class Attempt:
-    """What one attempt of a batch has done to a map so far; all keys are encoded.
-
-    Parameters
-    ----------
-    record : ControlRecord
-        What was begun.
-    table : Table
-        Where its entries are read and written.
-    kind : Kind
-        What they are.
-    """
+    """What one attempt of a batch has done to a map so far; all keys are encoded."""
 
     def __init__(self, record: ControlRecord, table: Table, kind: Kind) -> None:
         self.record = record
@@ -152,10 +142,7 @@ class Attempt:
     def flush(self, dead: set[bytes]) -> set[bytes]:
         """Write everything; return the keys that were removed.
 
-        Parameters
-        ----------
-        dead : set of bytes
-            Keys removed by earlier batches, whose tombstones may go now.
+        `dead` are keys removed by earlier batches, whose tombstones may go now.
         """
         self._remove(dead)
         folded, partials = list(self._folds), list(self._folds.values())

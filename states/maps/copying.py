@@ -32,14 +32,8 @@ PASSES = 5
 class CopyProgress:
     """How far a copy is.
 
-    Parameters
-    ----------
-    number : int
-        Which time the two places are compared: 1, 2, …; what differs is written.
-    entries : int
-        How many entries have been compared this time.
-    written : int
-        How many were written or removed, from the beginning.
+    The two places are compared a `number` of times, and what differs is written: `entries` counts
+    what was compared this time, `written` from the beginning.
     """
 
     number: int
@@ -51,15 +45,8 @@ class CopyProgress:
 class Copied:
     """What a copy has come to.
 
-    Parameters
-    ----------
-    record : ControlRecord
-        The control record that both places have.
-    entries : int
-        How many entries the last comparison has found, all equal. A key that the store has listed
-        twice, as Redis may while its table grows, counts twice.
-    written : int
-        How many were written or removed; 0 where all was there already.
+    The last comparison has found `entries`, all equal; a key that the store has listed twice, as
+    Redis may while its table grows, counts twice. `written` counts those written or removed.
     """
 
     record: ControlRecord
@@ -345,10 +332,7 @@ class _Copy:
 def _other_key(source: StoredMap, target: StoredMap) -> Mapping[bytes, bytes]:
     """Return which key stands for which, both ways, where a single value changes its key.
 
-    Raises
-    ------
-    CopyError
-        When other entries are beside it: then the key may as well be one of a group.
+    Where other entries are beside it, it is a CopyError: the key may as well be one of a group.
     """
     here, there = encode_key(source.key), encode_key(target.key)
     if here == there or source.tables.reading.read([here])[0] is None:

@@ -28,11 +28,6 @@ def drop_state(state: StoredMap) -> None:
     Runs in the process that calls. May be called again, should it fail halfway: until then a
     marker, which every reader and every run refuses, stands in the place of the control record.
 
-    Parameters
-    ----------
-    state : StoredMap
-        What its factory's ``makeState()`` returned.
-
     Raises
     ------
     NoStateError

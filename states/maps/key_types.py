@@ -22,12 +22,7 @@ _PAGES = 4
 class KeyTypes:
     """The types of the keys that a look into a store has found.
 
-    Parameters
-    ----------
-    columns : tuple of frozenset of str
-        What each field of the keys is compared as.
-    example : tuple
-        One of the keys.
+    `columns` are what each field of the keys is compared as.
     """
 
     columns: tuple[frozenset[str], ...]
@@ -37,12 +32,7 @@ class KeyTypes:
     def found(table: Table, single: Key) -> KeyTypes | None:
         """Look at some keys; None where there is none, or they don't agree with each other.
 
-        Parameters
-        ----------
-        table : Table
-            Lists entries.
-        single : sequence
-            The key of the single value, which says nothing of the others.
+        The key of the `single` value says nothing of the others.
         """
         pages = chain.from_iterable(islice(table.pages(), _PAGES))
         keys = [key for data, _ in pages if (key := decode_key(data)) != tuple(single)]
@@ -52,13 +42,7 @@ class KeyTypes:
         return KeyTypes(tuple(columns), keys[0])
 
     def check(self, place: str, asked: Iterable[Key]) -> None:
-        """Refuse keys that can't equal any of these.
-
-        Raises
-        ------
-        KeyTypeError
-            For the first such key.
-        """
+        """Raise KeyTypeError for the first key that can't equal any of these."""
         for key in asked:
             if not self._fits(key):
                 kinds = ", ".join(min(found, default="null") for found in self.columns)

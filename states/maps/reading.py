@@ -44,12 +44,8 @@ _NOTHING = Cut.after(0, 1, {})
 class CommittedReads(State):
     """A state that can show what batches have committed, apart from what is under way.
 
-    Attributes
-    ----------
-    snapshots : bool
-        Whether :meth:`snapshot` is of one moment.
-    removes : bool
-        Whether the store removes entries, so that a reader may miss one it should have found.
+    `snapshots` says whether :meth:`snapshot` is of one moment; `removes` whether the store removes
+    entries, so that a reader may miss one it should have found.
     """
 
     control: Control
@@ -260,16 +256,7 @@ def _check_nothing_removed(record: ControlRecord | None, cut: Cut) -> None:
 class CommittedMap(ReadOnlyState, ReadOnlyMapState, ReadOnlySnapshottable, ITupleCollection):
     """A map state as of one committed batch; good only inside the query it was given to.
 
-    Parameters
-    ----------
-    table : Table
-        Where entries are read, past any cache.
-    kind : Kind
-        What they are.
-    key : sequence
-        Where the single value is kept.
-    cut : Cut
-        The moment.
+    Entries are read past any cache.
     """
 
     def __init__(self, table: Table, kind: Kind, key: Key, cut: Cut) -> None:

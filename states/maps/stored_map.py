@@ -131,13 +131,7 @@ class StoredMap(CommittedReads, SnapshottableMap):
 
     @property
     def begun(self) -> ControlRecord:
-        """The record of the attempt that has begun.
-
-        Raises
-        ------
-        StateError
-            When none has.
-        """
+        """The record of the attempt that has begun."""
         return self._begun("begun").record
 
     def commit(self, batch: Batch) -> None:
@@ -312,12 +306,7 @@ def read_each(states: Sequence[State], query: Callable[[list[Any]], T]) -> T:
     What is no map over a store is handed on as it is: a view, a state of the user's own, and a map
     that is inside a batch or reads in a way of its own.
 
-    Parameters
-    ----------
-    states : sequence of State
-        What is to be read.
-    query : callable
-        Takes the list of views, in the order of `states`; may be called several times.
+    It may be called several times.
     """
     plain = {number for number, state in enumerate(states) if _is_plain(state)}
     reads = [(str(number), states[number]) for number in sorted(plain)]

@@ -172,12 +172,9 @@ class StormControl(Control):
     def _begun(self, found: ControlRecord | None) -> None:
         """Return None for a reader: without a record readers take every entry as it is.
 
-        Raises
-        ------
-        StateError
-            When a topology has taken the state over: some entries may be of a batch under way.
-        NoStateError
-            When the store can look for entries and there are none; asked until there is one.
+        Raises StateError when a topology has taken the state over, as some entries may be of a
+        batch under way; and NoStateError, asked until there is an entry, when the store can look
+        for entries.
         """
         if found is not None:
             raise StateError(
@@ -215,15 +212,6 @@ class StormMap(StoredMap):
     """A map state for reading what Storm wrote; Storm may go on writing it meanwhile.
 
     An opaque entry shows what was written last, as in Storm: a batch that is under way shows.
-
-    Parameters
-    ----------
-    kind : StateType
-        How Storm keeps its values.
-    backing : IBackingMap or LayeredMap
-        The store, perhaps under layers.
-    serializer : Serializer
-        What reads Storm's bytes: JSON, for Storm's own serializers.
 
     Examples
     --------

@@ -16,12 +16,7 @@ def begin_without_log(control: Control, txid: int) -> ControlRecord:
     A repeated txid is a replay, even of a batch that had been committed: it starts from the batch
     before. What a batch wrote that was passed over without a commit does not count.
 
-    Raises
-    ------
-    StaleBatchError
-        When a later txid has begun.
-    OtherLogError
-        When the state belongs to a topology.
+    A later txid that has begun is a StaleBatchError, a state of a topology an OtherLogError.
     """
     found = control.read()
     if found is not None and found.is_free_for(STAND_ALONE):

@@ -30,13 +30,6 @@ class CheckedTable(Table):
     """Looks at the control record right before a write, for a store that has the two methods only.
 
     A write that is held up between the look and the store is not refused.
-
-    Parameters
-    ----------
-    store : IBackingMap
-        The store.
-    counts : Counts
-        What is asked of it is added there.
     """
 
     def __init__(self, store: IBackingMap, counts: Counts) -> None:
@@ -125,15 +118,7 @@ class CheckedTable(Table):
 
 
 class FencedTable(CheckedTable):
-    """The store compares the control record and writes in one atomic step.
-
-    Parameters
-    ----------
-    store : IBackingMap
-        The store.
-    counts : Counts
-        What is asked of it is added there.
-    """
+    """The store compares the control record and writes in one atomic step."""
 
     def __init__(self, store: IBackingMap, counts: Counts) -> None:
         super().__init__(store, counts)
@@ -205,17 +190,7 @@ class VersionedTable(CheckedTable):
 
 
 class SerializedTable(Layer):
-    """Turns the entries of one kind into bytes and back, over a store of bytes.
-
-    Parameters
-    ----------
-    below : Table
-        A table of bytes.
-    kind : Kind
-        Which entries.
-    serializer : Serializer
-        Makes the bytes.
-    """
+    """Turns the entries of one kind into bytes and back, over a store of bytes."""
 
     def __init__(self, below: Table, kind: Kind, serializer: Serializer) -> None:
         super().__init__(below)
@@ -253,17 +228,7 @@ def naming_key(
     keys: Sequence[bytes],
     entries: Sequence[Any],
 ) -> SerializationError:
-    """Return the error of some entries that can't be stored, naming the key of the first.
-
-    Parameters
-    ----------
-    error : SerializationError
-        What `make` raised of all `entries`.
-    make : callable
-        Makes what is stored of some entries.
-    keys, entries
-        Parallel; the keys are encoded.
-    """
+    """Return the error of some entries that can't be stored, naming the key of the first."""
     for key, position in zip(keys, range(len(entries)), strict=True):
         try:
             make(entries[position : position + 1])

@@ -26,15 +26,8 @@ from trident.states.values import StateType
 class Tables:
     """What a map state reads and writes its entries through.
 
-    Parameters
-    ----------
-    writing : Table
-        For the batch that updates the state.
-    reading : Table
-        For readers outside the batch, who must not find in a cache what is not committed yet. It
-        stands on the two methods that every store has, and is never written.
-    counts : Counts
-        What both have asked of the store.
+    Readers outside the batch must not find in a cache what is not committed yet: `reading` stands
+    on the two methods that every store has, and is never written.
     """
 
     writing: Table
@@ -44,15 +37,6 @@ class Tables:
 
 def build(backing: IBackingMap | LayeredMap, kind: Kind, serializer: Serializer) -> Tables:
     """Return the tables of a state over a map, and the layers that it is wrapped in.
-
-    Parameters
-    ----------
-    backing : IBackingMap or LayeredMap
-        The map, perhaps under layers.
-    kind : Kind
-        What entries are.
-    serializer : Serializer
-        Makes bytes of them, for stores that exchange bytes.
 
     Examples
     --------

@@ -17,13 +17,7 @@ _MISSING: Any = object()
 
 
 class Cache:
-    """The entries used last, and the keys last found absent, up to `size` of both.
-
-    Attributes
-    ----------
-    hits, misses : int
-        How many keys were answered from here, and how many were not.
-    """
+    """The entries used last, and the keys last found absent, up to `size` of both."""
 
     def __init__(self, size: int) -> None:
         self._size = size

@@ -73,13 +73,8 @@ class NamedKeysMap(LayeredMap):
 
     Such a state can't be listed: names tell no keys.
 
-    Parameters
-    ----------
-    inner : IBackingMap or LayeredMap
-        The store's map.
-    key_factory : callable
-        Makes the name of a key, from its fields; of two keys never the same one. Must pickle where
-        executors update the state.
+    `key_factory` makes the name of a key, from its fields; of two keys never the same one. It must
+    pickle where executors update the state.
 
     Examples
     --------

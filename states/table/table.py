@@ -55,12 +55,8 @@ class Table(ABC):
     def write(self, keys: Sequence[Any], entries: Sequence[Any]) -> Sequence[Any]:
         """Store `entries`; return the keys whose entries were refused.
 
-        Raises
-        ------
-        StaleBatchError
-            When the attempt was overtaken.
-        StateUnavailableError
-            When the store lost what says that the attempt began.
+        Raises StaleBatchError when the attempt was overtaken, and StateUnavailableError when the
+        store lost what says that the attempt began.
         """
 
     @abstractmethod
@@ -81,13 +77,7 @@ class Table(ABC):
 
 
 class Layer(Table):
-    """A table over another one: hands every call on, subclasses change the ones they are for.
-
-    Parameters
-    ----------
-    below : Table
-        The other one.
-    """
+    """A table over another one: hands every call on, subclasses change the ones they are for."""
 
     def __init__(self, below: Table) -> None:
         self._below = below

@@ -31,10 +31,7 @@ class Misfortunes:
     def befall(self, store: str, whole: Callable[[], T], beginning: Beginning) -> T:
         """Do a write, or what the misfortune that was asked for leaves of it.
 
-        Raises
-        ------
-        StateUnavailableError
-            Naming `store`, after every misfortune.
+        After every misfortune a StateUnavailableError names `store`.
         """
         misfortune, self._misfortune = self._misfortune, None
         if misfortune is None:
@@ -79,10 +76,7 @@ class Misfortunes:
 class UnluckyStore(Misfortunes):
     """A real store, of which several maps are open; nothing that it acknowledged is ever lost.
 
-    Parameters
-    ----------
-    reopen : callable
-        Opens another map over the entries of the store.
+    `reopen` opens another map over the entries of the store.
 
     Examples
     --------

@@ -87,10 +87,7 @@ class Server(Misfortunes):
 class PlainMap(IBackingMap):
     """The two methods, and nothing else.
 
-    Parameters
-    ----------
-    server : Server or None
-        What it shares with other maps; None makes a new one.
+    Maps that share a server share their entries; None makes a new one.
     """
 
     def __init__(self, server: Server | None = None) -> None:

@@ -45,15 +45,7 @@ class AddableNumbers(Numbers):
 
 
 class Incremented(AddableNumbers):
-    """Numbers in Redis, by ``INCRBY``.
-
-    Parameters
-    ----------
-    host, port : str, int
-        The server.
-    prefix : str
-        What the keys begin with.
-    """
+    """Numbers in Redis, by ``INCRBY``."""
 
     def __init__(self, host: str, port: int, prefix: str) -> None:
         self._prefix = prefix
@@ -75,12 +67,7 @@ class Incremented(AddableNumbers):
 class ReadAndPut(AddableNumbers):
     """Numbers in any store: read, added to, and put back.
 
-    Parameters
-    ----------
-    factory : MapStateFactory
-        Of states that keep values alone, without a prefix.
-    prefix : str
-        The prefix.
+    Its factory is of states that keep values alone, without a prefix.
     """
 
     def __init__(self, factory: MapStateFactory, prefix: str) -> None:
@@ -102,16 +89,7 @@ class ReadAndPut(AddableNumbers):
 class ByHand(Contender):
     """A loop that reads a batch, adds it, and notes in a file where it is.
 
-    Parameters
-    ----------
-    record : Record
-        The words.
-    most : int
-        The largest size of a batch.
-    factory : MapStateFactory
-        Of states that keep values alone, in the store that is put to the test.
-    redis : tuple of (str, int) or None
-        Where it is, if it is a Redis server: then numbers are incremented by it.
+    `redis` is where the store is, if it is a Redis server: then numbers are incremented by it.
     """
 
     record: Record

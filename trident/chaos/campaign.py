@@ -25,18 +25,8 @@ _MOST_ERRORS = 20
 class Campaign:
     """Has contenders count, again and again.
 
-    Parameters
-    ----------
-    troubles : sequence of callable
-        What can be done to the store and to the source; each returns what it was.
-    seed : str
-        What happens follows from it.
-    folder : Path
-        For checkpoints and logs.
-    say : callable
-        Takes the lines of progress.
-    episode : type
-        How drivers are treated: `Episode`, or what is derived from it.
+    What happens follows from `seed`. `say` takes the lines of progress; `episode` is how drivers
+    are treated.
     """
 
     troubles: Sequence[Trouble]

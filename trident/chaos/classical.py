@@ -76,12 +76,7 @@ class Classical(ByHand):
 class Entries(Numbers):
     """Numbers with their batch and the number before it, in any store.
 
-    Parameters
-    ----------
-    factory : MapStateFactory
-        Of states that keep values alone, without a prefix.
-    prefix : str
-        The prefix.
+    Its factory is of states that keep values alone, without a prefix.
     """
 
     def __init__(self, factory: MapStateFactory, prefix: str) -> None:

@@ -35,14 +35,8 @@ TopologyFunction = Callable[[Any, Any], TridentTopology]
 class EpisodePlace:
     """Where an episode keeps what it keeps.
 
-    Parameters
-    ----------
-    folder : Path
-        For the checkpoint, and whatever else the drivers need; empty at first.
-    name : str
-        What its states are called by in the store, so that they are new.
-    seed : str
-        What the sizes of its batches follow from.
+    The folder is for the checkpoint and whatever else the drivers need, and empty at first. States
+    are called by `name`, so that they are new; the sizes of batches follow from `seed`.
     """
 
     folder: Path
@@ -58,16 +52,8 @@ class EpisodePlace:
 class Contender(ABC):
     """What is put to the test.
 
-    Attributes
-    ----------
-    name : str
-        What it is called.
-    reads_whole : bool
-        Whether it promises that readers see whole batches.
-    points : sequence of str
-        Which of the `POINTS` its batches pass.
-    taken_over : float
-        In which part of the rounds a driver is taken over.
+    `reads_whole` promises that readers see whole batches. `points` are those of the `POINTS` that
+    its batches pass, `taken_over` is in which part of the rounds a driver is taken over.
     """
 
     name: str
@@ -77,15 +63,7 @@ class Contender(ABC):
 
     @abstractmethod
     def drive(self, place: EpisodePlace, life: Life) -> None:
-        """Count what isn't counted yet, in the process of a driver.
-
-        Parameters
-        ----------
-        place : EpisodePlace
-            The episode.
-        life : Life
-            The driver's.
-        """
+        """Count what isn't counted yet, in the process of a driver."""
 
     @abstractmethod
     def reading(self, place: EpisodePlace, keys: Sequence[Key]) -> AbstractContextManager[Reader]:
@@ -114,17 +92,7 @@ class WordSource(ABC):
 
 @dataclass(frozen=True)
 class OwnSpout(WordSource):
-    """A spout that needs nothing from outside.
-
-    Parameters
-    ----------
-    record : Record
-        The words.
-    most : int
-        The largest size of a batch.
-    kind : str
-        ``"opaque"`` or ``"transactional"``.
-    """
+    """A spout that needs nothing from outside."""
 
     record: Record
     most: int
@@ -136,13 +104,7 @@ class OwnSpout(WordSource):
 
 @dataclass(frozen=True)
 class FreshFactory(MapStateFactory):
-    """A factory whose states have names that no episode before had; pickles.
-
-    Parameters
-    ----------
-    fresh : str
-        What stands before the names.
-    """
+    """A factory whose states have names that no episode before had; pickles."""
 
     fresh: str = ""
 
@@ -160,16 +122,7 @@ class FreshFactory(MapStateFactory):
 class Declared(Contender):
     """A topology.
 
-    Parameters
-    ----------
-    name : str
-        What it is called.
-    make : callable
-        Declares it: from a source, a stream of the field ``word``, and a factory of its states.
-    factory : MapStateFactory
-        The factory, without a prefix.
-    source : WordSource
-        Where the words come from.
+    `make` declares it: from a source, a stream of the field ``word``, and a factory of its states.
     """
 
     name: str
@@ -221,13 +174,7 @@ class Declared(Contender):
 
 
 def truth_of(make: TopologyFunction, record: Record) -> Truth:
-    """Run a topology over the record, a word a batch, without a fault, in this process's memory.
-
-    Raises
-    ------
-    UsageError
-        Where the topology has no state that can be compared.
-    """
+    """Run a topology over the record, a word a batch, without a fault, in this process's memory."""
     factory = MapStateFactory(MemoryStore(uuid4().hex, prefix=None))
     topology = make(Words(record, 1, "truth"), factory)
     readings: list[Reading] = []

@@ -26,17 +26,6 @@ class KafkaWords(WordSource):
     """A topic for each episode, with all words in one partition.
 
     Each driver takes another number of records a batch, so that a batch comes back with others.
-
-    Parameters
-    ----------
-    record : Record
-        The words.
-    most : int
-        The largest size of a batch.
-    servers : str
-        Where the brokers are.
-    troubles : sequence of callable
-        What can be done to them.
     """
 
     record: Record

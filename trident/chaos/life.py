@@ -23,14 +23,8 @@ PHASES = (STARTING, *POINTS)
 class Fate:
     """What a driver does to itself; pickles.
 
-    Parameters
-    ----------
-    point : str
-        Where: one of `POINTS`; empty for nowhere.
-    passes : int
-        How often it passes the point before.
-    ends : signal
-        SIGKILL, or SIGSTOP for one that may be continued.
+    `point` is one of `POINTS`, empty for nowhere; the driver `passes` it so often before. It `ends`
+    with SIGKILL, or with SIGSTOP if it may be continued.
     """
 
     point: str = ""
@@ -45,14 +39,8 @@ UNHARMED = Fate()
 class Life:
     """The life of a driver; pickles.
 
-    Parameters
-    ----------
-    number : int
-        Which of the episode's it is, from 1.
-    fate : Fate
-        What becomes of it by itself.
-    mark : Path
-        A file in which it keeps, for those who watch it, how far its batch is.
+    `number` is which of the episode's it is, from 1. In the file `mark` it keeps, for those who
+    watch it, how far its batch is.
     """
 
     number: int

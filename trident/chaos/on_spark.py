@@ -49,15 +49,7 @@ _PATIENCE = 300.0
 
 @dataclass(frozen=True)
 class FrameWords(WordSource):
-    """A streaming DataFrame of text files, one a batch.
-
-    Parameters
-    ----------
-    record : Record
-        The words.
-    most : int
-        How many a file has at most.
-    """
+    """A streaming DataFrame of text files, one a batch."""
 
     record: Record
     most: int
@@ -84,13 +76,7 @@ class FrameWords(WordSource):
 
 @dataclass(frozen=True)
 class OnSpark(Contender):
-    """A contender whose drivers are programs of their own, as Spark can't be forked.
-
-    Parameters
-    ----------
-    inner : Contender
-        What counts; pickles.
-    """
+    """A contender whose drivers are programs of their own, as Spark can't be forked."""
 
     inner: Contender
 
@@ -134,13 +120,7 @@ class DeclaredForSpark(Declared):
 
 @dataclass(frozen=True)
 class ForeachBatchByHand(ByHand):
-    """``foreachBatch`` as it is written by hand: Spark notes a batch when its function returns.
-
-    Parameters
-    ----------
-    source : FrameWords
-        The stream.
-    """
+    """``foreachBatch`` as it is written by hand: Spark notes a batch when its function returns."""
 
     source: FrameWords
     points = ("before write", "after write")  # type: ignore[assignment]

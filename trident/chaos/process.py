@@ -49,14 +49,7 @@ class Process:
 
     It ends when this process does.
 
-    Parameters
-    ----------
-    work : callable
-        What it does; takes nothing.
-    log : Path
-        Where what it prints goes, and the traceback of what it fails with.
-    life : Life, optional
-        Of a driver: what becomes of it by itself.
+    What it prints goes to `log`, and the traceback of what it fails with.
     """
 
     def __init__(self, work: Callable[[], object], log: Path, life: Life | None = None) -> None:

@@ -23,16 +23,8 @@ _PATIENCE = 60.0
 class Findings:
     """What a reader has found in an episode.
 
-    Parameters
-    ----------
-    reads : int
-        How often it has read.
-    torn : int
-        How many of these were not the result of some first words, or of fewer than before.
-    lost, duplicated, differing : int
-        How the last of them differs from the truth; see `Differences`.
-    example : str
-        One of the differences, or of the torn reads.
+    `torn` reads were not the result of some first words, or of fewer than before. How the last read
+    differs from the truth is as in `Differences`.
     """
 
     reads: int = 0
@@ -44,17 +36,7 @@ class Findings:
 
 
 class ReaderProcess:
-    """Reads until it is asked for what it has found.
-
-    Parameters
-    ----------
-    contender : Contender
-        What is put to the test.
-    place : EpisodePlace
-        The episode.
-    truth : Truth
-        What it has to come to.
-    """
+    """Reads until it is asked for what it has found."""
 
     def __init__(self, contender: Contender, place: EpisodePlace, truth: Truth) -> None:
         ask_from, self._ask = os.pipe()

@@ -22,15 +22,6 @@ from trident.tuples.fields import Fields
 class Record:
     """So many words, made of a seed; pickles.
 
-    Parameters
-    ----------
-    seed : str
-        What they follow from.
-    length : int
-        How many there are.
-    different : int
-        How many different ones.
-
     Examples
     --------
     >>> Record("7", 5, different=3).words
@@ -53,17 +44,6 @@ class Words(ITridentSpout):
 
     An opaque one draws the size anew for each attempt, so that a batch comes back with fewer tuples
     or with more. A transactional one draws it for each batch, and its replays are the same.
-
-    Parameters
-    ----------
-    record : Record
-        The words.
-    most : int
-        The largest size of a batch.
-    seed : str
-        What sizes follow from.
-    kind : str
-        ``"opaque"`` or ``"transactional"``.
     """
 
     def __init__(self, record: Record, most: int, seed: str, kind: str = "opaque") -> None:

@@ -14,13 +14,7 @@ _OPTIONS = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1000")
 
 
 class ReplicatedCluster:
-    """Three masters, each with a replica.
-
-    Parameters
-    ----------
-    folder : Path
-        For what they keep.
-    """
+    """Three masters, each with a replica."""
 
     def __init__(self, folder: Path) -> None:
         folders = [folder / f"node{number}" for number in range(6)]

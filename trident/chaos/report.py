@@ -28,17 +28,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Tested:
-    """A contender, and what came of it.
-
-    Parameters
-    ----------
-    contender : Contender
-        What was put to the test.
-    tally : Tally
-        What was counted.
-    words : int
-        How long the record is.
-    """
+    """A contender, and what came of it."""
 
     contender: Contender
     tally: Tally
@@ -87,16 +77,7 @@ def append_row(
 ) -> None:
     """Append what was found to a table in Markdown; begin the table where there is none.
 
-    Parameters
-    ----------
-    table : Path
-        The file.
-    state, source, seed : str
-        What the command was given, without secrets.
-    tested : Tested
-        What came of the topology.
-    compared : mapping of Contender to Tested or None
-        What came of each that can't be exact; None where it is not yet compared.
+    What can't be exact is compared, None where it is not yet.
     """
     tally = tested.tally
     comparison = "; ".join(_compared(each, found) for each, found in compared.items())

@@ -30,15 +30,7 @@ _MOST_GIVEN_UP = 5
 
 @dataclass(eq=False, repr=False)
 class NotPreparedError(TridentError):
-    """An episode can't begin.
-
-    Parameters
-    ----------
-    episode : str
-        Which.
-    problem : str
-        Why.
-    """
+    """An episode can't begin."""
 
     episode: str
     problem: str
@@ -60,26 +52,8 @@ class Pace:
 class Episode:
     """The record, counted once by drivers that follow each other.
 
-    Parameters
-    ----------
-    contender : Contender
-        What counts.
-    place : EpisodePlace
-        Where; its folder is there.
-    truth : Truth
-        What it has to come to.
-    troubles : sequence of callable
-        What can be done to the store and to the source; each returns what it was.
-    choose : Random
-        Decides what happens.
-    pace : Pace
-        How long drivers live.
-    points : iterator of str
-        Where drivers are killed, in turn.
-    tally : Tally
-        Where it is noted.
-    told : callable
-        Called after each round.
+    Each of the `troubles` returns what it was; drivers are killed at the `points`, in turn; `told`
+    is called after each round.
     """
 
     contender: Contender

@@ -25,18 +25,8 @@ _DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 class Started:
     """A server that runs.
 
-    Parameters
-    ----------
-    url : str
-        Where it is.
-    troubles : sequence of callable
-        What can be done to it.
-    redis : tuple of (str, int) or None
-        Where it is, if it is one Redis server.
-    timeout : float or None
-        Seconds that it may take to answer; None for as many as any.
-    options : mapping of str to str
-        Further options of the state's URL.
+    `redis` is where it is, if it is one Redis server; `options` are further ones of the state's
+    URL.
     """
 
     url: str
@@ -93,13 +83,7 @@ _SERVERS: Mapping[str, Callable[[Path], Any]] = {
 
 @contextmanager
 def started(scheme: str, folder: Path) -> Iterator[Started]:
-    """Start the server of a scheme.
-
-    Raises
-    ------
-    UsageError
-        Where none is started for the scheme, or it isn't installed.
-    """
+    """Start the server of a scheme."""
     if scheme not in _SERVERS:
         raise UsageError(
             "--state: the URL names no host, and no server is started for", scheme, [*_SERVERS]

@@ -18,14 +18,7 @@ from trident.states.maps.factory import MapStateFactory
 class ChaosStore:
     """What is counted in.
 
-    Parameters
-    ----------
-    url : str
-        Where it is, without a prefix.
-    redis : tuple of (str, int) or None
-        Where it is, if it is one Redis server.
-    troubles : sequence of callable
-        What can be done to it; each does it, and returns what it was.
+    `redis` is where it is, if it is one Redis server. Each of the `troubles` returns what it was.
     """
 
     url: str
@@ -48,12 +41,7 @@ class ChaosStore:
 def opened(text: str, folder: Path) -> Iterator[ChaosStore]:
     """Give the store of a URL; start a server of its own where the URL names none.
 
-    Parameters
-    ----------
-    text : str
-        The URL, without a prefix; ``"redis:"`` starts a Redis server, ``"sqlite:"`` makes a file.
-    folder : Path
-        For what is started or made.
+    ``"redis:"`` starts a Redis server, ``"sqlite:"`` makes a file.
     """
     url = StateURL.parse(text)
     if url.scheme == "memory":

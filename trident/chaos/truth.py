@@ -19,15 +19,8 @@ Reading = Mapping[Key, Any]
 class Differences:
     """How a reading differs from the truth.
 
-    Parameters
-    ----------
-    lost, duplicated : int
-        By how much the numbers are too small and too large, all together; a number that is missing
-        is too small by all of it.
-    differing : int
-        How many values differ that are no whole numbers.
-    example : str
-        One of the differences; empty where there is none.
+    `lost` and `duplicated` are by how much the numbers are too small and too large, all together; a
+    number that is missing is too small by all of it. `differing` values are no whole numbers.
     """
 
     lost: int = 0
@@ -39,10 +32,7 @@ class Differences:
 class Truth:
     """What states hold after each of the record's words, as a topology without a fault makes it.
 
-    Parameters
-    ----------
-    readings : iterable of mapping
-        What was read after the first word, after the second, and so on.
+    `readings` are what was read after the first word, after the second, and so on.
 
     Examples
     --------

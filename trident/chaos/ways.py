@@ -23,14 +23,7 @@ MOST = 9
 class Way(ABC):
     """How drivers run.
 
-    Attributes
-    ----------
-    source_name : str
-        Where words come from, unless the user says otherwise.
-    words : int
-        How many there are.
-    episode : type
-        What happens to drivers.
+    `episode` is what happens to drivers.
     """
 
     source_name: ClassVar[str]

@@ -17,12 +17,7 @@ _OPTIONAL = re.compile(r"""([\w.-]+)[^;]*;\s*extra\s*==\s*["']([\w.-]+)["']""")
 class Extra:
     """An extra of this package.
 
-    Parameters
-    ----------
-    name : str
-        As in ``trident-spark[name]``.
-    versions : mapping of str to str or None
-        The packages that it brings, with their versions; None for one that is missing.
+    `versions` are of the packages that it brings, None for one that is missing.
     """
 
     name: str
@@ -45,11 +40,6 @@ class Extra:
 
 def extras() -> list[Extra]:
     """Return the extras, each with what is installed of it.
-
-    Raises
-    ------
-    UsageError
-        Where this package itself is not installed, and so has no metadata.
 
     Examples
     --------

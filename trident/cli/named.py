@@ -17,11 +17,6 @@ from trident.states.secrets import masked
 def named(name: str) -> Any:
     """What a module has under a name.
 
-    Raises
-    ------
-    UsageError
-        Where there is none.
-
     Examples
     --------
     >>> named("math:tau")
@@ -52,13 +47,7 @@ def named(name: str) -> Any:
 
 
 def named_topology(name: str) -> TridentTopology:
-    """The topology that a module has under a name, or that a function without arguments returns.
-
-    Raises
-    ------
-    UsageError
-        Where there is none.
-    """
+    """The topology that a module has under a name, or that a function without arguments returns."""
     found = named(name)
     is_made = isinstance(found, TridentTopology) or not callable(found)
     made = found if is_made else _called(name, found)

@@ -25,14 +25,7 @@ HELP = (
 class NamedState:
     """A state, not opened yet.
 
-    Parameters
-    ----------
-    shown : str
-        How it was named, without passwords.
-    factory : StateFactory
-        Makes it, by its own prefix.
-    guarantee : Guarantee or None
-        Of a state that a topology updates.
+    `shown` is how it was named, without passwords.
     """
 
     shown: str
@@ -42,10 +35,8 @@ class NamedState:
     def open(self) -> StoredMap:
         """Return the state, for reading.
 
-        Raises
-        ------
-        UsageError
-            For one that only the process of its run can see, or that is no map of this library.
+        A state that only the process of its run can see is refused, and one that is no map of this
+        library.
         """
         kind = self.factory.map_type
         if kind is not None and not kind.lasts:
@@ -79,17 +70,8 @@ def is_url(text: str) -> bool:
 def named_state(text: str, prefix: str | None = None) -> NamedState:
     """The state that a word names.
 
-    Parameters
-    ----------
-    text : str
-        A URL, or ``module:topology/state``.
-    prefix : str or None
-        What a URL without a prefix is taken to say; None refuses it.
-
-    Raises
-    ------
-    UsageError
-        Where it names none.
+    The word is a URL, or ``module:topology/state``. A URL without a prefix is taken to say
+    `prefix`; None refuses it.
     """
     if is_url(text):
         return _of_url(StateURL.parse(text), prefix)

@@ -21,11 +21,6 @@ _PAUSE = 1.0
 def key_of(word: str) -> Key:
     """The key that a word names: its one text, or the fields in a JSON array.
 
-    Raises
-    ------
-    UsageError
-        For what begins as an array, and is none.
-
     Examples
     --------
     >>> key_of("dog"), key_of('["dog",2]'), key_of('["[dog]"]')

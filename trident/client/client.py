@@ -37,19 +37,6 @@ class Client:
 
     The server that answered last is asked first. May be called by any number of threads: each call
     has a connection for itself while it lasts.
-
-    Parameters
-    ----------
-    servers : sequence of str
-        Their addresses.
-    schemes : collection of str
-        Those that addresses may have.
-    timeout : float
-        Seconds that a call takes at most, with all servers that it asks.
-    token : str or None
-        Of whoever calls; over HTTP only.
-    ca, certfile, keyfile : path or None
-        Those of `DRPCClient`.
     """
 
     def __init__(
@@ -88,26 +75,8 @@ class Client:
     ) -> T:
         """Ask one server after the other.
 
-        Parameters
-        ----------
-        name : str
-            What errors call it.
-        ask : callable
-            Asks a server, once.
-        timeout : float or None
-            Seconds; None for those of the client.
-        repeatable : bool
-            Whether what is asked may be asked again of any server, or of those only that apply a
-            request once by its id.
-
-        Raises
-        ------
-        NoServerError
-            When no server could be reached.
-        AnswerLostError
-            When it was sent, the answer was lost, and it may not be repeated.
-        DRPCError
-            What the last server that was asked told.
+        `repeatable` tells that it may be asked again of any server, or of those only that apply a
+        request once by its id. Where it may not, a lost answer is an AnswerLostError.
         """
         if timeout is not None:
             check_seconds(type(self).__name__, timeout)

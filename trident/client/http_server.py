@@ -28,19 +28,7 @@ _ONCE = Retry(total=False, redirect=False)
 
 
 class HTTPServer(Server):
-    """A server of HTTP.
-
-    Parameters
-    ----------
-    host : str
-        Where it is.
-    port : int
-        Its port.
-    tls : SSLContext or None
-        How its certificate is verified; None without TLS.
-    token : str or None
-        Of whoever calls.
-    """
+    """A server of HTTP."""
 
     def __init__(self, host: str, port: int, tls: ssl.SSLContext | None, token: str | None) -> None:
         super().__init__(host, port)

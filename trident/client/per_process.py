@@ -15,10 +15,7 @@ class PerProcess(Generic[T]):
     A forked process leaves alone what its parent has made: other threads of the parent may have
     held its locks.
 
-    Parameters
-    ----------
-    make : callable
-        Makes it; two threads that ask first at the same time may both call it.
+    Two threads that ask first at the same time may both call `make`.
     """
 
     def __init__(self, make: Callable[[], T]) -> None:

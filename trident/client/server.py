@@ -18,12 +18,8 @@ class Asked(NamedTuple):
 class Within(NamedTuple):
     """How long a server has.
 
-    Parameters
-    ----------
-    until : float
-        When the time for its answer is over, by ``time.monotonic()``.
-    connecting : float
-        How many seconds to wait for a connection at most.
+    An answer has to come `until` then, by ``time.monotonic()``, and a connection after `connecting`
+    seconds.
     """
 
     until: float
@@ -39,15 +35,7 @@ class LostError(Exception):
 
 
 class Server(ABC):
-    """One server.
-
-    Parameters
-    ----------
-    host : str
-        Where it is.
-    port : int
-        Its port.
-    """
+    """One server."""
 
     def __init__(self, host: str, port: int) -> None:
         self.address = f"{host}:{port}"

@@ -291,13 +291,7 @@ class StateClient(Client):
 
 
 def _key(key: Any) -> Sequence[Any]:
-    """A key as a sequence of fields.
-
-    Raises
-    ------
-    DRPCUsageError
-        For a field that no key can have.
-    """
+    """A key as a sequence of fields; DRPCUsageError for a field that no key can have."""
     sequence = key if isinstance(key, tuple | list) else (key,)
     try:
         needs_tags(list(sequence))

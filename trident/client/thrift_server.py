@@ -32,17 +32,7 @@ _KEPT = 64
 
 
 class ThriftServer(Server):
-    """A server of Thrift.
-
-    Parameters
-    ----------
-    host : str
-        Where it is.
-    port : int
-        Its port.
-    tls : SSLContext or None
-        How its certificate is verified; None without TLS.
-    """
+    """A server of Thrift."""
 
     def __init__(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
         super().__init__(host, port)

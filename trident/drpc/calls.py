@@ -15,12 +15,7 @@ Answer = str | Exception
 class Call(ABC):
     """One request in a queue.
 
-    Parameters
-    ----------
-    args : str
-        The arguments.
-    request_id : str or None
-        What tells it from others, where its client may repeat it.
+    `request_id` tells it from others, where its client may repeat it.
     """
 
     __slots__ = ("args", "began", "request_id")
@@ -73,13 +68,7 @@ class LoopCall(Call):
 
 
 class LoopEnds:
-    """Brings the answers to calls of one event loop into its thread, together.
-
-    Parameters
-    ----------
-    loop : AbstractEventLoop
-        The loop.
-    """
+    """Brings the answers to calls of one event loop into its thread, together."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop

@@ -58,19 +58,10 @@ class Answers(Protocol):
 class Gathering:
     """The queue of one function, and the ticks that empty it.
 
-    A tick answers all calls that wait when it begins; those that come meanwhile are of the next.
-    So the more callers there are the more are answered by one look at the states.
+    A tick answers all calls that wait when it begins; those that come meanwhile are of the next. So
+    the more callers there are the more are answered by one look at the states.
 
-    Parameters
-    ----------
-    query : Answers
-        What answers.
-    workers : Workers
-        Who runs ticks.
-    most_waiting : int
-        How many calls the queue takes.
-    figures : QueryFigures
-        Counts calls that are answered in the caller's thread.
+    `figures` counts calls that are answered in the caller's thread.
     """
 
     def __init__(
@@ -96,11 +87,6 @@ class Gathering:
 
         That is where another one is being answered, and they could share what is read; and where
         the answer before took so long that a call might miss its time.
-
-        Raises
-        ------
-        DRPCError
-            When the query failed.
         """
         if self._together == 1:
             return None

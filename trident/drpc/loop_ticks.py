@@ -13,11 +13,6 @@ class LoopTicks:
 
     The first call that comes in a turn of the loop is answered at once. Those that come in the same
     turn are answered together in the next.
-
-    Parameters
-    ----------
-    gathering : Gathering
-        What answers.
     """
 
     def __init__(self, gathering: Gathering) -> None:

@@ -28,17 +28,6 @@ from trident.tuples.block import Block
 class Query:
     """Answers requests to one function, in the thread that calls.
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    query : DRPCQuery
-        Its query.
-    conf : mapping or None
-        What operations and states are made with.
-
-    Notes
-    -----
     Each call that runs at the same time as another reads through states of its own.
     """
 
@@ -57,10 +46,7 @@ class Query:
     def answer(self, args: str) -> str:
         """Answer one request.
 
-        Raises
-        ------
-        DRPCExecutionError
-            When the query failed; its cause is what an operation or a state raised.
+        The cause of a DRPCExecutionError is what an operation or a state raised.
         """
         request = {self.function: Block({"args": [args]}, 1)}
         number = next(self._numbers)

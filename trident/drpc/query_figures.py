@@ -25,13 +25,6 @@ _REFUSED = (DRPCClosedError, DRPCQueueFullError, DRPCUsageError)
 class QueryFigures:
     """The figures of one function; any thread adds to them, and reads them.
 
-    Parameters
-    ----------
-    function : str
-        The function.
-    listeners : Listeners
-        Who is told of the end of each call.
-
     Examples
     --------
     >>> figures = QueryFigures("words", Listeners())
@@ -56,12 +49,7 @@ class QueryFigures:
     def ended(self, seconds: float, error: type[BaseException] | None = None) -> None:
         """Count a call, and tell who listens, in the caller's thread.
 
-        Parameters
-        ----------
-        seconds : float
-            How long the caller has waited.
-        error : type, optional
-            The class of what it got in place of an answer.
+        `error` is the class of what the caller got in place of an answer.
         """
         with self.lock:
             self.count(seconds, error)
@@ -91,17 +79,9 @@ class QueryFigures:
     def told(self, waiting: int) -> dict[str, Any]:
         """Return the figures as JSON values.
 
-        Parameters
-        ----------
-        waiting : int
-            How many calls are in the queue.
-
-        Returns
-        -------
-        dict
-            The function, its calls and how many of them failed; the median and the 99th percentile
-            of the last 1,000; and since the start the seconds of all, and how many took at most
-            as long as each of some times.
+        They are the function, its calls and how many of them failed; the median and the 99th
+        percentile of the last 1,000; and since the start the seconds of all, and how many took at
+        most as long as each of some times.
         """
         with self.lock:
             recent, counts = list(self._recent), list(self._counts)

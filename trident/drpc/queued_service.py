@@ -43,15 +43,7 @@ class CallQueue(Protocol):
         """Answer a call in this thread; None where it is better put into the queue."""
 
     def put(self, call: Call) -> None:
-        """Put a call into the queue.
-
-        Raises
-        ------
-        DRPCQueueFullError
-            When the queue takes no more.
-        DRPCClosedError
-            When nothing is answered any more.
-        """
+        """Put a call into the queue."""
 
     def leave(self, call: Call) -> None:
         """Take a call out of the queue, where it still is."""
@@ -68,13 +60,6 @@ class QueuedService:
 
     A call that finds nobody else asking is answered in its own thread. Calls that come together are
     answered together.
-
-    Parameters
-    ----------
-    queries : mapping of str to Answers
-        What answers each name.
-    most_waiting : int
-        How many calls of one name wait at most; more are refused.
     """
 
     def __init__(self, queries: Mapping[str, Answers], most_waiting: int) -> None:
@@ -270,11 +255,7 @@ class QueuedService:
     def close(self, drain: float = TIMEOUT) -> None:
         """Take no more calls, answer those that wait, and close the states; may be repeated.
 
-        Parameters
-        ----------
-        drain : float
-            How many seconds to wait for answers at most; calls that are left end with
-            `DRPCClosedError`.
+        Calls that are left after `drain` seconds end with `DRPCClosedError`.
         """
         if self._closed:
             return

@@ -51,15 +51,7 @@ def blames_request(error: Exception) -> bool:
 
 
 class Asked(NamedTuple):
-    """A request.
-
-    Parameters
-    ----------
-    args : str
-        Its arguments.
-    id : str or None
-        What tells it from others, where its client may repeat it.
-    """
+    """A request; its `id`, if any, tells it from others that its client may repeat."""
 
     args: str
     id: str | None = None
@@ -71,17 +63,7 @@ class RequestEngine:
     Updates are remembered, and written after the last request. So one that fails has done nothing:
     those before it are run again, and are the batch with it.
 
-    Parameters
-    ----------
-    group : BatchGroup
-        The group of the requests; its steps are prepared at once.
-    states : mapping of node to State
-        Its states, one object each; closed with the engine.
-
-    Raises
-    ------
-    PlanError
-        For answers that are kept in no map.
+    The steps of the group are prepared at once; its states are closed with the engine.
     """
 
     def __init__(self, group: BatchGroup, states: Mapping[StateNode, State]) -> None:
@@ -104,13 +86,8 @@ class RequestEngine:
     def run(self, record: ControlRecord, requests: Sequence[Asked]) -> tuple[list[Answer], Outcome]:
         """Answer the requests of one attempt, or the first of them, and write what they update.
 
-        Returns
-        -------
-        list of str or Exception
-            Of each of them its answer, or what failed it, which leaves nothing of it. After one
-            that failed there may be none: those that follow are of the next batch.
-        Outcome
-            What was done.
+        Each gets its answer, or what failed it, which leaves nothing of it. After one that failed
+        there may be none: those that follow are of the next batch.
 
         Raises
         ------

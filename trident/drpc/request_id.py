@@ -10,10 +10,7 @@ _LONGEST = 200
 def check_request_id(request_id: object) -> None:
     """Refuse what can't tell a request from others.
 
-    Raises
-    ------
-    MalformedRequestError
-        For an empty one, one that is too long, or what no header could carry.
+    It must not be empty or too long, nor hold what no header could carry.
     """
     if request_id is None:
         return

@@ -37,13 +37,6 @@ class RequestLoop(GroupRun):
 
     A batch holds the requests that wait when it begins. Each is answered when the batch is
     committed and announced, so whoever has the answer can read what it has changed.
-
-    Parameters
-    ----------
-    engine : RequestEngine
-        What runs the requests; closed at the end.
-    runner : BatchRunner
-        The group's runner, opened.
     """
 
     def __init__(self, engine: RequestEngine, runner: BatchRunner) -> None:
@@ -168,13 +161,6 @@ class RequestWork(BatchWork):
 
     Where what they update can't be written, the next attempt has the first of them only, as nothing
     tells which one is to blame.
-
-    Parameters
-    ----------
-    engine : RequestEngine
-        What runs them.
-    calls : sequence of Call
-        The requests; the batch may end with the first of them only.
     """
 
     def __init__(self, engine: RequestEngine, calls: Sequence[Call]) -> None:

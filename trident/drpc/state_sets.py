@@ -19,17 +19,7 @@ Views = Mapping[str, Any]
 
 
 class StateSets:
-    """The states of a query; any number of threads may read, each of them a set of its own.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    query : DRPCQuery
-        Its query.
-    conf : mapping or None
-        What states are made with.
-    """
+    """The states of a query; any number of threads may read, each of them a set of its own."""
 
     def __init__(self, plan: Plan, query: DRPCQuery, conf: Mapping[str, Any] | None) -> None:
         self._groups = _groups(plan, query)

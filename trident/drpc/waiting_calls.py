@@ -16,17 +16,7 @@ all of its text take four each."""
 class WaitingCalls:
     """A queue with an end, which calls may leave; its owner's lock is held for each change.
 
-    Parameters
-    ----------
-    function : str
-        Whose calls they are, for errors.
-    most : int
-        How many there are at most.
-
-    Attributes
-    ----------
-    closed : bool
-        Whether it takes no more; its owner says so.
+    Its owner says when it is `closed`, and takes no more.
     """
 
     def __init__(self, function: str, most: int) -> None:
@@ -40,15 +30,7 @@ class WaitingCalls:
         return len(self._calls)
 
     def add(self, call: Call) -> None:
-        """Add a call.
-
-        Raises
-        ------
-        DRPCQueueFullError
-            When there are as many as there may be.
-        DRPCClosedError
-            When it is closed.
-        """
+        """Add a call."""
         if self.closed:
             raise DRPCClosedError(self._function)
         size = sys.getsizeof(call.args)

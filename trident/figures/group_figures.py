@@ -27,11 +27,6 @@ class GroupFigures:
     A batch is only noted, which takes a tenth of a microsecond, and summed up with others when
     there are some, or when somebody asks.
 
-    Parameters
-    ----------
-    started : float
-        When the group started, in seconds since 1970.
-
     Examples
     --------
     >>> figures = GroupFigures(time())

@@ -22,13 +22,7 @@ _SILENCE = 60.0
 
 
 class GroupMonitor(Monitor):
-    """What is known of a group while it runs.
-
-    Parameters
-    ----------
-    group : str
-        The batch group.
-    """
+    """What is known of a group while it runs."""
 
     def __init__(self, group: str) -> None:
         self.group = group

@@ -26,13 +26,6 @@ class Health:
 
     Each store is asked for the control record of each state in it, by one thread at most, and once
     a second at most, however many ask. A state in memory, or that is no map, isn't asked.
-
-    Parameters
-    ----------
-    runs : iterable of Run
-        The runs that are in this process.
-    plans : iterable of Plan
-        Of all that is served.
     """
 
     def __init__(self, runs: Iterable[Any], plans: Iterable[Plan]) -> None:
@@ -43,12 +36,9 @@ class Health:
     async def asked(self) -> dict[str, Any]:
         """Return what is found, in two seconds at most.
 
-        Returns
-        -------
-        dict
-            JSON values: ``status`` is ``"ok"``, or ``"failing"`` where a group has failed or a
-            store does not answer; ``groups`` has the status of each, ``states`` of each that was
-            asked where it is, and what is wrong, None where nothing is.
+        ``status`` is ``"ok"``, or ``"failing"`` where a group has failed or a store does not
+        answer; ``groups`` has the status of each, ``states`` of each that was asked where it is,
+        and what is wrong, None where nothing is.
         """
         groups = [
             {"group": name, "status": status}

@@ -31,12 +31,7 @@ class Answering(Protocol):
 class ServerFigures:
     """What a server can tell of; made once a server, asked by any thread.
 
-    Parameters
-    ----------
-    runs : iterable of Run
-        The runs that are in this process.
-    services : iterable of LocalDRPC
-        What answers for topologies that run elsewhere.
+    `services` answer for topologies that run elsewhere.
 
     Examples
     --------
@@ -53,12 +48,7 @@ class ServerFigures:
     async def asked(self) -> dict[str, Any]:
         """Return the figures, without blocking the event loop: Spark is asked for some of them.
 
-        Those who ask at the same time are told the same.
-
-        Raises
-        ------
-        TimeoutError
-            When they can't be had within two seconds.
+        Those who ask at the same time are told the same. After two seconds it is a TimeoutError.
         """
         if self._asked.under_way < LIMIT:  # else each who waits would be kept until it ends
             future = asyncio.wrap_future(self._asked.ask())

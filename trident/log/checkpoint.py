@@ -31,11 +31,6 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 class Checkpoint(HeldCheckpoint):
     """A checkpoint folder, held by one run from construction to :meth:`release`.
 
-    Parameters
-    ----------
-    path : str or path
-        A local folder, or a ``file:`` URL of one; made where it doesn't exist.
-
     Raises
     ------
     CheckpointError
@@ -108,10 +103,7 @@ def open_checkpoint(
 ) -> HeldCheckpoint:
     """Return the checkpoint at `place` for `groups`, held by the caller; a temporary one for None.
 
-    Raises
-    ------
-    CheckpointError, CheckpointInUseError, LogUnavailableError
-        See :func:`held_checkpoint` and :meth:`HeldCheckpoint.check_groups`.
+    Raises as :func:`held_checkpoint` and :meth:`HeldCheckpoint.check_groups`.
     """
     if place is None:
         return TemporaryCheckpoint()
@@ -126,13 +118,6 @@ def open_checkpoint(
 
 def held_checkpoint(place: Place, spark_checkpoint: Place | None = None) -> HeldCheckpoint:
     """Return the checkpoint at `place`, a folder or a URL, held by the caller.
-
-    Parameters
-    ----------
-    place : str or path
-        A local folder, or the URL of a store.
-    spark_checkpoint : str or path, optional
-        Of a store: the folder of what can only be files.
 
     Raises
     ------
@@ -167,11 +152,6 @@ def held_checkpoint(place: Place, spark_checkpoint: Place | None = None) -> Held
 
 def groups_at(place: Place) -> list[str]:
     """Return the groups of the checkpoint at `place`, which nobody need hold; none is made there.
-
-    Raises
-    ------
-    CheckpointError, LogUnavailableError
-        When it can't be one, or can't be reached.
     """
     text = os.fspath(place)
     if _is_folder(text):
@@ -187,10 +167,7 @@ def groups_at(place: Place) -> list[str]:
 def local_path(path: Place) -> Path:
     """Return `path` as a local, absolute one.
 
-    Raises
-    ------
-    CheckpointError
-        When it is the URL of another file system, or says more than a folder.
+    The URL of another file system is refused, and one that says more than a folder.
 
     Examples
     --------

@@ -145,10 +145,8 @@ class LogEntry:
         The end may be torn: cut off, or with zeros where a loss of power came before the data. An
         entry that is torn was never confirmed, so it doesn't count; None where no other is there.
 
-        Raises
-        ------
-        CorruptLogError
-            When an entry is damaged otherwise, or of a format that this version doesn't read.
+        An entry that is damaged otherwise, or of a format that this version doesn't read, is a
+        CorruptLogError.
         """
         entries = _whole(data)
         for entry in entries[:-1]:
@@ -162,13 +160,7 @@ class LogEntry:
 
     @staticmethod
     def decode(data: bytes, path: str) -> LogEntry:
-        """Return the entry that `data`, read from `path`, encodes.
-
-        Raises
-        ------
-        CorruptLogError
-            When it is truncated, damaged, or of a format that this version doesn't read.
-        """
+        """Return the entry that `data`, read from `path`, encodes, or raise CorruptLogError."""
         try:
             body = json.loads(_checked(data, path))
             found = body.pop("format")
@@ -193,15 +185,7 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class EncodedEntry:
-    """An entry as it is kept: what its metadata came from may be changed meanwhile.
-
-    Parameters
-    ----------
-    number : int
-        That of the entry.
-    data : bytes
-        What it encodes as.
-    """
+    """An entry as it is kept: what its metadata came from may be changed meanwhile."""
 
     number: int
     data: bytes
@@ -238,10 +222,7 @@ def check_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
 
     A copy, because the spout may change in place what the log goes on to remember.
 
-    Raises
-    ------
-    MetadataError
-        When any of it would come back changed.
+    A MetadataError says that it would come back changed.
 
     Examples
     --------

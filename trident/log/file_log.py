@@ -31,13 +31,6 @@ class _OwnFile:
 class FileLog(Log):
     """Files of entries, each of which is written by who has created it, and by nobody else.
 
-    Parameters
-    ----------
-    folder : str or path
-        Made where it doesn't exist; must be on a local file system.
-
-    Notes
-    -----
     The newest entry is the last one of the highest file that has any. Who goes on from an entry of
     another writer
 

@@ -28,10 +28,7 @@ class HeldCheckpoint(ABC):
     def folder(self, group: str) -> Path:
         """Return the folder of `group`, for what can only be files; not made yet.
 
-        Raises
-        ------
-        CheckpointError
-            When there is none.
+        A CheckpointError says that there is none.
         """
 
     @abstractmethod
@@ -45,11 +42,7 @@ class HeldCheckpoint(ABC):
     def check_groups(self, groups: Iterable[str]) -> None:
         """Refuse to leave a log behind, as a topology would whose stream has got another id.
 
-        Raises
-        ------
-        CheckpointError
-            When a group that is not among `groups` has a log here which no other checkpoint
-            has taken over.
+        A group of another name whose log no other checkpoint has taken over is a CheckpointError.
         """
         ours = dict.fromkeys(groups)
         for group in self.groups():

@@ -27,13 +27,8 @@ os.register_at_fork(after_in_child=_leave_to_the_parent)
 class CheckpointLock:
     """The exclusive hold on a checkpoint folder, from construction to :meth:`release`.
 
-    The system gives it back when the process dies, however it dies; forked children have no part
-    in it.
-
-    Parameters
-    ----------
-    folder : path
-        The checkpoint; made where it doesn't exist.
+    The system gives it back when the process dies, however it dies; forked children have no part in
+    it.
 
     Raises
     ------

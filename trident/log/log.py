@@ -12,13 +12,10 @@ from trident.log.errors import LogConflictError
 class Log(ABC):
     """A sequence of entries, each created exclusively.
 
-    A writer appends only directly after an entry of its own. A newcomer appends a begin of its
-    own after the newest entry before it touches any state, so of two writers one always stops.
+    A writer appends only directly after an entry of its own. A newcomer appends a begin of its own
+    after the newest entry before it touches any state, so of two writers one always stops.
 
-    Parameters
-    ----------
-    place : str
-        How errors name the log.
+    `place` is how errors name the log.
     """
 
     damage: str = ""

@@ -26,18 +26,8 @@ _CHECKSUM = 9
 class StagedFile:
     """A computed batch as it is staged: for any attempt, by whichever driver commits it.
 
-    Parameters
-    ----------
-    log_id : str
-        The id of the log that commits it.
-    query_id : str
-        Spark's id of the streaming query.
-    txid : int
-        The batch.
-    digest : str
-        The digest of what the batch covers, by the source; hexadecimal digits.
-    parts : mapping of str to bytes or memoryview
-        What the engine needs to update each state, by the state's name.
+    `digest` is of what the batch covers, by the source; `parts` are what the engine needs to update
+    each state, by the state's name.
 
     Examples
     --------
@@ -75,12 +65,7 @@ class StagedFile:
 
     @staticmethod
     def decode(data: bytes, path: str) -> StagedFile:
-        """Return the batch that `data`, read from `path`, encodes.
-
-        Raises
-        ------
-        StagingError
-            When it is truncated, damaged, or of a format that this version doesn't read.
+        """Return the batch that `data`, read from `path`, encodes; StagingError where it is none.
         """
         whole = memoryview(data)
         if data[-_CHECKSUM:] != b"%08x\n" % zlib.crc32(whole[:-_CHECKSUM]):
@@ -105,13 +90,8 @@ class StagedFile:
 class StagingArea:
     """The staged batches of a group, a file each.
 
-    Parameters
-    ----------
-    folder : Path
-        Made where it doesn't exist; on a local file system that has hard links.
+    The folder has to be on a local file system that has hard links.
 
-    Notes
-    -----
     A file gets its name when it is written and synced, so none is ever torn, and only where no
     other has that name: of two drivers one stages the batch, and the other stops.
 
@@ -131,12 +111,8 @@ class StagingArea:
     def stage(self, batch: StagedFile) -> None:
         """Make a batch durable; it may be called again with the same one.
 
-        Raises
-        ------
-        StagingError
-            When another run has staged this batch with other content.
-        LogUnavailableError
-            When the disk failed: the batch may be staged or not.
+        Other content that another run has staged for it is a StagingError. After a
+        LogUnavailableError the batch may be staged or not.
         """
         try:
             self._stage(batch)
@@ -146,12 +122,7 @@ class StagingArea:
     def staged(self) -> list[StagedFile]:
         """Return what is staged, in the order of the txids; remove what was never finished.
 
-        Raises
-        ------
-        StagingError
-            When a file isn't what was written, or there are two of one batch.
-        LogUnavailableError
-            When the disk failed.
+        A file that isn't what was written is a StagingError, and so are two of one batch.
         """
         try:
             paths = sorted(self.folder.iterdir()) if self.folder.is_dir() else []

@@ -18,21 +18,8 @@ from trident.states.errors import CorruptStateError, StateUnavailableError
 class StoredCheckpoint(HeldCheckpoint):
     """A checkpoint in a store, held by one run where the store can tell.
 
-    Parameters
-    ----------
-    store : CheckpointStore
-        The store; closed with :meth:`release`.
-    spark_checkpoint : Path or None
-        Where Structured Streaming keeps its own log, and computed batches are staged.
-
-    Raises
-    ------
-    CheckpointInUseError
-        When another run holds it.
-    LogUnavailableError
-        When the store can't be reached.
-    CheckpointError
-        When something else is in its place.
+    The store is closed with :meth:`release`. In the folder `spark_checkpoint` Structured Streaming
+    keeps its own log, and computed batches are staged.
     """
 
     def __init__(self, store: CheckpointStore, spark_checkpoint: Path | None = None) -> None:

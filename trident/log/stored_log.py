@@ -20,15 +20,8 @@ from trident.states.errors import CorruptStateError, StateUnavailableError
 class StoredLog(Log):
     """A log as one value of a checkpoint's store.
 
-    Parameters
-    ----------
-    store : CheckpointStore
-        The store, which replaces a value only where it is what the writer expects.
-    group : str
-        The batch group, whose name the value has.
+    The store replaces a value only where it is what the writer expects.
 
-    Notes
-    -----
     An entry holds everything, so the newest is all that is kept: appending compares what is there
     with the entry that was gone on from, and replaces it, in one step. So there is nothing to
     remove, and of two writers of one number exactly one succeeds. As an entry names its writer and

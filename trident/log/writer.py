@@ -16,11 +16,6 @@ from trident.states.values import Token
 class LogWriter:
     """One run's writing to one log; used by one thread at a time.
 
-    Parameters
-    ----------
-    log : Log
-        The log.
-
     Examples
     --------
     >>> from trident.log.log import MemoryLog

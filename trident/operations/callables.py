@@ -45,12 +45,7 @@ from trident.tuples.fields import Fields
 class Native:
     """A Spark SQL expression in place of a function; see `native`.
 
-    Parameters
-    ----------
-    expression : str or callable
-        SQL, or a callable of no arguments that makes a ``Column``.
-    deterministic : bool
-        Whether it gives the same result whenever a batch is replayed.
+    `expression` is SQL, or a callable of no arguments that makes a ``Column``.
     """
 
     expression: str | Callable[[], Any]
@@ -190,13 +185,7 @@ _TUPLE: type[tuple[Any, ...]] = tuple  # the published argument name ``tuple`` h
 
 
 def checked_bool(operation: str, kept: object) -> bool:
-    """Check what a plain callable returned as a filter.
-
-    Raises
-    ------
-    EmittedValueError
-        For anything but a bool.
-    """
+    """Check that a plain callable returned a bool, as a filter has to."""
     if isinstance(kept, bool):
         return kept
     problem = f"returned {described(kept)}, where a filter returns a bool"
@@ -210,10 +199,7 @@ FOR_ONE_VALUE = "To append one value to each tuple write withColumn(name, functi
 def checked_iterable(operation: str, made: object, advice: str = "") -> Iterable[Any]:
     """Check that a plain callable returned an iterable; None is an empty one.
 
-    Raises
-    ------
-    EmittedValueError
-        For a string or bytes, whose letters are hardly meant, and for what is not iterable.
+    A string or bytes, whose letters are hardly meant, is none.
     """
     if made is None:
         return ()

@@ -23,17 +23,7 @@ from trident.tuples.fields import Fields
 
 @dataclass(frozen=True)
 class Link:
-    """One aggregator of a chain.
-
-    Parameters
-    ----------
-    inputs : Fields
-        What it reads, with the types.
-    aggregator : Aggregator
-        What it is, or is seen as; see `as_aggregator`.
-    outputs : Fields
-        What it makes.
-    """
+    """One aggregator of a chain."""
 
     inputs: Fields
     aggregator: Aggregator[Any]
@@ -45,12 +35,7 @@ class ChainedAggregator(Aggregator["list[_Part]"]):
 
     The last one varies fastest. Where one emits nothing there is no combination; Trident fails.
 
-    Parameters
-    ----------
-    links : sequence of Link
-        The aggregators, in order.
-    inputs : Fields
-        The fields of the tuples that it is handed; each link reads some of them.
+    Each link reads some of the fields `inputs`.
     """
 
     positional = True

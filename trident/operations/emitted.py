@@ -12,15 +12,7 @@ Row = tuple[Any, ...]
 
 
 class ListCollector(TridentCollector):
-    """Keeps what an operation emits, checked, in ``rows``.
-
-    Parameters
-    ----------
-    operation : str
-        Its name in errors.
-    width : int
-        The number of output fields.
-    """
+    """Keeps what an operation emits, checked, in ``rows``."""
 
     def __init__(self, operation: str, width: int) -> None:
         self.rows: list[Row] = []
@@ -34,13 +26,7 @@ class ListCollector(TridentCollector):
 
 
 def checked_row(operation: str, values: object, width: int) -> Row:
-    """Check one emitted tuple.
-
-    Raises
-    ------
-    EmittedValueError
-        When it is no list or tuple of ``width`` values.
-    """
+    """Check that one emitted tuple is a list or tuple of ``width`` values."""
     if not isinstance(values, tuple | list):
         problem = f"emitted {described(values)}, expected a list of {width} values"
         raise EmittedValueError(operation, problem)
@@ -79,12 +65,7 @@ def checked_rows(operation: str, items: Iterable[Any], width: int) -> list[Row]:
 
 
 def flat_rows(operation: str, made: object, width: int) -> list[Row]:
-    """Check what a `FlatMapFunction` returned for one tuple.
-
-    Raises
-    ------
-    EmittedValueError
-        When it is no iterable of lists or tuples of ``width`` values.
+    """Check that a `FlatMapFunction` returned, for one tuple, lists or tuples of ``width`` values.
     """
     if not isinstance(made, Iterable):
         problem = f"returned {described(made)}, expected an iterable of tuples"
@@ -95,13 +76,7 @@ def flat_rows(operation: str, made: object, width: int) -> list[Row]:
 def retrieved(
     function: QueryFunction[Any, Any], state: Any, inputs: Sequence[Any]
 ) -> Sequence[Any]:
-    """Call ``batchRetrieve`` for some tuples, and check what it returns.
-
-    Raises
-    ------
-    EmittedValueError
-        When it isn't one result for each.
-    """
+    """Call ``batchRetrieve`` for some tuples, and check that it returns one result for each."""
     results = function.batchRetrieve(state, inputs)
     if len(results) != len(inputs):
         raise EmittedValueError(

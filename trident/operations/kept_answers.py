@@ -20,16 +20,7 @@ _SLOTS = 2**16
 class KeptAnswer(NamedTuple):
     """The answer to a request.
 
-    Parameters
-    ----------
-    id : str
-        The request's.
-    asked : str
-        A digest of its arguments.
-    answer : str
-        The answer.
-    at : int
-        When it was given, in milliseconds.
+    `asked` is a digest of the request's arguments; `at` is in milliseconds.
     """
 
     id: str

@@ -32,14 +32,7 @@ def natural_order(a: Any, b: Any) -> int:
 class LeastTuple(Aggregator[Any]):
     """Keeps the tuple that comes first; of a tie, as Trident does, the one that was seen last.
 
-    Parameters
-    ----------
-    position : int or None
-        The value that is compared, of which null counts for nothing; None for whole tuples.
-    comparator : callable
-        Compares two values, or two tuples.
-    label : str
-        The call, for plans and errors.
+    The value at `position` is compared, of which null counts for nothing; None is for whole tuples.
     """
 
     acts_on_nothing = False
@@ -122,17 +115,6 @@ class FirstSortedTuples(FirstTuples):
     """Keeps the first `n` tuples by one of their values, and emits them in that order.
 
     Null comes last. Of equal ones the first that was seen comes first.
-
-    Parameters
-    ----------
-    n : int
-        How many.
-    position : int
-        The value they are sorted by.
-    reverse : bool
-        Whether the greatest come first.
-    label : str
-        How it is written, for plans and errors.
     """
 
     def __init__(self, n: int, position: int, reverse: bool, label: str) -> None:

@@ -23,16 +23,8 @@ class Laid(MapFunction):
 
     Makes the number of the stream, its group, and nulls for the fields of the other streams.
 
-    Parameters
-    ----------
-    number : int
-        The stream, from 0.
-    group, inputs : sequence of int
-        The places of the group's fields, and of those that the reducer is handed.
-    before, after : int
-        How many fields of other streams stand before and after them.
-    count : int
-        How many streams there are.
+    `group` and `inputs` are the places of the group's fields, and of those that the reducer is
+    handed; `before` and `after` how many fields of other streams stand there.
     """
 
     positional = True
@@ -62,14 +54,8 @@ class Laid(MapFunction):
 class _Reduced(Aggregator[Any]):
     """A reducer that is handed the tuples that `Laid` has made.
 
-    Parameters
-    ----------
-    reducer : MultiReducer or GroupedMultiReducer
-        The reducer.
-    group : Fields
-        The fields of a group, as the first stream names them.
-    inputs : sequence of Fields
-        The fields that it is handed of each stream.
+    `group` are the fields of a group as the first stream names them, `inputs` those of each stream
+    that the reducer is handed.
     """
 
     positional = True

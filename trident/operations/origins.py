@@ -14,12 +14,7 @@ MADE = ""
 def origin_of(stream: str, partition: str | None = None) -> str:
     """What the field holds: no stream's id has a slash.
 
-    Parameters
-    ----------
-    stream : str
-        The stream's id.
-    partition : str or None
-        The partition's id; None for a stream that is one partition.
+    A stream that is one partition has no partition's id.
     """
     return stream if partition is None else f"{stream}/{partition}"
 
@@ -29,14 +24,8 @@ def expected(
 ) -> Iterator[str]:
     """The origins that a watermark waits for.
 
-    Parameters
-    ----------
-    streams : sequence of str
-        The streams that lead to the window, and `MADE`.
-    active : mapping of str to sequence of str
-        Their active partitions, as far as their sources tell them.
-    known : sequence of str
-        The origins of all tuples so far.
+    `streams` are those that lead to the window, and `MADE`; `active` their active partitions, as
+    far as their sources tell them; `known` the origins of all tuples so far.
     """
     for stream in streams:
         if stream in active:

@@ -56,14 +56,7 @@ class _Reducing(StateUpdater[S]):
 class MapCombinerAggStateUpdater(_Combining[MapState]):
     """Combines one partial aggregate per key with the stored one.
 
-    Parameters
-    ----------
-    combiner : CombinerAggregator
-        Combines stored and partial value.
-    group : Fields
-        The key, the first fields of each tuple.
-    value : str
-        The last field, the partial aggregate.
+    The key is the first fields of each tuple, the partial aggregate its last.
     """
 
     group: Fields
@@ -83,14 +76,7 @@ class MapCombinerAggStateUpdater(_Combining[MapState]):
 class MapReducerAggStateUpdater(_Reducing[MapState]):
     """Reduces all tuples of a key onto the stored value.
 
-    Parameters
-    ----------
-    reducer : ReducerAggregator
-        Takes in the tuples.
-    group : Fields
-        The key.
-    inputs : Fields
-        What the reducer sees of each tuple.
+    `inputs` are what the reducer sees of each tuple.
     """
 
     group: Fields
@@ -113,13 +99,7 @@ class MapReducerAggStateUpdater(_Reducing[MapState]):
 
 @dataclass(frozen=True)
 class CombinerAggStateUpdater(_Combining[Snapshottable]):
-    """Combines the batch's one aggregate with the stored one.
-
-    Parameters
-    ----------
-    combiner : CombinerAggregator
-        Combines stored and partial value.
-    """
+    """Combines the batch's one aggregate with the stored one."""
 
     positional = True
 
@@ -132,13 +112,7 @@ class CombinerAggStateUpdater(_Combining[Snapshottable]):
 
 @dataclass(frozen=True)
 class ReducerAggStateUpdater(_Reducing[Snapshottable]):
-    """Reduces all tuples of the batch onto the stored value.
-
-    Parameters
-    ----------
-    reducer : ReducerAggregator
-        Takes in the tuples.
-    """
+    """Reduces all tuples of the batch onto the stored value."""
 
     def updateState(
         self, state: Snapshottable, tuples: Sequence[TridentTuple], collector: TridentCollector

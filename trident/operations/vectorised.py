@@ -16,15 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Vectorised(Operation):
-    """A function of record batches in place of one of tuples; see `vectorised`.
-
-    Parameters
-    ----------
-    function : callable
-        Makes one record batch of another.
-    deterministic : bool
-        Whether it makes the same of the same tuples.
-    """
+    """A function of record batches in place of one of tuples; see `vectorised`."""
 
     function: Callable[[pa.RecordBatch], pa.RecordBatch]
     deterministic: bool = True

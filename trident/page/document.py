@@ -86,17 +86,7 @@ def document(
     explained: Sequence[str],
     now: Shown,
 ) -> str:
-    """The page.
-
-    Parameters
-    ----------
-    plans : sequence of mappings
-        What `to_dict` makes of the topologies.
-    explained : sequence of str
-        What `explain` says of them.
-    now : Shown
-        What is shown at present.
-    """
+    """The page."""
     return "\n".join(_document(plans, explained, now))
 
 

@@ -23,16 +23,8 @@ class Feed:
     Nothing is looked up while nobody asks, and never twice at one time. Of a watcher only what it
     was sent last is kept.
 
-    Parameters
-    ----------
-    look : callable
-        Looks it up; may take its time.
-    every : float
-        Seconds from one look to the next.
-    most : int
-        How many may watch at one time.
-    patience : float
-        Seconds that a look may take before what was seen last is shown instead.
+    Looks are `every` seconds. One that takes longer than `patience` is not waited for: what was
+    seen last is shown.
     """
 
     def __init__(
@@ -67,10 +59,7 @@ class Feed:
     async def latest(self) -> Shown:
         """What is shown now, or was a moment ago.
 
-        Raises
-        ------
-        TimeoutError
-            When the first look takes too long; later ones are not waited for so long.
+        A first look that takes too long is a TimeoutError; later ones are not waited for so long.
         """
         looking = self._look.ask()
         if not looking.done():

@@ -16,12 +16,7 @@ class LiveDisplay:
     A thread does so, so that the notebook goes on; it ends with what is shown, and where the same
     is shown once more in another cell: then only the later one is kept up to date.
 
-    Parameters
-    ----------
-    html : callable
-        What is shown now; called by that thread.
-    ended : callable
-        Waits some seconds for the end of what is shown; whether it has ended.
+    `ended` waits some seconds for the end of what is shown, and says whether it has ended.
     """
 
     def __init__(self, html: Callable[[], str], ended: Callable[[float], bool]) -> None:
@@ -32,10 +27,7 @@ class LiveDisplay:
     def show(self) -> None:
         """Show it in the cell that is run.
 
-        Raises
-        ------
-        NotImplementedError
-            In a terminal: IPython then shows the object as any other.
+        In a terminal it raises NotImplementedError: IPython then shows the object as any other.
         """
         from IPython import get_ipython
         from IPython.display import HTML, display

@@ -26,24 +26,12 @@ _QUERY = ("Function", "Calls", "Failed", "Waiting", "Half within", "99 % within"
 
 
 def topology_html(plan: Mapping[str, Any]) -> str:
-    """A topology: its drawing, and its states.
-
-    Parameters
-    ----------
-    plan : mapping
-        What `to_dict` makes of it.
-    """
+    """A topology: its drawing, and its states."""
     return f"{_image(to_svg(plan))}{_states(plan['states'])}"
 
 
 def state_html(state: Mapping[str, Any]) -> str:
-    """A state: what is guaranteed of it, where it is, and what it costs.
-
-    Parameters
-    ----------
-    state : mapping
-        One of those that `to_dict` tells of.
-    """
+    """A state: what is guaranteed of it, where it is, and what it costs."""
     return _states([state])
 
 
@@ -54,14 +42,7 @@ def run_html(
 ) -> str:
     """A run: its topology with figures, and what it has done.
 
-    Parameters
-    ----------
-    figures : mapping
-        Those of the run.
-    plans : sequence of mappings
-        What `to_dict` makes of its topology.
-    urls : iterable of str
-        Where its page is served.
+    `plans` are what `to_dict` makes of its topology, `urls` where its page is served.
     """
     now = shown(figures, plans)
     notes = {of: Note(now.texts[id]) for of, id in note_ids(plans).items()}
@@ -77,13 +58,7 @@ def run_html(
 
 
 def progress_html(progress: Mapping[str, Any]) -> str:
-    """A finished batch.
-
-    Parameters
-    ----------
-    progress : mapping
-        What `BatchProgress.as_dict` gives.
-    """
+    """A finished batch."""
     seconds = progress["seconds"]
     rows: list[Row] = [
         ("group", progress["group"]),

@@ -41,18 +41,8 @@ _EMPTY: list[Row] = [("none",)]
 class Shown:
     """What a page shows at one moment.
 
-    Parameters
-    ----------
-    figures : mapping
-        What all of it is made of.
-    status : str
-        ``"running"``, ``"stopped"``, ``"failed"`` or ``"elsewhere"``.
-    texts : mapping of str to str
-        By the id of their element.
-    rows : mapping of str to rows
-        By the id of the body of their table.
-    failed : sequence of str
-        The ids of the lines in drawings that are of groups which have failed.
+    `texts` are by the id of their element, `rows` by the id of the body of their table, and
+    `failed` the ids of the lines in drawings that are of groups which have failed.
     """
 
     figures: Mapping[str, Any]
@@ -79,15 +69,7 @@ class Shown:
 
 
 def shown(figures: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> Shown:
-    """What a page shows of some figures.
-
-    Parameters
-    ----------
-    figures : mapping
-        Those of a run, as `Run.figures` gives them, or of several.
-    plans : sequence of mappings
-        What `to_dict` makes of the topologies.
-    """
+    """What a page shows of some figures."""
     groups, queries = figures["groups"], figures["queries"]
     texts = {"status": status_text(figures)}
     group_of = {each["group"]: each for each in reversed(groups)}

@@ -14,18 +14,8 @@ ANYONE = "*"
 class Access:
     """Users with their tokens, and the functions that each may call, as Storm's simple ACL.
 
-    Parameters
-    ----------
-    tokens : mapping of str to str, optional
-        The token of each user. With any, a call needs one of them.
-    allow : mapping of str to users, optional
-        The users of each function; ``"*"`` is everybody. Functions that it doesn't name are
-        nobody's. Without it every user may call every function.
-
-    Raises
-    ------
-    DRPCUsageError
-        For an empty token, a function of a user who has none, or what are no users and tokens.
+    With any token a call needs one. ``"*"`` is everybody; a function that `allow` doesn't name is
+    refused to everyone, and without `allow` every user may call every function.
 
     Examples
     --------
@@ -57,10 +47,7 @@ class Access:
     def check(self, function: str, token: str | None) -> None:
         """Refuse a call that its caller may not make.
 
-        Raises
-        ------
-        DRPCAccessError
-            With the user, or without one where the token is none of a user.
+        The DRPCAccessError has the user, or none where the token is none of a user.
         """
         user = self.user_of(token)
         if not self._allows(function, user):

@@ -41,10 +41,7 @@ def listed(routes: Iterable[BaseRoute]) -> Sequence[tuple[str, str]]:
 def param(request: Request, name: str, what: str) -> str:
     """A parameter of the path without its escapes; empty where the path has none of the name.
 
-    Raises
-    ------
-    MalformedRequestError
-        Where it is no UTF-8; it names `what` it is.
+    Where it is no UTF-8 the error names `what` it is.
     """
     return utf8(unquote_to_bytes(request.path_params.get(name, "")), what)
 
@@ -56,13 +53,7 @@ def token_of(request: Request) -> str | None:
 
 
 def seconds_of(request: Request) -> float | None:
-    """How long the caller waits, by ``X-DRPC-Timeout``; None where it doesn't say.
-
-    Raises
-    ------
-    MalformedRequestError
-        For what is no number of seconds.
-    """
+    """How long the caller waits, by ``X-DRPC-Timeout``; None where it doesn't say."""
     text = request.headers.get(TIMEOUT)
     if text is None:
         return None
@@ -78,14 +69,8 @@ def seconds_of(request: Request) -> float | None:
 class Application:
     """Answers requests of HTTP by routes. Never raises, but in a stream.
 
-    Parameters
-    ----------
-    routes : iterable of Route
-        The routes; the first that fits answers.
-    most : int
-        Bytes of a body; a larger one is refused.
-    problem : callable, optional
-        Why a request is refused to a page of another site; empty where it isn't.
+    The first route that fits answers. `most` is the bytes of a body; `problem` says why a request
+    is refused to a page of another site, and is empty where it isn't.
     """
 
     def __init__(
@@ -170,12 +155,7 @@ def _path(scope: Scope) -> str:
 
 
 async def _whole(receive: Receive, limit: int) -> bytes | None:
-    """The whole body; None where it is over the limit.
-
-    Raises
-    ------
-    ClientDisconnect
-        When the client hangs up before its end.
+    """The whole body; None where it is over the limit, ClientDisconnect where the client hangs up.
     """
     parts: list[bytes] = []
     size = 0

@@ -52,13 +52,7 @@ class Wired(asyncio.Protocol):
 
 
 class Connections:
-    """All connections of a server.
-
-    Parameters
-    ----------
-    limits : DRPCLimits
-        What clients may cost, each and together.
-    """
+    """All connections of a server."""
 
     def __init__(self, limits: DRPCLimits) -> None:
         self.limits = limits
@@ -125,11 +119,6 @@ class Connection(Wired, ABC):
     """One connection; answers its requests one after the other.
 
     While requests wait, and while the client doesn't take answers, nothing more is read of it.
-
-    Parameters
-    ----------
-    connections : Connections
-        Those of the server.
     """
 
     def __init__(self, connections: Connections) -> None:
@@ -233,11 +222,8 @@ class Connection(Wired, ABC):
     def end(self, last: bytes = b"") -> None:
         """Take no more of this client, and end when its requests are answered.
 
-        Parameters
-        ----------
-        last : bytes
-            What it is told at last. What it still sends is thrown away meanwhile: it reads nothing
-            before it has sent all, and a closed connection would take the answer from it.
+        It is told `last`. What it still sends is thrown away meanwhile: it reads nothing before it
+        has sent all, and a closed connection would take the answer from it.
         """
         self._ends = True
         self._last = last

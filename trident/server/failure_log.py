@@ -38,16 +38,8 @@ class FailureLog:
     ) -> None:
         """Log a failure, or count it.
 
-        Parameters
-        ----------
-        level : int
-            The message's.
-        function, reason : str
-            Of which one message is logged in a second.
-        message : object
-            What happened.
-        cause : BaseException, optional
-            What the log has with its traceback.
+        One message of a function and reason is logged in a second. The log has `cause` with its
+        traceback.
         """
         key = function, reason
         with self._lock:

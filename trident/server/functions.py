@@ -37,14 +37,7 @@ class Service(Protocol):
 class Functions:
     """Checks a call, and has the service answer it that has the function.
 
-    Parameters
-    ----------
-    services : iterable of Service
-        The services; where two have a function of one name, the first answers.
-    access : Access
-        Who may call what.
-    limits : DRPCLimits
-        How large arguments may be, and how long a call may take.
+    Where two services have a function of one name, the first answers.
     """
 
     def __init__(self, services: Iterable[Service], access: Access, limits: DRPCLimits) -> None:
@@ -81,24 +74,7 @@ class Functions:
         token: str | None = None,
         request_id: str | None = None,
     ) -> str:
-        """Answer a call.
-
-        Parameters
-        ----------
-        function, args : str
-            The request.
-        timeout : float, optional
-            Seconds; never more than the server's.
-        token : str, optional
-            The caller's.
-        request_id : str, optional
-            What the caller tells the request by, should it repeat it.
-
-        Raises
-        ------
-        DRPCError
-            What `LocalDRPC.execute` raises, `DRPCAccessError` and `ArgumentsTooLargeError`.
-        """
+        """Answer a call, in `timeout` seconds at most, and never more than the server's."""
         self.admit(function, token)
         most = self.limits.args
         # A character takes four bytes at most.
@@ -119,10 +95,6 @@ class Functions:
     def admit(self, name: str, token: str | None) -> None:
         """Refuse what nobody may ask any more, or not the caller; `name` is a function's, or
         what else `allow=` can name.
-
-        Raises
-        ------
-        DRPCClosedError, DRPCAccessError
         """
         if self._closed:
             raise DRPCClosedError(name)
@@ -138,13 +110,7 @@ class Functions:
 
 
 def service_of(served: Any) -> Service:
-    """The service of a run, or a service itself.
-
-    Raises
-    ------
-    DRPCUsageError
-        For anything else.
-    """
+    """The service of a run, or a service itself; DRPCUsageError for anything else."""
     service: Service = getattr(served, "drpc", served)
     if not hasattr(service, "execute_async"):
         what = "a DRPC server answers for a run, a topology or a service, or a list of them, found"

@@ -10,17 +10,7 @@ from trident.server.connection import Connections, Wired
 
 
 class Handshake(asyncio.Protocol):
-    """Makes a connection of a client that has come through the handshake in time.
-
-    Parameters
-    ----------
-    connections : Connections
-        Those of the server.
-    context : SSLContext
-        The server's certificate, and what it asks of clients.
-    protocol : callable
-        Makes the connection.
-    """
+    """Makes a connection of a client that has come through the handshake in time."""
 
     def __init__(
         self,

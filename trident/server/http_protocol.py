@@ -36,15 +36,7 @@ _State = Literal["idle", "coming", "answered", "untaken", "half closed", "ended"
 
 
 def http_protocol(connections: Connections, app: ASGIApp) -> Callable[[], HTTPProtocol]:
-    """What makes a connection of an application of its own.
-
-    Parameters
-    ----------
-    connections : Connections
-        Those of the server.
-    app : ASGI application
-        What answers.
-    """
+    """What makes a connection of an application of its own."""
 
     async def cancellable(scope: Scope, receive: Receive, send: Send) -> None:
         # By the connection, when nobody waits for the answer any more.
@@ -82,15 +74,6 @@ class HTTPProtocol(Wired, HttpToolsProtocol):
 
     While requests wait, nothing more is read of it; while the client doesn't take an answer, no
     other one is made.
-
-    Parameters
-    ----------
-    connections : Connections
-        Those of the server.
-    config : Config
-        Uvicorn's.
-    state : ServerState
-        Uvicorn's, of the server.
     """
 
     def __init__(self, connections: Connections, config: Config, state: ServerState) -> None:

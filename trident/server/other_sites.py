@@ -22,14 +22,8 @@ _KEPT = ("/drpc/", "/api/")
 class OtherSites:
     """Says of a request why it is refused to a page of another site.
 
-    Parameters
-    ----------
-    names : collection of str, optional
-        The names by which the server may be asked, besides its addresses and ``localhost``.
-    any_name : bool
-        Whether it may be asked by any other one.
-    any_site : bool
-        Whether pages of other sites may ask, as those that know a token may.
+    `names` are those by which the server may be asked, besides its addresses and ``localhost``;
+    `any_site` lets pages of other sites ask, as those that know a token may.
 
     Examples
     --------

@@ -36,13 +36,7 @@ def response(status: int, body: bytes, *headers: tuple[str, str]) -> Response:
 class StreamedResponse(StreamingResponse):
     """A response that goes on until the client or the server ends it.
 
-    Parameters
-    ----------
-    parts : async generator of bytes
-        Its body; asked for the next part when the client has taken what was sent, and closed at
-        the end.
-    *headers : (str, str)
-        All of them.
+    The next part is asked for when the client has taken what was sent.
     """
 
     def __init__(self, parts: AsyncGenerator[bytes, None], *headers: tuple[str, str]) -> None:
@@ -80,10 +74,7 @@ def error_response(
 def utf8(text: bytes, what: str) -> str:
     """The text of bytes.
 
-    Raises
-    ------
-    MalformedRequestError
-        Where they are no UTF-8; it names `what` they are.
+    Where they are no UTF-8 the error names `what` they are.
     """
     try:
         return text.decode()

@@ -32,23 +32,9 @@ _OWN = frozenset(
 class Serving:
     """What is served: functions, states, figures and a page, and the routes to them.
 
-    Parameters
-    ----------
-    served : Run, TridentTopology, LocalDRPC, or several
-        A run has its queries, for a topology they are compiled, and its states opened for reading.
-    access : Access
-        Who may ask.
-    limits : DRPCLimits
-        How much at once, and for how long.
-    *others : Service
-        Which answer the functions that none of these has.
-
-    Raises
-    ------
-    DRPCUsageError
-        For a topology with nothing to ask for, or with queries of states that only the process of
-        its run can see, for a function with the name of a page of the server's, and for what is no
-        service; nothing is left open.
+    A run has its queries; for a topology they are compiled, and its states opened for reading.
+    `others` answer the functions that none of these has. What can't be served is a DRPCUsageError,
+    and leaves nothing open.
     """
 
     def __init__(self, served: Any, access: Access, limits: DRPCLimits, *others: Service) -> None:

@@ -47,15 +47,7 @@ Method = Callable[[Fields], Awaitable[Fields]]
 
 
 class ThriftConnection(Connection):
-    """A connection that speaks Thrift's binary protocol in frames.
-
-    Parameters
-    ----------
-    connections : Connections
-        Those of the server.
-    methods : mapping of str to callable
-        What answers each call.
-    """
+    """A connection that speaks Thrift's binary protocol in frames."""
 
     def __init__(self, connections: Connections, methods: Mapping[str, Method]) -> None:
         super().__init__(connections)

@@ -24,12 +24,7 @@ _STARTING = 1.0
 class FeedError(TridentError):
     """The run ended before the tuples were known to be committed; they aren't emitted again.
 
-    Parameters
-    ----------
-    tuples : int
-        How many.
-    emitted : bool
-        Whether their batch had begun.
+    `emitted` tells whether their batch had begun.
     """
 
     def __init__(self, tuples: int, emitted: bool) -> None:

@@ -248,10 +248,7 @@ class ICommitterTridentSpout(ITridentSpout):
 def check_derived(made: object, interface: type[Any], name: str, stream: str) -> None:
     """Check that the class of what a method of a spout made is derived from its interface.
 
-    Raises
-    ------
-    OperationTypeError
-        Where it isn't: methods with a default would be missing, or never be called.
+    Otherwise methods with a default would be missing, or never be called.
     """
     if not isinstance(made, interface):
         article = "an" if name[0] in "EI" else "a"

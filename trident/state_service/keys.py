@@ -20,11 +20,6 @@ _FORM = 'A key is a text, or a JSON array of its fields, as in ["cat",{"$date":"
 def key_of_text(text: str) -> Key:
     """The key that a part of a URL is: a JSON array where it begins with ``[``, else a text.
 
-    Raises
-    ------
-    MalformedRequestError
-        For what begins with ``[`` and is no JSON array of fields.
-
     Examples
     --------
     >>> key_of_text("cat"), key_of_text("5"), key_of_text("[5]"), key_of_text('["[a]"]')
@@ -42,11 +37,6 @@ def key_of_text(text: str) -> Key:
 
 def key_of_json(tree: object) -> Key:
     """The key that a value of JSON is.
-
-    Raises
-    ------
-    MalformedRequestError
-        For one that is none, with what was found.
 
     Examples
     --------
@@ -78,13 +68,7 @@ def text_of_key(key: Key) -> str:
 
 
 def json_of_key(key: Key) -> Any:
-    """A key as a JSON array of its fields.
-
-    Raises
-    ------
-    TypeError
-        For a field that no key can have.
-    """
+    """A key as a JSON array of its fields."""
     fields = list(key)
     needs_tags(fields)
     return tagged(fields)
@@ -95,19 +79,8 @@ def fitting(state: str, fields: Fields | None, keys: Sequence[Key]) -> Sequence[
 
     A whole number becomes a double where one is declared, as in a step; text stays text.
 
-    Parameters
-    ----------
-    state : str
-        The state's name, for errors.
-    fields : Fields or None
-        The fields of its keys; None where they aren't known, and every key fits.
-    keys : sequence
-        The keys.
-
-    Raises
-    ------
-    MalformedRequestError
-        For a key with other fields, which can't be in the state.
+    Where `fields` aren't known every key fits. A key with other fields, which can't be in the
+    state, is a MalformedRequestError.
 
     Examples
     --------

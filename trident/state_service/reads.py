@@ -39,13 +39,7 @@ MOST_BYTES = 16 * 2**20
 
 
 class StateObjects:
-    """The objects of one state, of which each is used by one thread at a time.
-
-    Parameters
-    ----------
-    served : ServedState
-        The state.
-    """
+    """The objects of one state, of which each is used by one thread at a time."""
 
     def __init__(self, served: ServedState) -> None:
         self.served = served
@@ -77,17 +71,7 @@ class StateObjects:
 
 
 class _Found(NamedTuple):
-    """What a state holds of some keys.
-
-    Parameters
-    ----------
-    txid : int or None
-        The batch that it is of; None before the first.
-    values : mapping of bytes to object
-        The value of each encoded key; None where it is absent.
-    single : object
-        The single value, where it was asked for.
-    """
+    """What a state holds of some keys."""
 
     txid: int | None
     values: Mapping[bytes, Any]
@@ -97,14 +81,7 @@ class _Found(NamedTuple):
 class StateReads:
     """Answers the requests of one queue, in the thread that calls.
 
-    Parameters
-    ----------
-    name : str
-        What errors call it.
-    states : mapping of str to StateObjects
-        The states that may be asked for.
-    most_keys : int
-        How many keys a request may have.
+    `name` is what errors call the queue.
     """
 
     reads = True

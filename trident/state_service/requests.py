@@ -26,16 +26,8 @@ Form = Literal["key", "value", "keys", "states", "txid"]
 class Asked(NamedTuple):
     """A request as it came.
 
-    Parameters
-    ----------
-    read : Read
-        What is to be shown.
-    form : Form
-        What is asked for.
-    state : str
-        Of which state; of which ones, sorted, where it is several.
-    text : str
-        The key as it was in the URL, or the body.
+    `state` is the states, sorted, where it is several; `text` the key as it was in the URL, or the
+    body.
     """
 
     read: Read
@@ -66,14 +58,8 @@ Keys = Mapping[bytes, Key]
 class Wanted(NamedTuple):
     """What a request wants of one state.
 
-    Parameters
-    ----------
-    keys : sequence of bytes
-        The encoded keys in the order in which they are answered, some perhaps repeatedly.
-    distinct : mapping
-        Each of them once, with its fields.
-    single : bool
-        Whether the single value is wanted, in place of keys.
+    `keys` are in the order in which they are answered, some perhaps repeatedly; `distinct` has each
+    of them once, with its fields. `single` asks for the single value in place of keys.
     """
 
     keys: Sequence[bytes] = ()
@@ -82,15 +68,7 @@ class Wanted(NamedTuple):
 
 
 def wanted(asked: Asked, states: Mapping[str, ServedState], most_keys: int) -> Mapping[str, Wanted]:
-    """What a request wants, by state.
-
-    Raises
-    ------
-    MalformedRequestError
-        For a body that is none, and for keys that the state can't have.
-    TooManyKeysError
-        For more keys than are taken at once.
-    """
+    """What a request wants, by state."""
     try:
         return _wanted(asked, states, most_keys)
     except RecursionError as error:
@@ -124,11 +102,6 @@ def _wanted(
 
 def named_states(body: str) -> Mapping[str, list[Any] | None]:
     """The keys of each state that a body names; None for a single value.
-
-    Raises
-    ------
-    MalformedRequestError
-        For a body of another form.
 
     Examples
     --------

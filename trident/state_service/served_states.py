@@ -20,22 +20,8 @@ from trident.windows.window_updater import WindowUpdater
 class ServedState:
     """A state of a plan.
 
-    Parameters
-    ----------
-    name : str
-        Its name.
-    factory : StateFactory
-        Makes it.
-    group : str or None
-        The batch group that updates it; None for a state that the topology only reads.
-    key : Fields or None
-        The fields of its keys; none for a single value, None where the plan doesn't know.
-    value : Fields or None
-        The field of its values; None where the plan doesn't know.
-    guarantee, why : str
-        What is guaranteed of its content, and why.
-    left_out : str
-        Why it can't be read here; empty where it can.
+    `group` is None for a state that the topology only reads. `key` has no field for a single value,
+    and is None where the plan doesn't know; `left_out` says why it can't be read here.
     """
 
     name: str
@@ -68,12 +54,7 @@ class ServedState:
 def served_states(plan: Plan, *, runs_here: bool) -> Mapping[str, ServedState]:
     """The states of a plan, by name.
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    runs_here : bool
-        Whether its run is in this process, and so what it keeps in memory.
+    `runs_here` tells whether its run is in this process, and so what it keeps in memory.
 
     Examples
     --------

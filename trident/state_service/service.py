@@ -25,16 +25,7 @@ class StateService(QueuedService):
     once; one that takes long, or is away, holds up none for another. The same holds for requests
     for one set of states.
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan; its states are made anew, for reading.
-    runs_here : bool
-        Whether its run is in this process, so that states in memory are there.
-    most_keys : int
-        How many keys a request may have.
-    most_waiting : int
-        How many requests for one state wait at most; more are refused.
+    `runs_here` tells whether its run is in this process, so that states in memory are there.
 
     Examples
     --------

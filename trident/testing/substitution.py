@@ -27,14 +27,7 @@ def substituted(
 ) -> dict[Node, Node]:
     """Return a copy of each node of a plan, with other sources and states.
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    source : callable
-        Makes what takes the place of a source: a spout, also for a streaming DataFrame.
-    state : callable
-        Makes what takes the place of a state.
+    A spout takes the place of a streaming DataFrame too.
     """
     copies: dict[Node, Node] = {}
 

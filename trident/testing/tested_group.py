@@ -93,16 +93,7 @@ class TestClock:
 class TestedGroup:
     """A batch group, and the driver that runs it at present.
 
-    Parameters
-    ----------
-    group : BatchGroup
-        The group; its sources are those that are fed.
-    engine : Engine
-        What runs it.
-    declared : mapping of str to object
-        The sources that the topology has, by stream id.
-    clock : TestClock
-        Tells the time of batches.
+    `declared` are the sources that the topology has, by stream id; those of `group` are fed.
     """
 
     def __init__(

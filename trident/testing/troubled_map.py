@@ -38,14 +38,7 @@ class Trouble:
 class TroubledMap(WrappedMap):
     """A map whose store is away, or whose writes hang, when the trouble says so.
 
-    Parameters
-    ----------
-    inner : IBackingMap
-        The map.
-    trouble : Trouble
-        Shared by all stores of the test.
-    codec : Codec or None
-        What is exchanged; bytes also over a map in memory that stands for a store of bytes.
+    `codec` is what is exchanged: bytes also over a map in memory that stands for a store of bytes.
     """
 
     def __init__(self, inner: IBackingMap, trouble: Trouble, codec: Codec | None) -> None:
@@ -122,14 +115,7 @@ class TroubledMap(WrappedMap):
 class TroubledStore(Store):
     """Opens the maps of a store, in trouble when the test says so.
 
-    Parameters
-    ----------
-    inner : Store
-        The store.
-    trouble : Trouble
-        Shared by all stores of the test.
-    codec : Codec or None
-        What is exchanged; None leaves it to the map.
+    A `codec` of None leaves it to the map.
     """
 
     inner: Store

@@ -135,12 +135,7 @@ class BoltDeclarer:
 class Bolts:
     """The bolts behind a source, in the order in which tuples flow.
 
-    Parameters
-    ----------
-    source : str
-        The id of the source.
-    fields : Fields
-        Those of its tuples, the id's first.
+    The id's field is the first of `fields`.
     """
 
     def __init__(self, source: str, fields: Fields) -> None:
@@ -166,15 +161,7 @@ class Bolts:
         return BoltDeclarer(self.components, declared)
 
     def compile(self, topology: TridentTopology, source: Stream) -> Stream:
-        """Add the steps of all bolts to a topology; return what the last one emits.
-
-        Parameters
-        ----------
-        topology : TridentTopology
-            Takes the steps.
-        source : Stream
-            The tuples of the source, as they are carried.
-        """
+        """Add the steps of all bolts to a topology; return what the last one emits."""
         emitted = {self._source: source}
         last = source
         for bolt in list(self.components.values())[1:]:

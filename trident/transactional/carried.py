@@ -29,13 +29,7 @@ def source_of(component: str, stream: str) -> str:
 
 
 def packed(what: str, values: Sequence[Any]) -> str:
-    """The values of a tuple as JSON that says what they are.
-
-    Raises
-    ------
-    EmittedValueError
-        For a value that has no such form.
-    """
+    """The values of a tuple as JSON that says what they are."""
     try:
         needs_tags(list(values))
         return json.dumps(tagged(list(values)), ensure_ascii=False)
@@ -52,13 +46,7 @@ def unpacked(values: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class Reader:
-    """Makes tuples for bolts of what is carried.
-
-    Parameters
-    ----------
-    fields : mapping of str to Fields
-        The fields of each source, with the attempt's.
-    """
+    """Makes tuples for bolts of what is carried."""
 
     fields: Mapping[str, Fields]
 

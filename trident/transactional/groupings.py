@@ -54,13 +54,7 @@ class Direct(Grouping):
 
 @dataclass(frozen=True)
 class ByFields(Grouping):
-    """Equal values of some fields to one task: the checksum of the encoded key tells which.
-
-    Parameters
-    ----------
-    positions : tuple of int
-        Where the values are, without the attempt.
-    """
+    """Equal values of some fields to one task: the checksum of the encoded key tells which."""
 
     positions: tuple[int, ...]
 
@@ -74,12 +68,7 @@ class ByFields(Grouping):
 class Custom(Grouping):
     """As a grouping of the user's says.
 
-    Parameters
-    ----------
-    grouping : CustomStreamGrouping
-        Is given the tuple without the attempt.
-    fields : Fields
-        Those of the tuple, without the attempt's.
+    The user's grouping is given the tuple without the attempt.
     """
 
     grouping: CustomStreamGrouping
@@ -91,13 +80,7 @@ class Custom(Grouping):
 
 
 class Groupings(CustomStreamGrouping):
-    """The groupings of a bolt: each source has its own.
-
-    Parameters
-    ----------
-    by_source : mapping of str to Grouping
-        The grouping of each source.
-    """
+    """The groupings of a bolt: each source has its own."""
 
     def __init__(self, by_source: Mapping[str, Grouping]) -> None:
         self._by_source = dict(by_source)

@@ -37,18 +37,8 @@ from trident.tuples.fields import Fields
 class Component:
     """A bolt as it runs in any of its tasks; pickles.
 
-    Parameters
-    ----------
-    id : str
-        The bolt's id.
-    bolt : IBatchBolt or IBasicBolt
-        The bolt; each attempt runs a copy.
-    streams : mapping of str to Fields
-        The streams on which it emits.
-    reader : Reader
-        Makes the tuples that it takes.
-    consumers : mapping of str to int
-        How many tasks the bolts have that take its tuples, and it itself.
+    Each attempt runs a copy of the bolt. `consumers` says how many tasks the bolts have that take
+    its tuples.
     """
 
     id: str
@@ -129,13 +119,7 @@ class _Collector(BatchOutputCollector):
 
 
 class _InTask(Operation):
-    """Runs a bolt in a partition, which is one of its tasks.
-
-    Parameters
-    ----------
-    component : Component
-        The bolt.
-    """
+    """Runs a bolt in a partition, which is one of its tasks."""
 
     def __init__(self, component: Component) -> None:
         self._component = component

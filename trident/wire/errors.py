@@ -102,18 +102,8 @@ _NAMES = {"waiting": "queueLength", "known": "functions"}
 class ToldError(NamedTuple):
     """An error as others are told it.
 
-    Parameters
-    ----------
-    status : int
-        Of HTTP.
-    type : ExceptionType
-        Of Thrift.
-    error : str
-        Its name in JSON.
-    message : str
-        What happened; never a frame, nor what is for the server's log only.
-    details : dict
-        Its fields, for programs, in JSON.
+    `status` is HTTP's, `type` Thrift's, `error` its name in JSON. The message has never a frame,
+    nor what is for the server's log only; `details` are its fields, for programs.
     """
 
     status: int
@@ -152,15 +142,6 @@ def error_json(name: str, message: str, **details: object) -> bytes:
 
 def read_error(function: str, args: str, status: int, body: bytes) -> DRPCError:
     """Return the error that a server has told as JSON, whatever the server is.
-
-    Parameters
-    ----------
-    function, args : str
-        What was asked.
-    status : int
-        Of HTTP.
-    body : bytes
-        The JSON.
 
     Examples
     --------

@@ -40,16 +40,7 @@ class ThriftError(ConnectionError):
 class Message(NamedTuple):
     """A message.
 
-    Parameters
-    ----------
-    name : str
-        Of the function.
-    kind : int
-        Whether it is a call or a reply.
-    seqid : int
-        What a reply has of its call.
-    fields : mapping of int to str, int or mapping
-        The arguments, or the result.
+    A reply has the `seqid` of its call.
     """
 
     name: str
@@ -61,10 +52,7 @@ class Message(NamedTuple):
 def read_message(data: bytes) -> Message:
     """A message, of the bytes of a frame.
 
-    Raises
-    ------
-    ThriftError
-        For anything else; a string that is no UTF-8 is None.
+    Anything else is a ThriftError; a string that is no UTF-8 is None.
 
     Examples
     --------

@@ -20,11 +20,6 @@ def drpc_routes(functions: Functions) -> list[Route]:
     ``GET /drpc/{function}/{args}``, ``GET /drpc/{function}`` (no arguments) and
     ``POST /drpc/{function}``, whose body is the arguments. A function that updates states is
     called by POST only, as browsers and caches may repeat a GET, or make one by themselves.
-
-    Parameters
-    ----------
-    functions : Functions
-        What answers.
     """
 
     async def executed(request: Request) -> Response:

@@ -22,14 +22,7 @@ _NEVER_STORED = ("Cache-Control", "no-store")
 def figures_routes(figures: ServerFigures, health: Health, access: Access) -> list[Route]:
     """The routes ``GET /metrics`` and ``GET /healthz``.
 
-    Parameters
-    ----------
-    figures : ServerFigures
-        What is told as metrics.
-    health : Health
-        What is told as health. Who may not see metrics is told the status only.
-    access : Access
-        Who may see ``"metrics"``.
+    Who may not see ``"metrics"`` is told of the health the status only.
     """
 
     async def metrics(request: Request) -> Response:

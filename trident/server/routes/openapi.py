@@ -14,11 +14,6 @@ _FILE = files(__package__).joinpath("openapi.json")
 def openapi(routes: Collection[tuple[str, str]]) -> Mapping[str, Any]:
     """The description, by OpenAPI 3.1, of those of the URLs that are answered.
 
-    Parameters
-    ----------
-    routes : collection of (str, str)
-        The method and path of each route.
-
     Examples
     --------
     >>> list(openapi([("GET", "/drpc/{function}"), ("GET", "/healthz")])["paths"])

@@ -41,21 +41,10 @@ def page_routes(
 ) -> tuple[list[Route], Feed]:
     """The routes ``GET /``, ``/events``, ``/figures.json`` and ``/plan.json``.
 
-    Parameters
-    ----------
-    access : Access
-        Who may see them; they are called ``"page"``. As browsers ask people for a password, not
-        for a token, the password is the token then, and the name is anything.
-    plans : sequence of Plan
-        What is drawn.
-    figures : callable
-        What a run, or several, tell of themselves, as `Run.figures`; called at most once a second,
-        in a thread of its own.
-
-    Returns
-    -------
-    list of Route, Feed
-        The feed has to be closed at the end, for what is sent to watchers to end.
+    `access` calls them ``"page"``. As browsers ask people for a password, not for a token, the
+    password is the token then, and the name is anything. `figures` is called at most once a second,
+    in a thread of its own. The feed has to be closed at the end, for what is sent to watchers to
+    end.
     """
     drawn = [to_dict(plan) for plan in plans]
     explained = [explain(plan) for plan in plans]

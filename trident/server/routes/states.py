@@ -35,14 +35,8 @@ def state_routes(
 ) -> list[Route]:
     """The routes to states, and to ``/openapi.json``, which says what there is to ask.
 
-    Parameters
-    ----------
-    functions : Functions
-        The server's, which say who may ask, and how long it may take.
-    services : sequence of StateService
-        The states; where two have one of the same name, the first answers.
-    served : sequence of Route
-        All that the server answers.
+    Where two services have a state of one name, the first answers. `served` is all that the server
+    answers.
     """
     routes = _StateRoutes(functions, services)
 

@@ -25,13 +25,7 @@ _FRESH = 5.0
 
 
 class KafkaCoordinator(PartitionCoordinator):
-    """Asks the cluster, on the driver: before each batch once, all partitions together.
-
-    Parameters
-    ----------
-    settings : KafkaSettings
-        What is read.
-    """
+    """Asks the cluster, on the driver: before each batch once, all partitions together."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings

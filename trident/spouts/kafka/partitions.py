@@ -9,21 +9,9 @@ from dataclasses import dataclass
 class KafkaPartition:
     """One partition as it was when a batch began; pickles.
 
-    Parameters
-    ----------
-    topic : str
-        The topic.
-    partition : int
-        Its number.
-    topic_id : str or None
-        The topic's id, which another topic of the same name does not have; None where the broker
-        has no such ids.
-    begin : int or None
-        Where the stream begins in it; None where that is long past.
-    end : int or None
-        The offset behind the last record that may be read; None where it is away.
-    away : str
-        Why it is.
+    `topic_id` is one that another topic of the same name does not have; None where the broker has
+    no such ids. `begin` is where the stream begins in it, None where that is long past; `end` the
+    offset behind the last record that may be read, None where it is `away`, which says why.
 
     Examples
     --------

@@ -24,13 +24,8 @@ class OffsetOutOfRange(Exception):
 class Fetched(NamedTuple):
     """Some records of a partition.
 
-    Parameters
-    ----------
-    messages : list
-        The driver's messages.
-    next : int
-        Where to go on behind them, and behind whatever is no record: markers of transactions,
-        what was aborted, what compaction has removed.
+    `next` is where to go on behind them, and behind whatever is no record: markers of transactions,
+    what was aborted, what compaction has removed.
     """
 
     messages: list[Any]
@@ -68,10 +63,7 @@ class _Ahead:
 class KafkaReader:
     """Reads any partitions, one after the other; what comes in of the others meanwhile is kept.
 
-    Parameters
-    ----------
-    settings : KafkaSettings
-        What is read; nothing is connected before the first read.
+    Nothing is connected before the first read.
     """
 
     def __init__(self, settings: KafkaSettings) -> None:

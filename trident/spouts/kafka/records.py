@@ -80,15 +80,8 @@ def typed(fields: Fields, key: str | Decoder, value: str | Decoder) -> Fields:
 class Translation:
     """How records become tuples.
 
-    Parameters
-    ----------
-    names : tuple of str
-        The output fields.
-    key, value : str or callable
-        What decodes them.
-    translator : callable or None
-        Makes the values of a tuple, or None to leave the record out; None takes the columns of
-        these names.
+    `translator` makes the values of a tuple, or None to leave the record out; without one the
+    columns of these names are taken.
     """
 
     names: tuple[str, ...]

@@ -14,10 +14,7 @@ from trident.testing.servers.process import ServerProcess, installed, is_root
 class MemcachedServer(ServerProcess):
     """One Memcached server.
 
-    Parameters
-    ----------
-    options
-        As on its command line: ``"-m", "1"`` for a megabyte of memory.
+    Options are those of its command line: ``"-m", "1"`` for a megabyte of memory.
     """
 
     program = "memcached"

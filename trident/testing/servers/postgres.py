@@ -31,10 +31,7 @@ _UNPRIVILEGED = (
 class PostgresServer(ServerProcess):
     """One PostgreSQL server, whose data survive its end, but not a loss of power.
 
-    Parameters
-    ----------
-    options
-        Settings, as in its configuration: ``"max_connections=10"``.
+    Options are settings, as in its configuration: ``"max_connections=10"``.
     """
 
     program = "postgres"

@@ -30,15 +30,7 @@ _GUARD = ("sh", "-c", 'read -r _; kill -9 "$0"')
 
 @dataclass(eq=False, repr=False)
 class MissingServer(TridentError):
-    """A server can't be had on this machine.
-
-    Parameters
-    ----------
-    problem : str
-        What is missing.
-    advice : str
-        What to do to have it.
-    """
+    """A server can't be had on this machine."""
 
     problem: str
     advice: str
@@ -55,17 +47,8 @@ def refuse_where_quick() -> None:
 class ServerProcess(ABC):
     """A server of one process, on this machine only, which ends with the process that started it.
 
-    Parameters
-    ----------
-    folder : Path
-        Where its data and its log are; made if it isn't there.
-    port : int or None
-        None takes a free one. A restarted server has the port it had.
-
-    Attributes
-    ----------
-    process : Popen
-        What was started last.
+    Its data and its log are in `folder`, which is made if it isn't there. A restarted server has
+    the port it had. `process` is what was started last.
     """
 
     program: ClassVar[str]
@@ -104,12 +87,8 @@ class ServerProcess(ABC):
     def start(self) -> None:
         """Start it, and return when it answers.
 
-        Raises
-        ------
-        MissingServer
-            Where it can't be had, or TRIDENT_TEST_QUICK says that no server is needed.
-        RuntimeError
-            Where it doesn't start; with the end of its log.
+        Raises MissingServer where it can't be had, or TRIDENT_TEST_QUICK says that no server is
+        needed; and RuntimeError, with the end of its log, where it doesn't start.
         """
         refuse_where_quick()
         assert not self.running, f"{self.program} runs already"

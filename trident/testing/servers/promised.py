@@ -33,12 +33,7 @@ class PromisedServer:
 class BrokenPromise(TridentError):
     """A server is promised by its address, and none is there.
 
-    Parameters
-    ----------
-    variable : str
-        The variable of the environment that holds the address.
-    place : str
-        Host and port where nobody takes connections.
+    `variable` is the variable of the environment that holds the address.
     """
 
     variable: str
@@ -53,12 +48,7 @@ class BrokenPromise(TridentError):
 def served(name: str, made: Callable[[], AbstractContextManager[Served]]) -> Iterator[Served]:
     """Give the server of TRIDENT_TEST_<name>_URL, else what `made` makes and starts.
 
-    Raises
-    ------
-    BrokenPromise
-        Where that variable is set, and no server is there.
-    MissingServer
-        Where the server can't be started here.
+    Where that variable is set and no server is there, it is a BrokenPromise.
     """
     refuse_where_quick()
     variable = f"TRIDENT_TEST_{name}_URL"

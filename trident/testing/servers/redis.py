@@ -16,14 +16,8 @@ from trident.testing.servers.process import ServerProcess, installed, wait_until
 class RedisServer(ServerProcess):
     """One Redis server, which keeps nothing on disk unless told to.
 
-    Parameters
-    ----------
-    options
-        As on its command line: ``"--appendonly", "yes", "--appendfsync", "always"``.
-    password : str or None
-        What clients have to give.
-    tls : Certificates or None
-        With them it takes TLS only.
+    Options are those of its command line: ``"--appendonly", "yes", "--appendfsync", "always"``.
+    With `tls` it takes TLS only.
     """
 
     program = "redis-server"
@@ -90,12 +84,8 @@ class RedisReplica(RedisServer):
 class RedisSentinel(RedisServer):
     """A Sentinel that alone decides when another server takes over.
 
-    Parameters
-    ----------
-    master : RedisServer
-        What it watches, and the replicas of it, which run already.
-    service : str
-        The name by which clients ask for the master.
+    It watches `master`, and the replicas of it, which run already; clients ask for the master by
+    the name `service`.
     """
 
     def __init__(self, folder: Path, master: RedisServer, service: str = "counts") -> None:
