@@ -17,7 +17,7 @@ from trident.states.backing_map import Codec, IBackingMap
 from trident.states.errors import StateURLError
 from trident.states.kinds.opaque import OpaqueEntries
 from trident.states.maps.factory import MapStateFactory, OpaqueMap
-from trident.states.store import Calls, Store
+from trident.states.store import RoundTrips, Store
 from trident.states.values import OpaqueValue
 
 __all__ = ["LRUMemoryMapState", "MemoryMap"]
@@ -165,7 +165,7 @@ class MemoryStore(Store):
     prefix: str | None = ""
     hosted = "driver"
     map_type = MemoryMap
-    calls = Calls((0, 0), (0, 0))
+    calls = RoundTrips((0, 0), (0, 0))
 
     @property
     def identity(self) -> tuple[str, str, str]:

@@ -22,7 +22,7 @@ _ASKS = {"multiGet": "ask", "getControl": "ask_control"}
 """The plain reads of maps and states, each with what asks for the same."""
 
 
-class Asked:
+class Askable:
     """Something that is read by a plain call, or asked first and waited for later.
 
     A subclass that replaces the plain call alone is asked by it: who wrote it may know no other. So
@@ -30,7 +30,7 @@ class Asked:
 
     Examples
     --------
-    >>> class Numbers(Asked):
+    >>> class Numbers(Askable):
     ...     def ask(self, keys):
     ...         return partial(list, keys)
     ...     def multiGet(self, keys):

@@ -14,7 +14,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, ClassVar
 
-from trident.states.asking import Asked, Wait
+from trident.states.asking import Askable, Wait
 from trident.states.errors import BackingMapError, StateError
 from trident.states.keys import CONTROL_KEY
 from trident.states.secrets import masked
@@ -43,7 +43,7 @@ class Ability(Enum):
     DROP = "a state can be removed as a whole"
 
 
-class IBackingMap(Asked, ABC):
+class IBackingMap(Askable, ABC):
     """A map from keys to values in some store; the only thing a store's author has to write.
 
     It is called on executors (and on the driver, for states hosted there and for control

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from trident.states.asking import Asked, Wait
+from trident.states.asking import Askable, Wait
 from trident.states.keys import decode_key
 from trident.states.state import State
 from trident.states.updaters import Combiner, CombinerValueUpdater, ValueUpdater
@@ -19,7 +19,7 @@ GLOBAL_KEY: Key = ("$GLOBAL$",)
 """Where a map state keeps its single value, unless the store or the user says otherwise."""
 
 
-class ReadOnlyMapState(Asked, State):
+class ReadOnlyMapState(Askable, State):
     """A map that can be queried."""
 
     @abstractmethod

@@ -13,7 +13,7 @@ from trident.states.map_state import GLOBAL_KEY, Key
 
 
 @dataclass(frozen=True)
-class Calls:
+class RoundTrips:
     """How often a batch without trouble asks a store: round trips, several nodes at once.
 
     Each is the least and the most: of each task that updates the state, with a thousand keys; and
@@ -21,7 +21,7 @@ class Calls:
 
     Examples
     --------
-    >>> str(Calls((3, 4), (14, 14))), str(Calls((0, 0), (0, 0)))
+    >>> str(RoundTrips((3, 4), (14, 14))), str(RoundTrips((0, 0), (0, 0)))
     ('3 or 4 a task, and 14', 'none')
     """
 
@@ -90,7 +90,7 @@ class Store(ABC):
     snapshot_key: Key = GLOBAL_KEY
     """Where the single value of an aggregate without groups is kept."""
 
-    calls: Calls | None = None
+    calls: RoundTrips | None = None
     """How often a batch asks the store, which ``explain()`` says; None where that is not known."""
 
     @property

@@ -15,7 +15,7 @@ from trident.backends.state_url import StateURL
 from trident.states.errors import StateError, StateURLError
 from trident.states.finding import Finding
 from trident.states.maps.factory import MapStateFactory
-from trident.states.store import Calls, Store
+from trident.states.store import RoundTrips, Store
 from trident.states.values import StateType
 
 _DEFAULT_PREFIX = "state"
@@ -76,7 +76,7 @@ class HBaseStore(Store):
 
     hosted = "executor"
     map_type = HBaseMap
-    calls = Calls((3, 3), (12, 12))
+    calls = RoundTrips((3, 3), (12, 12))
     snapshot_key = ("$HBASE_STATE_GLOBAL$",)
     """Where Storm's HBaseMapState keeps a single value."""
 

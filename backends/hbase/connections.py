@@ -28,12 +28,12 @@ class Gateway:
     def __str__(self) -> str:
         return f"hbase at {self.host}:{self.port}"
 
-    def lend(self) -> AbstractContextManager[Connection]:
+    def lend(self) -> AbstractContextManager[GatewayConnection]:
         """Lend a connection that nobody else uses; it is dropped where a call fails."""
         return pool.lend(self)
 
 
-class Connection:
+class GatewayConnection:
     """A connection to the gateway, open from the beginning.
 
     Its `client` has the gateway's calls as methods, and is for one thread at a time.
@@ -73,5 +73,5 @@ class Connection:
         self._socket.close()
 
 
-pool = Pool(Connection, Connection.is_quiet, _IDLE)
+pool = Pool(GatewayConnection, GatewayConnection.is_quiet, _IDLE)
 """The connections of this process that nobody uses now."""

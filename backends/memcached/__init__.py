@@ -8,12 +8,12 @@ from typing import Any, Self
 
 from trident.backends.memcached.backing_map import MemcachedMap
 from trident.backends.memcached.keys import LONGEST_PREFIX, quoted
-from trident.backends.memcached.nodes import Node, NodeLike
+from trident.backends.memcached.nodes import NodeAddress, NodeLike
 from trident.backends.state_url import StateURL
 from trident.states.errors import StateURLError
 from trident.states.finding import Finding
 from trident.states.maps.factory import MapStateFactory
-from trident.states.store import Calls, Store
+from trident.states.store import RoundTrips, Store
 from trident.states.values import StateType
 
 _DEFAULT_PREFIX = "state"
@@ -75,11 +75,11 @@ class MemcachedStore(Store):
 
     hosted = "executor"
     map_type = MemcachedMap
-    calls = Calls((3, 3), (9, 12))
+    calls = RoundTrips((3, 3), (9, 12))
 
     def __post_init__(self) -> None:
         nodes = [self.nodes] if isinstance(self.nodes, str) else self.nodes
-        places = tuple(str(Node.parse(node)) for node in nodes)
+        places = tuple(str(NodeAddress.parse(node)) for node in nodes)
         object.__setattr__(self, "nodes", places)
         if not places or len(set(places)) < len(places):
             raise ValueError(
@@ -125,7 +125,7 @@ class MemcachedStore(Store):
 
     def open(self) -> MemcachedMap:
         """Return the map; nodes are connected to when the map is first used."""
-        nodes = tuple(map(Node.parse, self.nodes))
+        nodes = tuple(map(NodeAddress.parse, self.nodes))
         return MemcachedMap(nodes, self._prefix, self.ttl, self.timeout)
 
 
@@ -193,6 +193,6 @@ def from_url(url: StateURL) -> MapStateFactory:
             "memcached: a URL has hosts and options only, without user, password or path",
             advice='Write it as in "memcached://cache1:11211,cache2:11211?prefix=counts".',
         )
-    nodes = [str(Node(host, port or 11211)) for host, port in url.hosts] or list(_NODES)
+    nodes = [str(NodeAddress(host, port or 11211)) for host, port in url.hosts] or list(_NODES)
     store = MemcachedStore(nodes, options.prefix, **options.own)
     return MapStateFactory(store, options.kind, **options.state)

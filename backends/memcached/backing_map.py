@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from trident.backends.memcached.connections import Connection, lent
+from trident.backends.memcached.connections import NodeConnection, lent
 from trident.backends.memcached.errors import too_large
-from trident.backends.memcached.exchange import Call, exchange, exchanging
+from trident.backends.memcached.exchange import NodeRequest, exchange, exchanging
 from trident.backends.memcached.keys import LONGEST, StoredKeys
-from trident.backends.memcached.nodes import Node
+from trident.backends.memcached.nodes import NodeAddress
 from trident.backends.memcached.wire import (
     END,
     Found,
@@ -47,7 +47,7 @@ class MemcachedMap(IBackingMap):
     refused before anything is sent.
     """
 
-    def __init__(self, nodes: Sequence[Node], prefix: str, ttl: int, timeout: float) -> None:
+    def __init__(self, nodes: Sequence[NodeAddress], prefix: str, ttl: int, timeout: float) -> None:
         self._nodes = tuple(nodes)
         self.prefix = prefix
         self._ttl = ttl
@@ -80,7 +80,7 @@ class MemcachedMap(IBackingMap):
         sharding = Sharding.of(names, len(self._nodes))
         with lent(self._nodes) as connections:
             calls = [
-                Call(connection, gets(own), partial(found, asked=len(own)))
+                NodeRequest(connection, gets(own), partial(found, asked=len(own)))
                 for connection, own in zip(connections, sharding.split(names), strict=True)
             ]
             answers = yield from exchanging(calls, self._timeout)
@@ -115,7 +115,7 @@ class MemcachedMap(IBackingMap):
             for connection, own in zip(connections, by_node, strict=True):
                 _check_sizes(connection, *own[:2])
                 answer = partial(read, count=len(own[0]))
-                calls.append(Call(connection, request(*own, expires), answer))
+                calls.append(NodeRequest(connection, request(*own, expires), answer))
             answers = exchange(calls, self._timeout)
         return sharding.join(answers)
 
@@ -150,16 +150,16 @@ class MemcachedMap(IBackingMap):
             )
 
     def _controls(
-        self, connections: Sequence[Connection]
+        self, connections: Sequence[NodeConnection]
     ) -> list[tuple[bytes | None, bytes | None]]:
         """Return each node's control record, without its mark, and the record's version."""
         return finished(self._reading_controls(connections))
 
     def _reading_controls(
-        self, connections: Sequence[Connection]
+        self, connections: Sequence[NodeConnection]
     ) -> Reading[list[tuple[bytes | None, bytes | None]]]:
         key = self._control_key
-        calls = [Call(each, gets([key]), partial(found, asked=1)) for each in connections]
+        calls = [NodeRequest(each, gets([key]), partial(found, asked=1)) for each in connections]
         answers = yield from exchanging(calls, self._timeout)
         return [
             (_record(entry[0], node, shard, len(self._nodes)), entry[1]) if entry else _ABSENT
@@ -169,13 +169,13 @@ class MemcachedMap(IBackingMap):
         ]
 
     def _replacing(
-        self, connection: Connection, new: bytes, shard: int, version: bytes | None
-    ) -> Call[list[bool]]:
+        self, connection: NodeConnection, new: bytes, shard: int, version: bytes | None
+    ) -> NodeRequest[list[bool]]:
         key, value = self._control_key, b"%d/%d %b" % (shard, len(self._nodes), new)
         _check_sizes(connection, [key], [value])
         # It never expires, whatever the entries do.
         request = compares_and_sets([key], [value], [version], 0)
-        return Call(connection, request, partial(stored, count=1))
+        return NodeRequest(connection, request, partial(stored, count=1))
 
     def incarnation(self) -> str:
         """Return which process each node is, and since when."""
@@ -184,11 +184,11 @@ class MemcachedMap(IBackingMap):
     def statistics(self) -> Sequence[Mapping[bytes, bytes]]:
         """Return what each node says of itself."""
         with lent(self._nodes) as connections:
-            calls = [Call(each, b"stats\r\n" + END, stats) for each in connections]
+            calls = [NodeRequest(each, b"stats\r\n" + END, stats) for each in connections]
             return exchange(calls, self._timeout)
 
 
-def _record(stored: bytes, node: Node, shard: int, shards: int) -> bytes:
+def _record(stored: bytes, node: NodeAddress, shard: int, shards: int) -> bytes:
     """Return the control record without the mark of the node that it was stored on."""
     mark = b"%d/%d " % (shard, shards)
     if stored.startswith(mark):
@@ -210,7 +210,9 @@ def _incarnation(said: Mapping[bytes, bytes]) -> str:
     return f"{int(said[b'pid'])}@{started}"
 
 
-def _check_sizes(connection: Connection, names: Sequence[bytes], values: Sequence[bytes]) -> None:
+def _check_sizes(
+    connection: NodeConnection, names: Sequence[bytes], values: Sequence[bytes]
+) -> None:
     """Refuse what the node would refuse, which would remove what it has under that key."""
     limit = connection.item_limit
     if max(map(len, values), default=0) + LONGEST <= limit:

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from trident.backends.memcached.errors import no_memcached, unreachable
-from trident.backends.memcached.nodes import Node
+from trident.backends.memcached.nodes import NodeAddress
 from trident.backends.pool import Pool, is_quiet
 from trident.states.errors import MissingDriverError
 
@@ -34,10 +34,10 @@ class Greeting(NamedTuple):
     item_limit: int
 
 
-class Connection:
+class NodeConnection:
     """A connection to one node; used by one thread at a time."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: NodeAddress) -> None:
         self.node = node
         self._client, self.end, self.item_limit = _greeted(node)
 
@@ -56,19 +56,19 @@ class Connection:
         self._client.close()
 
 
-pool = Pool(Connection, Connection.is_quiet)
+pool = Pool(NodeConnection, NodeConnection.is_quiet)
 """The connections of this process that nobody uses now."""
 
 
 @contextmanager
-def lent(nodes: Sequence[Node]) -> Iterator[list[Connection]]:
+def lent(nodes: Sequence[NodeAddress]) -> Iterator[list[NodeConnection]]:
     """Lend a connection to each node; an error inside closes them, for what they carry is unknown.
     """
     with ExitStack() as lending:
         yield [lending.enter_context(pool.lend(node)) for node in nodes]
 
 
-def _greeted(node: Node) -> Greeting:
+def _greeted(node: NodeAddress) -> Greeting:
     """Connect; by itself pymemcache would try only the first address of a name.
 
     (Debian's server listens on 127.0.0.1, and ``localhost`` may be ``::1`` first.)

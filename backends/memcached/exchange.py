@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from typing import Generic, TypeVar
 
-from trident.backends.memcached.connections import Connection
+from trident.backends.memcached.connections import NodeConnection
 from trident.backends.memcached.errors import cut, refused, silent
 from trident.backends.memcached.wire import IncompleteReplyError, UnexpectedReplyError
 from trident.states.asking import Reading, finished
@@ -16,7 +16,7 @@ T = TypeVar("T")
 _AT_ONCE = 2**18
 
 
-class Call(Generic[T]):
+class NodeRequest(Generic[T]):
     """One request to one node.
 
     The request ends with a ``version`` command. `read` makes the answer of the reply, and of the
@@ -26,7 +26,7 @@ class Call(Generic[T]):
     answer: T
 
     def __init__(
-        self, connection: Connection, request: bytes, read: Callable[[bytes, bytes], T]
+        self, connection: NodeConnection, request: bytes, read: Callable[[bytes, bytes], T]
     ) -> None:
         self.connection = connection
         self._unsent = memoryview(request)
@@ -66,12 +66,12 @@ class Call(Generic[T]):
         return True
 
 
-def exchange(calls: Sequence[Call[T]], timeout: float) -> list[T]:
+def exchange(calls: Sequence[NodeRequest[T]], timeout: float) -> list[T]:
     """Make all calls together and return their answers; see :func:`exchanging`."""
     return finished(exchanging(calls, timeout))
 
 
-def exchanging(calls: Sequence[Call[T]], timeout: float) -> Reading[list[T]]:
+def exchanging(calls: Sequence[NodeRequest[T]], timeout: float) -> Reading[list[T]]:
     """Make all calls together and return their answers, as a reading: it yields when they are sent.
 
     It sends and receives by turns, as each node is ready for it: a node that can't get rid of its

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, order=True)
-class Node:
+class NodeAddress:
     """Where one Memcached server listens.
 
     Examples
     --------
-    >>> Node.parse("localhost"), Node.parse("[::1]:11212")
-    (Node(host='localhost', port=11211), Node(host='::1', port=11212))
-    >>> Node.parse(("cache", 11213))
-    Node(host='cache', port=11213)
-    >>> str(Node("::1", 11212))
+    >>> NodeAddress.parse("localhost"), NodeAddress.parse("[::1]:11212")
+    (NodeAddress(host='localhost', port=11211), NodeAddress(host='::1', port=11212))
+    >>> NodeAddress.parse(("cache", 11213))
+    NodeAddress(host='cache', port=11213)
+    >>> str(NodeAddress("::1", 11212))
     '[::1]:11212'
     """
 
@@ -23,13 +23,13 @@ class Node:
     port: int = 11211
 
     @staticmethod
-    def parse(given: NodeLike) -> Node:
+    def parse(given: NodeLike) -> NodeAddress:
         """Return the node written ``host``, ``host:port``, ``[IPv6]:port`` or ``(host, port)``."""
         match given:
             case str():
                 text = given
             case (str(name), int(number)):
-                text = str(Node(name, number))
+                text = str(NodeAddress(name, number))
             case _:
                 raise _no_node(given)
         host, colon, port = text.rpartition(":") if not text.endswith("]") else (text, "", "")
@@ -41,7 +41,7 @@ class Node:
             host = ""
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise _no_node(given)
-        return Node(host, int(port))
+        return NodeAddress(host, int(port))
 
     @property
     def name(self) -> str:

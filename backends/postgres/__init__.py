@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from trident.backends.postgres.backing_map import PostgresMap, PostgresNumbers
-from trident.backends.postgres.connections import Server
+from trident.backends.postgres.connections import Database
 from trident.backends.postgres.examination import examined
 from trident.backends.postgres.tables import (
     CATALOG,
     DEFAULT_COLUMNS,
     KEY_TYPES,
-    Table,
+    PostgresTable,
     column_of,
     view_of,
 )
@@ -23,7 +23,7 @@ from trident.states.errors import StateURLError
 from trident.states.finding import Finding
 from trident.states.maps.factory import MapStateFactory
 from trident.states.serializers import JSONSerializer, Serializer
-from trident.states.store import Calls, Store
+from trident.states.store import RoundTrips, Store
 from trident.states.values import StateType
 
 __all__ = [
@@ -119,7 +119,7 @@ class PostgresStore(Store):
     sslkey: str | None = None
 
     hosted = "executor"
-    calls = Calls((1, 2), (4, 4))
+    calls = RoundTrips((1, 2), (4, 4))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -187,7 +187,7 @@ class PostgresStore(Store):
         if values == "json" and not isinstance(self.serializer, JSONSerializer):
             values = "bytea"
         columns = tuple(self.columns)
-        table = Table(self._name, self.table, self.kind, values, columns, self.serializer)
+        table = PostgresTable(self._name, self.table, self.kind, values, columns, self.serializer)
         return self.map_type(self._server, table)
 
     def examine(self) -> Iterator[Finding]:
@@ -199,10 +199,10 @@ class PostgresStore(Store):
         return _DEFAULT_PREFIX if self.prefix is None else self.prefix
 
     @property
-    def _server(self) -> Server:
+    def _server(self) -> Database:
         given = {"dbname": self.database, **{name: getattr(self, name) for name in _OF_LIBPQ}}
         told = {name: str(value) for name, value in given.items() if value is not None}
-        return Server(tuple(told.items()), self.timeout)
+        return Database(tuple(told.items()), self.timeout)
 
 
 def opaque(

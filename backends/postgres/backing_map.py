@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from trident.backends.postgres.arrays import Array
-from trident.backends.postgres.connections import Server
+from trident.backends.postgres.connections import Database
 from trident.backends.postgres.driver import definition, driver
 from trident.backends.postgres.errors import explained
 from trident.backends.postgres.statements import (
@@ -21,7 +21,7 @@ from trident.backends.postgres.statements import (
     PUT_CONTROLS,
     Statements,
 )
-from trident.backends.postgres.tables import CATALOG, CREATE_CATALOG, Table, view_of
+from trident.backends.postgres.tables import CATALOG, CREATE_CATALOG, PostgresTable, view_of
 from trident.states.backing_map import Codec, IBackingMap
 from trident.states.errors import (
     CorruptStateError,
@@ -47,7 +47,7 @@ class PostgresMap(IBackingMap):
 
     codec = Codec.VALUES
 
-    def __init__(self, server: Server, table: Table) -> None:
+    def __init__(self, server: Database, table: PostgresTable) -> None:
         self.where = str(server)
         self.prefix = table.name
         self._server = server

@@ -18,7 +18,7 @@ _CONNECT_SECONDS = 2
 
 
 @dataclass(frozen=True)
-class Server:
+class Database:
     """Where a database is and how to log in, as libpq has it; picklable, with its password.
 
     What `settings` leave out libpq takes from its environment.
@@ -70,7 +70,7 @@ def _is_quiet(connection: Any) -> bool:
     return is_quiet(connection.fileno())
 
 
-pool = Pool(Server.connect, _is_quiet)
+pool = Pool(Database.connect, _is_quiet)
 """The connections of this process that nobody uses now."""
 
 

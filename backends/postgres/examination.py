@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trident.backends.postgres.connections import Server
+from trident.backends.postgres.connections import Database
 from trident.states.finding import Finding
 
 _OLDEST = 120000
@@ -15,7 +15,7 @@ _ASKED = """
         current_setting('synchronous_standby_names')"""
 
 
-def examined(server: Server) -> Iterator[Finding]:
+def examined(server: Database) -> Iterator[Finding]:
     """Yield what a server's settings mean for a state; asks for them in one statement."""
     with server.lend() as connection:
         row = connection.execute(_ASKED).fetchone()

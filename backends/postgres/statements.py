@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from trident.backends.postgres.driver import statement
-from trident.backends.postgres.tables import CATALOG, TOKENS, Table
+from trident.backends.postgres.tables import CATALOG, TOKENS, PostgresTable
 
 # A statement is sent whole, and is its own transaction: no writer can stop in the middle of it and
 # hold locks. The one on the control record keeps that as it was compared, until the commit.
@@ -65,7 +65,7 @@ INCARNATION = """
 class Statements:
     """The statements of one state."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: PostgresTable) -> None:
         self._table = table
         self._types = table.types
 

@@ -73,7 +73,7 @@ def column_of(text: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class Table:
+class PostgresTable:
     """One state's place in a table.
 
     `shared` is the table that it shares with others, None where it has one of its name. `columns`

@@ -23,7 +23,7 @@ from trident.backends.redis.masters import (
 )
 from trident.backends.redis.sharded_map import ShardedMap
 from trident.states.finding import Finding
-from trident.states.store import Calls, Store
+from trident.states.store import RoundTrips, Store
 
 PORT = 6379
 _DEFAULT_PREFIX = "state"
@@ -196,9 +196,9 @@ class RedisStore(Store):
         return self.partitions if self.cluster else None
 
     @property
-    def calls(self) -> Calls:  # type: ignore[override]
+    def calls(self) -> RoundTrips:  # type: ignore[override]
         """How often a batch asks the servers."""
-        return Calls((3, 4), (14, 14)) if self.cluster else Calls((3, 3), (6, 6))
+        return RoundTrips((3, 4), (14, 14)) if self.cluster else RoundTrips((3, 3), (6, 6))
 
     @property
     def map_type(self) -> type[ShardedMap]:  # type: ignore[override]

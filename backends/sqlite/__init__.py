@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from trident.backends.sqlite.backing_map import SQLiteMap
-from trident.backends.sqlite.tables import CATALOG, Table
+from trident.backends.sqlite.tables import CATALOG, SQLiteTable
 from trident.backends.state_url import StateURL
 from trident.states.errors import UsageError
 from trident.states.finding import Finding
 from trident.states.maps.factory import MapStateFactory
 from trident.states.serializers import JSONSerializer, Serializer
-from trident.states.store import Calls, Store
+from trident.states.store import RoundTrips, Store
 from trident.states.values import StateType
 
 _DEFAULT_PREFIX = "state"
@@ -63,7 +63,7 @@ class SQLiteStore(Store):
 
     hosted = "driver"
     map_type = SQLiteMap
-    calls = Calls((0, 0), (0, 0))
+    calls = RoundTrips((0, 0), (0, 0))
 
     def __post_init__(self) -> None:
         path = os.fspath(self.path)
@@ -123,7 +123,7 @@ class SQLiteStore(Store):
 
     def open(self) -> SQLiteMap:
         """Return the map; the file is opened when the map is first used."""
-        table = Table(self.prefix or _DEFAULT_PREFIX, self.kind, self.serializer)
+        table = SQLiteTable(self.prefix or _DEFAULT_PREFIX, self.kind, self.serializer)
         return SQLiteMap(self.path, table, self.patience)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
-from trident.backends.sqlite.tables import Table, key_of, native, restored, stored_keys
+from trident.backends.sqlite.tables import SQLiteTable, key_of, native, restored, stored_keys
 from trident.states.errors import LongOverflowError, StaleBatchError
 from trident.states.keys import decode_key
 from trident.states.updaters import check_addable
@@ -55,7 +55,7 @@ class Adding:
     The connection is given a temporary table and two functions, and used by one thread at a time.
     """
 
-    def __init__(self, connection: sqlite3.Connection, table: Table) -> None:
+    def __init__(self, connection: sqlite3.Connection, table: SQLiteTable) -> None:
         self._connection = connection
         self._table = table
         self._statement = _STATEMENT.format(table=table.quoted)

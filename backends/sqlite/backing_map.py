@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from trident.backends.sqlite.adding import Adding
-from trident.backends.sqlite.connections import Connections, transaction
-from trident.backends.sqlite.tables import CATALOG, CREATE_CATALOG, Table, stored_keys
+from trident.backends.sqlite.connections import FileConnections, transaction
+from trident.backends.sqlite.tables import CATALOG, CREATE_CATALOG, SQLiteTable, stored_keys
 from trident.states.backing_map import Codec, IBackingMap
 from trident.states.errors import CorruptStateError
 from trident.states.values import Token
@@ -33,13 +33,13 @@ class SQLiteMap(IBackingMap):
     _adding: Adding
     """Belongs to the writing connection, and is made with it."""
 
-    def __init__(self, path: str, table: Table, patience: float) -> None:
+    def __init__(self, path: str, table: SQLiteTable, patience: float) -> None:
         self.where = path
         self.prefix = table.name
         self._path = path
         self._table = table
         self._patience = patience
-        self._by_process: dict[int, Connections] = {}
+        self._by_process: dict[int, FileConnections] = {}
         self._unsaved = False
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -174,11 +174,11 @@ class SQLiteMap(IBackingMap):
         return None if row is None else row[0]
 
     @property
-    def _connections(self) -> Connections:
+    def _connections(self) -> FileConnections:
         pid = os.getpid()
         found = self._by_process.get(pid)
         if found is None:
-            made = Connections(self._path, self._patience, self._prepare, self._usable)
+            made = FileConnections(self._path, self._patience, self._prepare, self._usable)
             # Of two threads that get here at once the first wins; neither has opened anything.
             found = self._by_process.setdefault(pid, made)
         return found

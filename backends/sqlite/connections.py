@@ -24,8 +24,8 @@ _PRAGMAS = (
     "journal_size_limit = 67108864",
 )
 
-_here: weakref.WeakSet[Connections] = weakref.WeakSet()
-_inherited: list[Connections] = []
+_here: weakref.WeakSet[FileConnections] = weakref.WeakSet()
+_inherited: list[FileConnections] = []
 # A child must not use, nor even close, what its parent opened: so it is kept here, untouched.
 os.register_at_fork(after_in_child=lambda: _inherited.extend(_here))
 
@@ -41,7 +41,7 @@ class _Reader(NamedTuple):
             self.connection.close()
 
 
-class Connections:
+class FileConnections:
     """The connections of one process to one file; a forked child makes its own.
 
     `prepare` is called once with the new writer, and makes what is missing in the file; `usable`

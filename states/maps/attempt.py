@@ -30,7 +30,7 @@ _UNTOUCHED: Any = object()
 """The new value of a key that was read, and not updated."""
 
 
-class Attempt:
+class MapAttempt:
     """What one attempt of a batch has done to a map so far; all keys are encoded."""
 
     def __init__(self, record: ControlRecord, table: Table, kind: Kind) -> None:
@@ -111,10 +111,10 @@ class Attempt:
             or not self._applied.isdisjoint(keys)
             or not IMMUTABLE.issuperset(map(type, currents))
         ):
-            return self.update(keys, _Combined(combiner, partials))
+            return self.update(keys, _CombiningUpdates(combiner, partials))
         values = _combined(keys, currents, partials, combiner)
         self._pending.put(keys, values)
-        self._remember(keys, _Combined(combiner, partials))
+        self._remember(keys, _CombiningUpdates(combiner, partials))
         return values
 
     def _remember(self, keys: Sequence[bytes], updates: Sequence[Update]) -> None:
@@ -243,7 +243,7 @@ def _combined(
     return values
 
 
-class _Combined(Sequence[Update]):
+class _CombiningUpdates(Sequence[Update]):
     """The updates that combine partial results; each is made when it is asked for."""
 
     def __init__(self, combiner: Combiner, partials: Sequence[Any]) -> None:

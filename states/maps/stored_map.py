@@ -14,7 +14,7 @@ from trident.states.errors import StaleBatchError, StateError
 from trident.states.keys import decode_key, encode_key, encode_keys
 from trident.states.kinds.kind import Kind
 from trident.states.map_state import GLOBAL_KEY, Key, SnapshottableMap
-from trident.states.maps.attempt import Attempt
+from trident.states.maps.attempt import MapAttempt
 from trident.states.maps.key_types import KeyTypes
 from trident.states.maps.reading import CommittedMap, CommittedReads, read_committed
 from trident.states.maps.without_log import STAND_ALONE, begin_without_log
@@ -78,7 +78,7 @@ class StoredMap(CommittedReads, SnapshottableMap):
         self.serializer = serializer or JSONSerializer()
         self.tables = build(backing, self.kept_as, self.serializer)
         self.lists = self.tables.reading.lists
-        self._attempt: Attempt | None = None
+        self._attempt: MapAttempt | None = None
         self._without_log = False
         self._dead: set[bytes] = set()
         self._key_types: KeyTypes | None = None
@@ -113,7 +113,7 @@ class StoredMap(CommittedReads, SnapshottableMap):
         """
         self._attempt = None
         self._without_log = type(batch) is int
-        self._attempt = Attempt(self._record_of(batch), self.tables.writing, self.kept_as)
+        self._attempt = MapAttempt(self._record_of(batch), self.tables.writing, self.kept_as)
 
     def _record_of(self, batch: Batch) -> ControlRecord:
         if isinstance(batch, ControlRecord):
@@ -159,7 +159,7 @@ class StoredMap(CommittedReads, SnapshottableMap):
                 raise StaleBatchError(record.token)
             self.backing.flush()  # no log will tell it again
 
-    def _begun(self, call: str) -> Attempt:
+    def _begun(self, call: str) -> MapAttempt:
         if self._attempt is None:
             raise StateError(
                 f"{call} outside a batch: call beginCommit first, and again after a failed commit"

@@ -18,7 +18,7 @@ from trident.states.updaters import PutUpdater, ValueUpdater
 from trident.states.values import StateType
 
 
-class Plus(ValueUpdater):
+class Increment(ValueUpdater):
     """Adds to a number."""
 
     def __init__(self, amount: int) -> None:
@@ -38,7 +38,7 @@ class Added:
 
 
 def plus(state: StoredMap, **amounts: int) -> list[Any]:
-    return state.multiUpdate([(key,) for key in amounts], [Plus(n) for n in amounts.values()])
+    return state.multiUpdate([(key,) for key in amounts], [Increment(n) for n in amounts.values()])
 
 
 def get(state: StoredMap, *keys: Any) -> list[Any]:
@@ -72,7 +72,7 @@ class OpaqueChecks(Checks):
 
     def test_a_repeated_key_is_updated_in_order(self, state: StoredMap) -> None:
         state.beginCommit(1)
-        assert state.multiUpdate([("a",), ("a",)], [Plus(1), Plus(2)]) == [1, 3]
+        assert state.multiUpdate([("a",), ("a",)], [Increment(1), Increment(2)]) == [1, 3]
         state.commit(1)
         assert get(state, "a") == [3]
 
@@ -81,7 +81,10 @@ class OpaqueChecks(Checks):
             yield from items
 
         state.beginCommit(1)
-        assert state.multiUpdate(once([("a",), ("b",)]), once([Plus(1), Plus(2)])) == [1, 2]
+        assert state.multiUpdate(once([("a",), ("b",)]), once([Increment(1), Increment(2)])) == [
+            1,
+            2,
+        ]
         state.multiPut(once([("c",)]), once([3]))
         assert state.multiGet(once([("c",), ("a",)])) == [3, 1]
         state.multiRemove(once([("b",)]))
@@ -92,8 +95,8 @@ class OpaqueChecks(Checks):
         keys: list[Any] = [([1, None],), ([1],), ({"a": ["b"]}, 2), (1,), (True,), (1.0,)]
         for txid in (1, 2):
             state.beginCommit(txid)
-            state.multiUpdate(keys[:1], [Plus(1)])
-            state.multiUpdate(keys, [Plus(10 * place) for place in range(len(keys))])
+            state.multiUpdate(keys[:1], [Increment(1)])
+            state.multiUpdate(keys, [Increment(10 * place) for place in range(len(keys))])
             state.commit(txid)
         assert state.multiGet(keys) == [2, 20, 40, 60, 80, 100], (
             "a field of a key may be a list or a dict; where keys come as tuples, compare and look "
@@ -319,7 +322,7 @@ class OpaqueChecks(Checks):
     def test_a_single_value_is_kept(self, state: StoredMap) -> None:
         state.beginCommit(1)
         assert state.get() is None
-        assert state.update(Plus(2)) == 2
+        assert state.update(Increment(2)) == 2
         state.commit(1)
         state.beginCommit(2)
         assert state.get() == 2

@@ -26,7 +26,7 @@ from trident.states.table.cache import CachedMap
 from trident.states.table.layered import LayeredMap
 from trident.states.testing.checks import following
 from trident.states.testing.misfortunes import Misfortunes
-from trident.states.testing.stores import FencedMap, PlainMap, Server
+from trident.states.testing.stores import FencedMap, PlainMap, TroubledServer
 from trident.states.updaters import ValueUpdater
 from trident.states.values import StateType, Token
 
@@ -54,7 +54,7 @@ class Appended(ValueUpdater):
         return f"{stored or ''}{self.emission};" if self.adds else None
 
 
-class _Joined:
+class _AppendCombiner:
     """What :class:`Appended` does, as a combiner."""
 
     adds = False
@@ -64,7 +64,7 @@ class _Joined:
 
 
 @dataclass(eq=False)
-class Attempt:
+class DriverAttempt:
     """One attempt of a batch, and the driver that runs it."""
 
     driver: int
@@ -78,10 +78,10 @@ class Attempt:
 
 
 @dataclass(eq=False)
-class Task:
+class StateTask:
     """One state's updates of an attempt, read and computed but perhaps not yet written."""
 
-    attempt: Attempt
+    attempt: DriverAttempt
     state: int
     map: StoredMap
 
@@ -114,8 +114,8 @@ class StatesMachine(RuleBasedStateMachine):
         self.driver = 0
         self.next_attempt = 0
         self.floor = 0
-        self.attempts: list[Attempt] = []
-        self.tasks: list[Task] = []
+        self.attempts: list[DriverAttempt] = []
+        self.tasks: list[StateTask] = []
         self.unannounced: list[tuple[Control, ControlRecord]] = []
         self.caches = self._caches()
         self._catch_up()
@@ -130,7 +130,7 @@ class StatesMachine(RuleBasedStateMachine):
 
     def make_server(self) -> Misfortunes:
         """Return what is behind a state: empty, and nobody else's."""
-        return Server()
+        return TroubledServer()
 
     def open_map(self, server: Any) -> IBackingMap:
         """Return another map over what is on `server`."""
@@ -140,7 +140,7 @@ class StatesMachine(RuleBasedStateMachine):
         maps = [self.open_map(server) for server in self.servers]
         return [CachedMap(each, self.cache_size) for each in maps] if self.cache_size else maps
 
-    def backing(self, attempt: Attempt, state: int) -> IBackingMap | LayeredMap:
+    def backing(self, attempt: DriverAttempt, state: int) -> IBackingMap | LayeredMap:
         """Return the map that a task of `attempt` writes."""
         return attempt.caches[state]
 
@@ -163,11 +163,11 @@ class StatesMachine(RuleBasedStateMachine):
         self.next_attempt += 1
         record = ControlRecord("log", token, self.committed, dict(self.retried))
         controls = [self.control(self.open_map(server)) for server in self.servers]
-        attempt = Attempt(self.driver, record, emission, content, controls, self.caches)
+        attempt = DriverAttempt(self.driver, record, emission, content, controls, self.caches)
         self.attempts.append(attempt)
         self._go_on(attempt, begun)
 
-    def _go_on(self, attempt: Attempt, begun: int) -> None:
+    def _go_on(self, attempt: DriverAttempt, begun: int) -> None:
         try:
             for state in range(attempt.begun, begun):
                 control, record = attempt.controls[state], attempt.record
@@ -204,15 +204,15 @@ class StatesMachine(RuleBasedStateMachine):
         if attempt.begun < 2 and attempt.record.committed <= self.committed:
             self._go_on(attempt, 2)
 
-    def _start_task(self, attempt: Attempt, state: int) -> None:
-        task = Task(attempt, state, self.state(self.backing(attempt, state)))
+    def _start_task(self, attempt: DriverAttempt, state: int) -> None:
+        task = StateTask(attempt, state, self.state(self.backing(attempt, state)))
         try:
             task.map.beginCommit(attempt.record)
             content = attempt.content[state]
             kept = [encode_key((key,)) for key, adds in content.items() if adds]
             gone = [(key,) for key, adds in content.items() if not adds]
             # Nobody takes these new values, so they may be computed from what a cache believes.
-            task.map.multiFold(kept, [f"{attempt.emission};"] * len(kept), _Joined())
+            task.map.multiFold(kept, [f"{attempt.emission};"] * len(kept), _AppendCombiner())
             task.map.multiUpdate(gone, [Appended(attempt.emission, adds=False)] * len(gone))
         except (FailedException, StaleBatchError):
             return
@@ -243,7 +243,7 @@ class StatesMachine(RuleBasedStateMachine):
             case "hold" if abilities(self.open_map(server)) & _CONDITIONAL:
                 server.hold()
 
-    def _write(self, task: Task) -> None:
+    def _write(self, task: StateTask) -> None:
         self.tasks.remove(task)
         try:
             task.map.commit(task.attempt.record)
@@ -257,7 +257,7 @@ class StatesMachine(RuleBasedStateMachine):
         """A driver whose tasks are done asks both states, commits, and announces."""
         self._commit(data.draw(st.sampled_from(self.attempts[-3:])), announced)
 
-    def _commit(self, attempt: Attempt, announced: int) -> None:
+    def _commit(self, attempt: DriverAttempt, announced: int) -> None:
         record = attempt.record
         if attempt.done != {0, 1} or record.token.txid != self.committed + 1:
             return
@@ -280,7 +280,7 @@ class StatesMachine(RuleBasedStateMachine):
         if announced == 2:
             self.floor = self.committed
 
-    def _after(self, attempt: Attempt) -> Values:
+    def _after(self, attempt: DriverAttempt) -> Values:
         before = self.history[-1]
         after = dict(before[0]), dict(before[1])
         for values, content in zip(after, attempt.content, strict=True):

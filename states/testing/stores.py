@@ -19,15 +19,15 @@ Changes = list[tuple[bytes, tuple[bytes, int] | None]]
 """Keys with the value and version each is to get, None to remove it."""
 
 _NUMBERS = count()
-_SERVERS: WeakValueDictionary[int, Server] = WeakValueDictionary()
+_SERVERS: WeakValueDictionary[int, TroubledServer] = WeakValueDictionary()
 
 
-class Server(Misfortunes):
+class TroubledServer(Misfortunes):
     """What several maps share: entries, the control record among them, and what goes wrong.
 
     Examples
     --------
-    >>> server = Server()
+    >>> server = TroubledServer()
     >>> dogs = PlainMap(server)
     >>> server.lose_answer()
     >>> dogs.multiPut([b"rex"], [b"3"])
@@ -90,8 +90,8 @@ class PlainMap(IBackingMap):
     Maps that share a server share their entries; None makes a new one.
     """
 
-    def __init__(self, server: Server | None = None) -> None:
-        self.server = server or Server()
+    def __init__(self, server: TroubledServer | None = None) -> None:
+        self.server = server or TroubledServer()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reached, (type(self), self.server.number)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.batch.counting import CountingEngine, Words, counts, open_runner
 from trident.backends.postgres.backing_map import PostgresMap
-from trident.backends.postgres.connections import Server
+from trident.backends.postgres.connections import Database
 from trident.backends.urls import state_from_url
 from trident.batch.errors import BatchFailedError
 from trident.batch.watchpoints import watching
@@ -77,19 +77,19 @@ def looks(
     import psycopg
 
     with psycopg.connect(postgres_server.url, autocommit=True) as connection:
-        lend = Server.lend
+        lend = Database.lend
 
         def begin() -> Looks:
             looking = Looks(connection, names)
             looking.look()
 
             @contextmanager
-            def watched(server: Server) -> Iterator[Any]:
+            def watched(server: Database) -> Iterator[Any]:
                 with lend(server) as lent:
                     yield lent
                 looking.look()
 
-            monkeypatch.setattr(Server, "lend", watched)
+            monkeypatch.setattr(Database, "lend", watched)
             return looking
 
         yield begin

@@ -16,7 +16,13 @@ from trident.states.control import ControlRecord
 from trident.states.control_check import Claim, check_record
 from trident.states.maps.factory import NonTransactionalMap, OpaqueMap, TransactionalMap
 from trident.states.maps.stored_map import StoredMap
-from trident.states.testing.stores import EntryMap, FencedMap, PlainMap, Server, VersionedMap
+from trident.states.testing.stores import (
+    EntryMap,
+    FencedMap,
+    PlainMap,
+    TroubledServer,
+    VersionedMap,
+)
 from trident.states.values import StateType, Token
 
 STORES = [FencedMap, EntryMap, VersionedMap, PlainMap]
@@ -35,7 +41,7 @@ def leave_begun(state: StoredMap, words: str = "a b") -> None:
 
 @pytest.mark.parametrize("store", STORES)
 def test_nothing_that_the_first_try_left_is_believed(store: Callable[..., IBackingMap]) -> None:
-    state = OpaqueMap(store(Server()))
+    state = OpaqueMap(store(TroubledServer()))
     leave_begun(state)
     log = MemoryLog("second try")
     runner = open_runner(log, state)
@@ -50,7 +56,7 @@ def test_nothing_that_the_first_try_left_is_believed(store: Callable[..., IBacki
 @pytest.mark.parametrize("point", POINTS)
 def test_of_two_first_tries_one_counts(store: Callable[..., IBackingMap], point: str) -> None:
     """The second starts, and runs its first batch, when the first has come to some point."""
-    server = Server()
+    server = TroubledServer()
     first, second = OpaqueMap(store(server)), OpaqueMap(store(server))
     outcomes: list[str] = []
 
@@ -77,7 +83,7 @@ def test_of_two_first_tries_one_counts(store: Callable[..., IBackingMap], point:
 
 
 def test_a_state_that_was_made_ready_stays_its_logs() -> None:
-    state = OpaqueMap(FencedMap(Server()))
+    state = OpaqueMap(FencedMap(TroubledServer()))
     runner = open_runner(MemoryLog("first"), state)
     dies = watching(lambda point, token: 1 // (point != "after ready"))
     with dies, pytest.raises(ZeroDivisionError):
@@ -88,14 +94,14 @@ def test_a_state_that_was_made_ready_stays_its_logs() -> None:
 
 @pytest.mark.parametrize("kind", [TransactionalMap, NonTransactionalMap])
 def test_what_cannot_be_undone_stays_its_logs(kind: Callable[..., StoredMap]) -> None:
-    state = kind(FencedMap(Server()))
+    state = kind(FencedMap(TroubledServer()))
     leave_begun(state)
     with pytest.raises(OtherLogError, match="state drop URL"):
         open_runner(MemoryLog("second"), state)
 
 
 def test_states_that_two_first_tries_have_begun_are_begun_behind_both() -> None:
-    first, second = OpaqueMap(FencedMap(Server())), OpaqueMap(FencedMap(Server()))
+    first, second = OpaqueMap(FencedMap(TroubledServer())), OpaqueMap(FencedMap(TroubledServer()))
     leave_begun(first)
     leave_begun(second)
     leave_begun(second)
@@ -106,7 +112,7 @@ def test_states_that_two_first_tries_have_begun_are_begun_behind_both() -> None:
 
 
 def test_a_run_that_is_started_again_begins_behind_what_another_has_begun_meanwhile() -> None:
-    state, log = OpaqueMap(FencedMap(Server())), MemoryLog("own")
+    state, log = OpaqueMap(FencedMap(TroubledServer())), MemoryLog("own")
     open_runner(log, state)
     leave_begun(state)
     leave_begun(state)

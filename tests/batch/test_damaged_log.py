@@ -17,7 +17,7 @@ from trident.log.errors import CorruptLogError
 from trident.log.file_log import FileLog
 from trident.states.errors import CopiedLogError, OtherLogError
 from trident.states.maps.factory import OpaqueMap
-from trident.states.testing.stores import FencedMap, Server
+from trident.states.testing.stores import FencedMap, TroubledServer
 from trident.states.values import Token
 from trident.testing import fail_at
 
@@ -31,7 +31,7 @@ DAMAGES = [
 ]
 
 
-def go_on(folder: Path, server: Server) -> list[int | None]:
+def go_on(folder: Path, server: TroubledServer) -> list[int | None]:
     state = OpaqueMap(FencedMap(server))
     runner = open_runner(FileLog(folder), state)
     while runner.next_txid <= len(BATCHES):
@@ -45,12 +45,12 @@ def damage(folder: Path, how: Callable[[bytes], bytes]) -> None:
     path.write_bytes(b"".join(lines[:-2]) + how(b"".join(lines[-2:])))
 
 
-def moments(folder: Path) -> list[tuple[str, Path, Server]]:
+def moments(folder: Path) -> list[tuple[str, Path, TroubledServer]]:
     """Copies of log and store at every point of every batch, the third with two attempts."""
-    server, found = Server(), list[tuple[str, Path, Server]]()
+    server, found = TroubledServer(), list[tuple[str, Path, TroubledServer]]()
 
     def remember(point: str, token: Token) -> None:
-        copied, store = folder / str(len(found)), Server()
+        copied, store = folder / str(len(found)), TroubledServer()
         shutil.copytree(folder / "log", copied)
         store.entries.update(server.entries)
         found.append((f"{point} of {token}", copied, store))
@@ -76,7 +76,7 @@ def test_no_commit_is_lost_silently_with_the_last_entry(
 
 
 def test_an_end_that_can_not_be_read_is_told_beside_what_else_it_may_be(tmp_path: Path) -> None:
-    server = Server()
+    server = TroubledServer()
     go_on(tmp_path / "log", server)
     damage(tmp_path / "log", lambda entry: entry[:-1])
     told = r"the checkpoint was copied .* lost the end of the log \(the last \d+ bytes of .*"

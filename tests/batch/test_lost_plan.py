@@ -24,7 +24,7 @@ from trident.states.control import ControlRecord
 from trident.states.errors import StateError
 from trident.states.maps.factory import OpaqueMap, TransactionalMap
 from trident.states.maps.stored_map import StoredMap
-from trident.states.testing.stores import FencedMap, Server
+from trident.states.testing.stores import FencedMap, TroubledServer
 from trident.states.values import Token
 from trident.testing.servers.promised import Served
 
@@ -61,8 +61,8 @@ def log_at(entry: LogEntry) -> Log:
     return log
 
 
-def store_with(entries: Mapping[bytes, tuple[bytes, int]]) -> Server:
-    server = Server()
+def store_with(entries: Mapping[bytes, tuple[bytes, int]]) -> TroubledServer:
+    server = TroubledServer()
     server.entries.update(entries)
     return server
 
@@ -84,7 +84,7 @@ class Moment:
 
 def moments() -> list[Moment]:
     """Every point of every batch, in order."""
-    server, log, found = Server(), MemoryLog("log"), []
+    server, log, found = TroubledServer(), MemoryLog("log"), []
 
     def look(point: str, token: Token) -> None:
         newest = log.newest()
@@ -163,7 +163,7 @@ def test_a_plan_that_is_lost_of_the_first_batch_may_be_accepted_too() -> None:
 
 
 def test_an_attempt_that_failed_is_followed_by_another_with_the_same_plan() -> None:
-    state = TransactionalMap(FencedMap(Server()))
+    state = TransactionalMap(FencedMap(TroubledServer()))
     failures = [FailedException("once")]
 
     def fail_once(record: ControlRecord) -> None:
@@ -188,14 +188,14 @@ def test_a_plan_made_anew_in_the_same_words_is_gone_on_with(
 
 
 def test_opaque_states_alone_need_no_plan_in_their_record() -> None:
-    state, records = OpaqueMap(FencedMap(Server())), []
+    state, records = OpaqueMap(FencedMap(TroubledServer())), []
     runner = open_runner(MemoryLog("log"), state)
     run_batch(runner, state, "a", interrupt=records.append)
     assert [record.plan for record in records] == [None]
 
 
 def test_of_states_side_by_side_the_transactional_one_is_named() -> None:
-    log, first, second = MemoryLog("log"), OpaqueMap(FencedMap(Server())), Server()
+    log, first, second = MemoryLog("log"), OpaqueMap(FencedMap(TroubledServer())), TroubledServer()
     transactional = TransactionalMap(FencedMap(second))
     runner = open_runner(log, first, transactional)
     before = log.newest()
@@ -216,7 +216,7 @@ def test_the_time_of_a_batch_alone_is_no_plan() -> None:
 def test_a_redis_that_lost_the_planning_entry_stops_the_next_start(
     redis_server: Served, request: pytest.FixtureRequest
 ) -> None:
-    state = TransactionalMap(FencedMap(Server()))
+    state = TransactionalMap(FencedMap(TroubledServer()))
     url = f"{redis_server.url}?prefix={request.node.name}"
     with ExitStack() as opened:
         store = checkpoint_from_url(StateURL.parse(url))

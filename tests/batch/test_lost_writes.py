@@ -17,7 +17,7 @@ from trident.log.log import Log, MemoryLog
 from trident.states.control import Change, Check, Control, ControlRecord
 from trident.states.errors import StateError
 from trident.states.maps.factory import OpaqueMap
-from trident.states.testing.stores import FencedMap, Server
+from trident.states.testing.stores import FencedMap, TroubledServer
 from trident.states.values import Token
 
 LOST = (LostStateError, LostWritesError, RewoundStateError)
@@ -38,7 +38,7 @@ class Moment:
 class Life:
     """A word count of five batches, of which every moment is remembered."""
 
-    server: Server
+    server: TroubledServer
     log: Log
 
     @property
@@ -57,7 +57,7 @@ class Life:
 
 
 def new_life() -> Life:
-    return Life(Server(), MemoryLog("log"))
+    return Life(TroubledServer(), MemoryLog("log"))
 
 
 def continued(entries: dict[bytes, tuple[bytes, int]], entry: LogEntry | None) -> Life:
@@ -125,7 +125,7 @@ def test_no_driver_whose_store_goes_back_loses_a_batch_silently_nor_who_starts_a
     assert not silent
 
 
-def rewinding(server: Server, earlier: str, later: str) -> Watcher:
+def rewinding(server: TroubledServer, earlier: str, later: str) -> Watcher:
     """Put the server back to what it held at one point when another is reached."""
     kept: dict[bytes, tuple[bytes, int]] = {}
 

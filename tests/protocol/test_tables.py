@@ -19,7 +19,13 @@ from trident.states import (
 from trident.states.cut import BatchMovedOn, Cut
 from trident.states.kinds import OPAQUE
 from trident.states.maps.stored_map import StoredMap
-from trident.states.testing.stores import EntryMap, FencedMap, PlainMap, Server, VersionedMap
+from trident.states.testing.stores import (
+    EntryMap,
+    FencedMap,
+    PlainMap,
+    TroubledServer,
+    VersionedMap,
+)
 
 BEFORE = Cut.before(ControlRecord("log", Token(9, 1), 8, {7: 1}))
 
@@ -96,7 +102,7 @@ def test_a_failed_attempt_means_prev(token: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("kind", [FencedMap, EntryMap, VersionedMap])
 def test_a_late_task_changes_nothing_in_a_store_that_is(kind: type[PlainMap]) -> None:
-    server = Server()
+    server = TroubledServer()
     backing = kind(server)
     run(backing, 1)
     late, record = begin(backing, 2)
@@ -117,7 +123,7 @@ def test_a_late_task_changes_nothing_in_a_store_that_is(kind: type[PlainMap]) ->
 
 
 def test_conflict_with_an_earlier_attempt_is_computed_again() -> None:
-    server = Server()
+    server = TroubledServer()
     backing = EntryMap(server)
     run(backing, 1)
     late, record = begin(backing, 2)
@@ -142,7 +148,7 @@ def test_a_store_of_two_methods_checks_the_token_before_it_writes() -> None:
 
 
 def test_a_store_of_two_methods_leaves_a_write_on_its_way_open() -> None:
-    server = Server()
+    server = TroubledServer()
     backing = PlainMap(server)
     run(backing, 1)
     late, record = begin(backing, 2)
@@ -181,7 +187,7 @@ def test_a_cache_filled_before_the_write_loses_a_batch() -> None:
 
 
 def test_a_cache_does_not_hide_what_a_server_lost() -> None:
-    server = Server()
+    server = TroubledServer()
     cache = CachedMap(FencedMap(server), 10)
     state, record = begin(cache, 1, kind=TransactionalMap)
     state.commit(record)

@@ -13,7 +13,7 @@ from trident.backends.memory import MemoryMap
 from trident.drpc.errors import DRPCInternalError, MalformedRequestError
 from trident.state_service.errors import NoSuchKeyError
 from trident.state_service.reads import StateObjects, StateReads
-from trident.state_service.requests import Asked
+from trident.state_service.requests import StateRequest
 from trident.state_service.served_states import served_states
 
 
@@ -28,7 +28,7 @@ def reading(topology: TridentTopology) -> Iterator[StateReads]:
 
 
 def key(text: str, state: str = "counts") -> str:
-    return Asked("committed", "key", state, text).encode()
+    return StateRequest("committed", "key", state, text).encode()
 
 
 def values(answers: Sequence[Any]) -> list[Any]:
@@ -38,7 +38,7 @@ def values(answers: Sequence[Any]) -> list[Any]:
 def test_requests_for_one_state_read_it_once_and_each_key_once() -> None:
     store = HeldMap()
     factory = entries({f"k{n}": n for n in range(20)}, over(store))
-    several = Asked("committed", "keys", "counts", '{"keys": ["k1", "k2", "k1"]}').encode()
+    several = StateRequest("committed", "keys", "counts", '{"keys": ["k1", "k2", "k1"]}').encode()
     with reading(static(counts=factory)) as reads:
         store.asked.clear()
         *answers, batch = reads.answer_together([*(key(f"k{n}") for n in range(20)), several])
@@ -55,8 +55,8 @@ def test_requests_for_other_states_or_reads_are_answered_beside_each_other() -> 
             [
                 key("a"),
                 key("a", "other"),
-                Asked("latest", "key", "counts", "a").encode(),
-                Asked("committed", "states", "", both).encode(),
+                StateRequest("latest", "key", "counts", "a").encode(),
+                StateRequest("committed", "states", "", both).encode(),
             ]
         )
     assert values([one, other, latest]) == [1, 2, 1]

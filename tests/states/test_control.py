@@ -24,28 +24,28 @@ from trident.states import Control, ControlRecord, StateType, Token
 from trident.states.control import GIVEN_BACK
 from trident.states.control_check import Claim, check_record
 from trident.states.keys import CONTROL_KEY
-from trident.states.testing.stores import FencedMap, PlainMap, Server
+from trident.states.testing.stores import FencedMap, PlainMap, TroubledServer
 
 
 def record(txid: int, attempt: int = 0) -> ControlRecord:
     return ControlRecord("log", Token(txid, attempt), txid - 1)
 
 
-def begun(server: Server) -> Control:
+def begun(server: TroubledServer) -> Control:
     """A control whose batch 1 is begun."""
     control = Control(FencedMap(server), "counts")
     control.begin(record(1))
     return control
 
 
-def confirmed(server: Server) -> Control:
+def confirmed(server: TroubledServer) -> Control:
     """A control whose batch 1 is begun and confirmed."""
     control = begun(server)
     control.ready(record(1))
     return control
 
 
-class Forgetful(Server):
+class Forgetful(TroubledServer):
     """A server whose confirmed writes may be lost as well."""
 
     def flush(self) -> None:
@@ -53,7 +53,7 @@ class Forgetful(Server):
 
 
 def test_a_fail_over_before_ready_fails_the_attempt() -> None:
-    server = Server()
+    server = TroubledServer()
     control = begun(server)
     server.fail_over()
     with pytest.raises(StateUnavailableError, match="counts: the store restarted"):
@@ -61,7 +61,7 @@ def test_a_fail_over_before_ready_fails_the_attempt() -> None:
 
 
 def test_a_begin_that_is_lost_before_ready_fails_the_attempt() -> None:
-    server = Server()
+    server = TroubledServer()
     control = begun(server)
     server.entries.clear()
     with pytest.raises(StateUnavailableError, match="counts: the store restarted or lost writes"):
@@ -70,7 +70,7 @@ def test_a_begin_that_is_lost_before_ready_fails_the_attempt() -> None:
 
 
 def test_a_fail_over_that_kept_everything_after_ready_costs_the_next_batch_an_attempt() -> None:
-    server = Server()
+    server = TroubledServer()
     control = confirmed(server)
     server.fail_over()
     assert control.announce(record(1).confirmed())
@@ -98,7 +98,7 @@ def test_a_batch_that_begins_where_this_run_left_the_state_takes_one_call() -> N
             calls.append("incarnation")
             return super().incarnation()
 
-    control = Control(Counted(Server()), "counts")
+    control = Control(Counted(TroubledServer()), "counts")
     control.begin(record(1))
     assert control.announce(control.ready(record(1)))
     calls.clear()
@@ -117,7 +117,7 @@ def test_a_state_that_is_not_as_this_run_left_it_is_judged_before_it_is_begun() 
     assert control.announce(control.ready(record(2)))  # by the server that is there now
 
 
-def put(record: ControlRecord) -> Callable[[Server], object]:
+def put(record: ControlRecord) -> Callable[[TroubledServer], object]:
     return lambda server: FencedMap(server).multiPut([CONTROL_KEY], [record.encode()])
 
 
@@ -146,7 +146,7 @@ MEANWHILE: list[Any] = [
 @pytest.mark.parametrize("following", [record(2), record(4)], ids=["next", "after empty batches"])
 @pytest.mark.parametrize("kind", [FencedMap, PlainMap])
 def test_what_happened_between_two_batches_is_found_as_by_a_driver_that_starts(
-    kind: type[PlainMap], following: ControlRecord, meanwhile: Callable[[Server], object]
+    kind: type[PlainMap], following: ControlRecord, meanwhile: Callable[[TroubledServer], object]
 ) -> None:
     def begins(starts: bool) -> object:
         server = Forgetful()
@@ -175,7 +175,7 @@ def test_a_fail_over_that_lost_the_last_write_after_ready_stops_the_run() -> Non
 
 
 def test_a_record_that_vanished_before_the_announcement_stops_the_run() -> None:
-    server = Server()
+    server = TroubledServer()
     control = confirmed(server)
     server.entries.clear()
     with pytest.raises(LostStateError, match="batch 1"):
@@ -183,7 +183,7 @@ def test_a_record_that_vanished_before_the_announcement_stops_the_run() -> None:
 
 
 def test_an_announcement_that_was_stored_without_an_answer_counts() -> None:
-    server = Server()
+    server = TroubledServer()
     control = confirmed(server)
     server.lose_answer()
     with pytest.raises(StateUnavailableError):
@@ -192,7 +192,7 @@ def test_an_announcement_that_was_stored_without_an_answer_counts() -> None:
 
 
 def test_two_states_in_one_place_are_noticed_when_the_second_begins() -> None:
-    server = Server()
+    server = TroubledServer()
     Control(FencedMap(server), "counts").begin(record(1))
     found = "state sums: attempt 0 of batch 1 has begun there already.*another prefix.*another copy"
     with pytest.raises(StateError, match=found):

@@ -22,7 +22,7 @@ from trident.states import (
 )
 from trident.states.maps.stored_map import StoredMap
 from trident.states.serializers import JSONSerializer
-from trident.states.testing.stores import FencedMap, Server
+from trident.states.testing.stores import FencedMap, TroubledServer
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 SOON = NOON + timedelta(minutes=1)
@@ -71,7 +71,7 @@ def get(state: MapState, *keys: str) -> list[Any]:
 def test_a_value_is_there_until_its_moment(
     clock: Clock, kind: type[StoredMap], serializer: Serializer
 ) -> None:
-    state = kind(FencedMap(Server()), serializer)
+    state = kind(FencedMap(TroubledServer()), serializer)
     put(state, 1, a=KeepUntil(5, SOON), b=7)
     assert get(state, "a", "b") == [5, 7]
     clock.moment = SOON - timedelta(microseconds=1)
@@ -84,7 +84,7 @@ def test_a_value_is_there_until_its_moment(
 def test_an_updater_is_handed_the_value_itself_and_none_once_it_has_expired(
     clock: Clock, kind: type[StoredMap]
 ) -> None:
-    state = kind(FencedMap(Server()))
+    state = kind(FencedMap(TroubledServer()))
     for txid, (moment, visits) in enumerate(
         [(NOON, 1), (SOON - timedelta(seconds=1), 2), (SOON + timedelta(hours=1), 1)], 1
     ):
@@ -100,14 +100,14 @@ def test_an_updater_is_handed_the_value_itself_and_none_once_it_has_expired(
 def test_a_key_that_is_updated_twice_in_a_batch_is_handed_its_value_each_time(
     clock: Clock,
 ) -> None:
-    state = OpaqueMap(FencedMap(Server()))
+    state = OpaqueMap(FencedMap(TroubledServer()))
     state.beginCommit(1)
     assert state.multiUpdate([("a",), ("a",)], [Visit(SOON), Visit(SOON)]) == [1, 2]
     assert state.multiUpdate([("a",)], [Visit(SOON)]) == [3]
 
 
 def test_after_an_attempt_that_failed_the_value_before_has_its_own_moment(clock: Clock) -> None:
-    state = OpaqueMap(FencedMap(Server()))
+    state = OpaqueMap(FencedMap(TroubledServer()))
     put(state, 1, a=KeepUntil(5, SOON), b=6)
     state.beginCommit(2)
     state.multiPut([("a",), ("b",)], [KeepUntil(8, NOON), KeepUntil(9, NOON)])
@@ -124,7 +124,7 @@ def test_after_an_attempt_that_failed_the_value_before_has_its_own_moment(clock:
 
 
 def test_a_batch_that_runs_again_judges_by_its_own_moment(clock: Clock) -> None:
-    state = OpaqueMap(FencedMap(Server()))
+    state = OpaqueMap(FencedMap(TroubledServer()))
     put(state, 1, a=KeepUntil(5, SOON))
     state.beginCommit(2)
     assert state.multiUpdate([("a",)], [Visit(SOON)]) == [6]
@@ -166,7 +166,7 @@ def test_what_was_updated_in_the_same_batch_is_not_removed(clock: Clock, tmp_pat
 
 
 def test_one_of_several_partitions_can_not_remove_what_has_expired() -> None:
-    state = OpaqueMap(FencedMap(Server()))
+    state = OpaqueMap(FencedMap(TroubledServer()))
     state.partitions = 2
     state.beginCommit(1)
     with pytest.raises(StateError, match="in one of 2 partitions, which can't tell whose"):

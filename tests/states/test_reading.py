@@ -28,7 +28,7 @@ from trident.states import (
 )
 from trident.states.control import ControlRecord
 from trident.states.maps.stored_map import StoredMap
-from trident.states.testing.stores import FencedMap, Server
+from trident.states.testing.stores import FencedMap, TroubledServer
 
 EVERY_STORE = pytest.mark.parametrize("store", STORES)
 
@@ -232,7 +232,7 @@ def test_a_query_that_never_catches_up_is_an_error() -> None:
 
 @pytest.mark.parametrize("cached", [False, True])
 def test_a_value_removed_for_good_meanwhile_is_not_taken_for_absent(cached: bool) -> None:
-    server, calls = Server(), []
+    server, calls = TroubledServer(), []
     state = OpaqueMap(FencedMap(server))
     reader = OpaqueMap(CachedMap(FencedMap(server), 9)) if cached else state
     write(state, record(1), a=1)
@@ -261,7 +261,7 @@ def test_a_query_goes_past_the_cache() -> None:
 
 @pytest.mark.parametrize("inside", [True, False], ids=["inside a batch", "outside"])
 def test_the_store_is_asked_for_each_key_once(inside: bool) -> None:
-    state = OpaqueMap(FencedMap(Server()))
+    state = OpaqueMap(FencedMap(TroubledServer()))
     write(state, record(1), a=1, b=2)
     announce(state, begun=record(1))
     if inside:

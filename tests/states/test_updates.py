@@ -55,7 +55,7 @@ from trident.states.control import ControlRecord
 from trident.states.store import OpenedStore
 from trident.states.table.build import layers
 from trident.states.testing.stores import FencedMap as ServedMap
-from trident.states.testing.stores import Server
+from trident.states.testing.stores import TroubledServer
 
 EVERY_STORE = pytest.mark.parametrize("store", STORES)
 
@@ -553,7 +553,7 @@ def test_a_cache_that_is_left_out_says_why() -> None:
 
 @pytest.mark.parametrize("kind", [OpaqueMap, TransactionalMap, NonTransactionalMap])
 def test_a_cache_forgets_the_log_before(kind: type[OpaqueMap]) -> None:
-    server = Server()
+    server = TroubledServer()
     caches = {process: CachedMap(ServedMap(server), 9) for process in "ab"}
     for log_id, turns in (("a1", "bbb"), ("b2", "ab")):
         server.entries.clear()

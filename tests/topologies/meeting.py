@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from tests.spark.files import FileMap, Files
 from trident.states import MapStateFactory, OpaqueMap
 from trident.states.asking import Wait
-from trident.states.store import Calls, Store
+from trident.states.store import RoundTrips, Store
 from trident.states.values import StateType
 
 
@@ -47,7 +47,7 @@ class MeetingStore(Store):
     folder: str
     hosted: Literal["driver", "executor"] = "executor"  # type: ignore[misc]
     map: type[FileMap] = MeetingMap
-    calls = Calls((1, 1), (2, 2))
+    calls = RoundTrips((1, 1), (2, 2))
 
     @property
     def identity(self) -> tuple[str, str, str]:

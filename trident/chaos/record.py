@@ -48,7 +48,7 @@ class Words(ITridentSpout):
 
     def __init__(self, record: Record, most: int, seed: str, kind: str = "opaque") -> None:
         self.kind = kind  # type: ignore[assignment,misc]
-        self._part = _Part(record, most, seed, kind)
+        self._part = _WordEmitter(record, most, seed, kind)
 
     def getCoordinator(
         self, txStateId: str, conf: Mapping[str, Any], context: Any
@@ -62,7 +62,7 @@ class Words(ITridentSpout):
         return Fields(word=str)
 
 
-class _Part(Emitter):
+class _WordEmitter(Emitter):
     def __init__(self, record: Record, most: int, seed: str, kind: str) -> None:
         self._record = record
         self._most = most
@@ -90,7 +90,7 @@ class _Part(Emitter):
 
 
 class _UntilDone(BatchCoordinator):
-    def __init__(self, part: _Part) -> None:
+    def __init__(self, part: _WordEmitter) -> None:
         self._part = part
 
     def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:

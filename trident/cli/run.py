@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         if serves:
             server = started.serve(**server_options(arguments))
             say(listening(server))
-        told = _Told(arguments.json)
+        told = _BatchPrinter(arguments.json)
         with until_a_signal() as ended:
             say(f"running {', '.join(started.groups) or 'queries only'}; Ctrl-C stops")
             only_queries = serves and not started.groups
@@ -168,7 +168,7 @@ def _session(master: str) -> Any:
     return session_at(master)
 
 
-class _Told:
+class _BatchPrinter:
     """What was told of a run's batches: each as JSON, or about one a second for a person."""
 
     def __init__(self, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from time import monotonic
 
 from trident.client.client import PORTS, Client, check_seconds
 from trident.client.per_process import PerProcess
-from trident.client.server import Asked, Server, Within
+from trident.client.server import FunctionRequest, Server, Within
 from trident.drpc.errors import DRPCTimeoutError, DRPCUsageError, MalformedRequestError
 from trident.drpc.request_id import check_request_id
 
@@ -107,7 +107,7 @@ class DRPCClient(Client):
         """
         _check_text(function, args)
         check_request_id(request_id)
-        asked = Asked(function, args, request_id or token_hex(16))
+        asked = FunctionRequest(function, args, request_id or token_hex(16))
 
         def ask(server: Server, within: Within) -> str:
             return server.execute(asked, within)

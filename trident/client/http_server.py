@@ -17,7 +17,7 @@ from urllib3.exceptions import HTTPError, NewConnectionError, ReadTimeoutError
 from urllib3.util import SKIP_HEADER
 
 from trident.client.per_process import PerProcess
-from trident.client.server import Asked, LostError, Server, Within
+from trident.client.server import FunctionRequest, LostError, Server, Within
 from trident.wire.errors import read_error
 from trident.wire.headers import KNOWN_IDS, REQUEST_ID, TIMEOUT
 
@@ -45,7 +45,7 @@ class HTTPServer(Server):
     def _ask_for_ids(self, within: Within) -> bool:
         return KNOWN_IDS in self.request("GET", "/drpc", None, within).headers  # which is no path
 
-    def _execute(self, asked: Asked, within: Within) -> str:
+    def _execute(self, asked: FunctionRequest, within: Within) -> str:
         path = f"/drpc/{quote(asked.function, safe='')}"
         known = {REQUEST_ID: asked.id}
         answer = self.request("POST", path, asked.args.encode(), within, known)
@@ -120,7 +120,7 @@ class _Until(RawIOBase):
         super().close()
 
 
-class _Connection(HTTPConnection):
+class _PlainConnection(HTTPConnection):
     """A connection that tells a lost answer from a request that was never sent."""
 
     def getresponse(self) -> Any:
@@ -134,12 +134,12 @@ class _Connection(HTTPConnection):
             raise LostError(str(error) or type(error).__name__) from error
 
 
-class _SecureConnection(_Connection, HTTPSConnection):
+class _SecureConnection(_PlainConnection, HTTPSConnection):
     """The same, over TLS."""
 
 
 class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Connection
+    ConnectionCls = _PlainConnection
 
 
 class _SecurePool(HTTPSConnectionPool):

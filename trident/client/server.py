@@ -7,7 +7,7 @@ from time import monotonic
 from typing import NamedTuple
 
 
-class Asked(NamedTuple):
+class FunctionRequest(NamedTuple):
     """A request to a function, the same at each server."""
 
     function: str
@@ -42,7 +42,7 @@ class Server(ABC):
         self.knows_ids: bool | None = None
         """Whether it applies a request once, however often it comes; None before it was asked."""
 
-    def execute(self, asked: Asked, within: Within) -> str:
+    def execute(self, asked: FunctionRequest, within: Within) -> str:
         """Call a function; a server is asked before its first call whether it knows ids.
 
         Raises
@@ -68,7 +68,7 @@ class Server(ABC):
         """Ask, by what runs nothing on any server, whether it knows ids."""
 
     @abstractmethod
-    def _execute(self, asked: Asked, within: Within) -> str:
+    def _execute(self, asked: FunctionRequest, within: Within) -> str:
         """Call a function, once."""
 
     @abstractmethod

@@ -10,7 +10,7 @@ from typing import Any
 from urllib3.util import wait_for_read
 
 from trident.client.per_process import PerProcess
-from trident.client.server import Asked, LostError, Server, Within
+from trident.client.server import FunctionRequest, LostError, Server, Within
 from trident.drpc.errors import DRPCAccessError, DRPCError, DRPCInternalError
 from trident.wire.errors import read_error, read_exception
 from trident.wire.thrift_binary import (
@@ -43,7 +43,7 @@ class ThriftServer(Server):
     def _ask_for_ids(self, within: Within) -> bool:
         return KNOWN_IDS in self._call("knowsIds", {}, within).fields  # which no server has
 
-    def _execute(self, asked: Asked, within: Within) -> str:
+    def _execute(self, asked: FunctionRequest, within: Within) -> str:
         fields = {1: asked.function, 2: asked.args, REQUEST_ID: asked.id}
         reply = self._call("execute", fields, within)
         answer = reply.fields.get(0)
@@ -107,7 +107,7 @@ def _received(connection: socket.socket, size: int, within: Within) -> bytes:
     return b"".join(parts)
 
 
-def _error(asked: Asked, reply: Message) -> DRPCError:
+def _error(asked: FunctionRequest, reply: Message) -> DRPCError:
     """What the server told instead of an answer."""
     function, args, fields = asked.function, asked.args, reply.fields
     if reply.kind == EXCEPTION:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from trident.drawing.layers import Point
-from trident.drawing.svg_parts import BESIDE, Note, Part, groups, queries
+from trident.drawing.svg_parts import BESIDE, DrawnBox, Note, groups, queries
 from trident.drawing.svg_shapes import STYLE, arrow, attribute, clipped, escaped, text_line, width
 
 _LANE = 8.0
@@ -106,7 +106,7 @@ def _uses_state(node: Mapping[str, Any]) -> bool:
     return node["updates"] is not None or node["reads"] is not None
 
 
-def _stacked(parts: Sequence[Part], x: float) -> tuple[list[tuple[Point, Part]], float]:
+def _stacked(parts: Sequence[DrawnBox], x: float) -> tuple[list[tuple[Point, DrawnBox]], float]:
     """Parts below each other, each with its upper left corner; and the right side of them all."""
     y, found = _MARGIN, []
     for part in parts:

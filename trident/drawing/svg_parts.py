@@ -46,7 +46,7 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Part:
+class DrawnBox:
     """A group or a query, drawn with its upper left corner at (0, 0).
 
     Parameters
@@ -67,7 +67,7 @@ class Part:
 
 def groups(
     told: Sequence[Mapping[str, Any]], nodes: Nodes, notes: Mapping[tuple[str, str], Note]
-) -> list[Part]:
+) -> list[DrawnBox]:
     """Groups, as `to_dict` tells of them; states are on their right."""
     frames = [
         _Frame(f"group {each['id']}", _CLOCKS[each["clock"]], notes.get(("group", each["id"])))
@@ -78,7 +78,7 @@ def groups(
 
 def queries(
     told: Sequence[Mapping[str, Any]], nodes: Nodes, notes: Mapping[tuple[str, str], Note]
-) -> list[Part]:
+) -> list[DrawnBox]:
     """Queries, likewise; states are on their left."""
     frames = [
         _Frame(f"query {each['function']}", "", notes.get(("query", each["function"])))
@@ -121,7 +121,7 @@ class _Frame:
 
 def _as_wide_as_the_widest(
     frames: Sequence[_Frame], told: Sequence[Mapping[str, Any]], nodes: Nodes, *, right: bool
-) -> list[Part]:
+) -> list[DrawnBox]:
     least = 0.0
     for _ in range(2):
         parts = [
@@ -134,7 +134,7 @@ def _as_wide_as_the_widest(
 
 def _part(
     frame: _Frame, stages: Sequence[Mapping[str, Any]], nodes: Nodes, least: float, *, right: bool
-) -> Part:
+) -> DrawnBox:
     by_number = {stage["number"]: stage for stage in stages}
     stage_of = {id: stage["number"] for stage in stages for id in stage["nodes"]}
     rows = {number: _rows(stage, nodes) for number, stage in by_number.items()}
@@ -168,7 +168,7 @@ def _part(
             arrows = [way for (_, to), way in placed.arrows.items() if to == number]
             above = [way[-2][0] + shift[0] for way in arrows]
             elements.append(_way(at[0] + sizes[number][0] / 2, at[1], ways[number], most, above))
-    return Part(size, elements, {id: _moved(way, shift) for id, way in out.items()})
+    return DrawnBox(size, elements, {id: _moved(way, shift) for id, way in out.items()})
 
 
 def _moved(points: Sequence[Point], shift: Point) -> list[Point]:

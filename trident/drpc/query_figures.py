@@ -72,9 +72,9 @@ class QueryFigures:
         name = None if error is None else error.__name__
         self.listeners.tell(QueryEnded(self._function, seconds, name))
 
-    def call(self) -> Call:
+    def call(self) -> CountedCall:
         """Return what counts the call in its block."""
-        return Call(self)
+        return CountedCall(self)
 
     def told(self, waiting: int) -> dict[str, Any]:
         """Return the figures as JSON values.
@@ -104,7 +104,7 @@ class QueryFigures:
         }
 
 
-class Call:
+class CountedCall:
     """Counts a call, from when it is made to the end of its block."""
 
     __slots__ = ("_began", "_figures")

@@ -50,7 +50,7 @@ def blames_request(error: Exception) -> bool:
     return not isinstance(error, UnavailableError)
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """A request; its `id`, if any, tells it from others that its client may repeat."""
 
     args: str
@@ -83,7 +83,9 @@ class RequestEngine:
         self._program = Program(compile_job(steps, Local(), steps[-1]))
         self._program.prepare()
 
-    def run(self, record: ControlRecord, requests: Sequence[Asked]) -> tuple[list[Answer], Outcome]:
+    def run(
+        self, record: ControlRecord, requests: Sequence[Request]
+    ) -> tuple[list[Answer], Outcome]:
         """Answer the requests of one attempt, or the first of them, and write what they update.
 
         Each gets its answer, or what failed it, which leaves nothing of it. After one that failed
@@ -144,7 +146,7 @@ class _Attempt:
         self._now = time_ns() // 1_000_000
 
     def answered(
-        self, requests: Sequence[Asked], failed: dict[int, Exception]
+        self, requests: Sequence[Request], failed: dict[int, Exception]
     ) -> list[Answer] | None:
         """Of each request its answer; None where another one has failed, whose updates are to be
         forgotten with those of all others."""
@@ -170,7 +172,7 @@ class _Attempt:
             made.append(failed[index])
         return made
 
-    def _answer(self, asked: Asked) -> str:
+    def _answer(self, asked: Request) -> str:
         """The answer that is kept, or that of the steps."""
         args, id = asked
         found = None if id is None else self._known.get(id)

@@ -17,7 +17,7 @@ from trident.batch.work import BatchWork
 from trident.drpc.calls import Answer, Call
 from trident.drpc.errors import DRPCClosedError, DRPCInternalError
 from trident.drpc.query import failure_of
-from trident.drpc.request_engine import Asked, RequestEngine, blames_request
+from trident.drpc.request_engine import Request, RequestEngine, blames_request
 from trident.drpc.waiting_calls import WaitingCalls
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException
@@ -165,7 +165,7 @@ class RequestWork(BatchWork):
 
     def __init__(self, engine: RequestEngine, calls: Sequence[Call]) -> None:
         self._engine = engine
-        self._asked = [Asked(call.args, call.request_id) for call in calls]
+        self._asked = [Request(call.args, call.request_id) for call in calls]
         self._refused: Exception | None = None
         self.answers: list[Answer] = []
         """The answers to the requests of the batch, from the first on."""

@@ -25,7 +25,7 @@ from trident.tuples.block import Block, columns_of
 _LISTS = frozenset({list, tuple})
 
 
-class Calls:
+class CheckedCalls:
     """Calls a function for each tuple of a block, and checks what it returns.
 
     A check looks at the types that occur in the whole column first, and at single values only where

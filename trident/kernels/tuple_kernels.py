@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from trident.kernels import column_forms
-from trident.kernels.calls import Calls
+from trident.kernels.calls import CheckedCalls
 from trident.kernels.kernel import TupleKernel, made_tuples
 from trident.kernels.task import Task
 from trident.operations.callables import (
@@ -46,7 +46,8 @@ class EachKernel(TupleKernel):
             made = {self.outputs[0]: list(chain.from_iterable(lists))}
             return block.repeated(list(map(len, lists)), self.carried).added(made)
         if isinstance(self.operation, PlainFunction):
-            calls, name = Calls(self.step, names, block, task), operation_name(self.operation)
+            calls = CheckedCalls(self.step, names, block, task)
+            name = operation_name(self.operation)
             lists = calls.lists(self.operation)
             flat = calls.flattened(name, lists, self.outputs)
             return block.repeated(list(map(len, lists)), self.carried).added(flat)
@@ -81,7 +82,7 @@ class FilterKernel(TupleKernel):
         if mask is not None:
             return mask
         if type(self.operation) is CallableFilter:
-            return Calls(self.step, names, block, task).mask(self.operation)
+            return CheckedCalls(self.step, names, block, task).mask(self.operation)
         pending = iter(made_tuples(self.operation, self.inputs, block))
         with task.at(self.step, names, block, pending):
             return list(map(bool, map(self.operation.isKeep, pending)))
@@ -97,7 +98,7 @@ class MapKernel(TupleKernel):
     def apply(self, block: Block, task: Task) -> Block:
         names = self.inputs.names
         if type(self.operation) is CallableMap:
-            calls = Calls(self.step, names, block, task)
+            calls = CheckedCalls(self.step, names, block, task)
             columns = calls.mapped(self.operation, self.outputs)
             return block.only(self.carried).added(columns)
         name, width = operation_name(self.operation), len(self.outputs)
@@ -117,7 +118,7 @@ class FlatMapKernel(TupleKernel):
     def apply(self, block: Block, task: Task) -> Block:
         names, name = self.inputs.names, operation_name(self.operation)
         if type(self.operation) is CallableFlatMap:
-            calls = Calls(self.step, names, block, task)
+            calls = CheckedCalls(self.step, names, block, task)
             lists = calls.lists(self.operation)
             counts = list(map(len, lists))
             columns = calls.flattened(name, lists, self.outputs)
@@ -139,7 +140,7 @@ class PeekKernel(TupleKernel):
     def apply(self, block: Block, task: Task) -> Block:
         names = self.inputs.names
         if type(self.operation) is CallableConsumer:
-            Calls(self.step, names, block, task).consumed(self.operation)
+            CheckedCalls(self.step, names, block, task).consumed(self.operation)
             return block
         pending = iter(made_tuples(self.operation, self.inputs, block))
         with task.at(self.step, names, block, pending):

@@ -51,7 +51,7 @@ class Laid(MapFunction):
         return (self._number, *group, *self._before, *inputs, *self._after)
 
 
-class _Reduced(Aggregator[Any]):
+class _ReducerOfLaid(Aggregator[Any]):
     """A reducer that is handed the tuples that `Laid` has made.
 
     `group` are the fields of a group as the first stream names them, `inputs` those of each stream
@@ -96,7 +96,7 @@ class _Reduced(Aggregator[Any]):
         return tuple_type(self._group)(row[1 : 1 + len(self._group)])
 
 
-class MultiReduced(_Reduced):
+class MultiReduced(_ReducerOfLaid):
     """A `MultiReducer` as an aggregator."""
 
     def init(self, batchId: object, collector: TridentCollector) -> Any:
@@ -109,7 +109,7 @@ class MultiReduced(_Reduced):
         self._reducer.complete(val, collector)
 
 
-class GroupedMultiReduced(_Reduced):
+class GroupedMultiReduced(_ReducerOfLaid):
     """A `GroupedMultiReducer` as an aggregator of groups: the first tuple tells which group."""
 
     def init(self, batchId: object, collector: TridentCollector) -> list[Any]:

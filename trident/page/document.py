@@ -16,7 +16,7 @@ from trident.page.look import SCRIPT, STYLE
 from trident.page.shown import Cell, Row, Shown, note_ids, tells_failure
 from trident.plan.places import Place
 from trident.states.printable import printable
-from trident.states.store import Calls
+from trident.states.store import RoundTrips
 
 _STYLES = DRAWING_STYLE + STYLE
 _TABLES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
@@ -223,7 +223,7 @@ def place_text(state: Mapping[str, Any]) -> str:
 def calls_text(state: Mapping[str, Any]) -> str:
     """What a batch asks of a state's store, likewise."""
     calls = state["calls"]
-    return str(Calls(tuple(calls["task"]), tuple(calls["batch"]))) if calls else "not known"
+    return str(RoundTrips(tuple(calls["task"]), tuple(calls["batch"]))) if calls else "not known"
 
 
 def _hashed(text: str) -> str:

@@ -9,7 +9,7 @@ from trident.operations.annotations import callable_name
 from trident.states.maps.factory import MapStateFactory
 from trident.states.secrets import masked
 from trident.states.state import StateFactory
-from trident.states.store import Calls, OpenedStore
+from trident.states.store import OpenedStore, RoundTrips
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def place_of(factory: StateFactory) -> Place | None:
     return Place(kind, host, database, prefix)
 
 
-def calls_of(factory: StateFactory) -> Calls | None:
+def calls_of(factory: StateFactory) -> RoundTrips | None:
     """How often a batch without trouble asks a factory's store; None where that is not known."""
     return factory.store.calls if isinstance(factory, MapStateFactory) else None
 

@@ -24,7 +24,7 @@ class _Summed(AccumulatorParam[dict[str, int]]):
         return summed(value1, value2)
 
 
-class Counts:
+class TaskCounts:
     """The counts of a group's tasks; lives on the driver.
 
     Parameters

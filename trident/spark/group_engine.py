@@ -23,7 +23,7 @@ from trident.plan.nodes import StateNode
 from trident.plan.overlap import begins_first, updated_elsewhere
 from trident.sources.emission import Emission, Emitted
 from trident.sources.source import Tuples
-from trident.spark.counts import Counts
+from trident.spark.counts import TaskCounts
 from trident.spark.error_transfer import of_spark
 from trident.spark.flow import InputFrame
 from trident.spark.group import SparkGroup
@@ -72,7 +72,7 @@ class SparkGroupEngine:
         self._updated, self._asked = counted_apart(states)
         self._schemas = Schemas(session)
         self._session = session
-        self._counts = Counts(session.sparkContext)
+        self._counts = TaskCounts(session.sparkContext)
         self._quiet = Quiet(session, *TASKS)
         self._kept: dict[tuple[str, int], KeptTuples] = {}
 

@@ -23,7 +23,7 @@ from trident.state_service.errors import (
     StateLeftOutError,
 )
 from trident.state_service.keys import json_of_key
-from trident.state_service.requests import Asked, Keys, Read, Wanted, wanted
+from trident.state_service.requests import Keys, Read, StateRequest, Wanted, wanted
 from trident.state_service.served_states import ServedState
 from trident.states.errors import NoStateError, UnavailableError
 from trident.states.keys import encode_key
@@ -108,7 +108,7 @@ class StateReads:
 
     def answer_together(self, requests: Sequence[str]) -> Sequence[Answer]:
         """Answer some requests; those for the same states read them once, as of one moment."""
-        asked = list(map(Asked.decode, requests))
+        asked = list(map(StateRequest.decode, requests))
         answers: dict[int, Answer] = {}
         together: dict[tuple[Read, frozenset[str]], dict[int, Mapping[str, Wanted]]] = {}
         for number, request in enumerate(asked):
@@ -207,7 +207,9 @@ def _found(state: State, view: Any, keys: Keys, single: bool, read: Read) -> _Fo
     return _Found(txid or None, values, None if one is None else values[one])
 
 
-def _answer(asked: Asked, wants: Mapping[str, Wanted], found: Mapping[str, _Found]) -> Answer:
+def _answer(
+    asked: StateRequest, wants: Mapping[str, Wanted], found: Mapping[str, _Found]
+) -> Answer:
     """The answer to a request as JSON, or its failure."""
     try:
         if asked.form == "states":

@@ -23,7 +23,7 @@ Form = Literal["key", "value", "keys", "states", "txid"]
 """What is asked for: one key, the single value, several keys, several states, the batch alone."""
 
 
-class Asked(NamedTuple):
+class StateRequest(NamedTuple):
     """A request as it came.
 
     `state` is the states, sorted, where it is several; `text` the key as it was in the URL, or the
@@ -40,15 +40,15 @@ class Asked(NamedTuple):
         return orjson.dumps(list(self)).decode()
 
     @staticmethod
-    def decode(text: str) -> Asked:
+    def decode(text: str) -> StateRequest:
         """The request that a text is.
 
         Examples
         --------
-        >>> Asked.decode(Asked("latest", "key", "count", "cat").encode())
-        Asked(read='latest', form='key', state='count', text='cat')
+        >>> StateRequest.decode(StateRequest("latest", "key", "count", "cat").encode())
+        StateRequest(read='latest', form='key', state='count', text='cat')
         """
-        return Asked(*orjson.loads(text))
+        return StateRequest(*orjson.loads(text))
 
 
 Keys = Mapping[bytes, Key]
@@ -67,7 +67,9 @@ class Wanted(NamedTuple):
     single: bool = False
 
 
-def wanted(asked: Asked, states: Mapping[str, ServedState], most_keys: int) -> Mapping[str, Wanted]:
+def wanted(
+    asked: StateRequest, states: Mapping[str, ServedState], most_keys: int
+) -> Mapping[str, Wanted]:
     """What a request wants, by state."""
     try:
         return _wanted(asked, states, most_keys)
@@ -76,7 +78,7 @@ def wanted(asked: Asked, states: Mapping[str, ServedState], most_keys: int) -> M
 
 
 def _wanted(
-    asked: Asked, states: Mapping[str, ServedState], most_keys: int
+    asked: StateRequest, states: Mapping[str, ServedState], most_keys: int
 ) -> Mapping[str, Wanted]:
     match asked.form:
         case "txid":

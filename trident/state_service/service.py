@@ -8,7 +8,7 @@ from threading import Lock
 from trident.drpc.queued_service import MOST_WAITING, TIMEOUT, QueuedService
 from trident.plan.plan import Plan
 from trident.state_service.reads import StateObjects, StateReads
-from trident.state_service.requests import Asked
+from trident.state_service.requests import StateRequest
 from trident.state_service.served_states import ServedState, served_states
 
 SEVERAL = "state:batchGet"
@@ -36,7 +36,7 @@ class StateService(QueuedService):
     >>> _ = words.persistentAggregate(MemoryMapState.Factory(), Count(), "n", name="counts")
     >>> with topology.start() as run, StateService(topology.plan()) as states:
     ...     run.processAllAvailable()
-    ...     states.ask(Asked("committed", "key", "counts", "cat"))
+    ...     states.ask(StateRequest("committed", "key", "counts", "cat"))
     '{"state":"counts","read":"committed","key":["cat"],"txid":3,"value":2}'
     """
 
@@ -63,11 +63,11 @@ class StateService(QueuedService):
         queues[SEVERAL] = self._several
         super().__init__(queues, most_waiting)
 
-    def ask(self, asked: Asked, timeout: float | None = None) -> str:
+    def ask(self, asked: StateRequest, timeout: float | None = None) -> str:
         """Answer one request; the parameters and errors are those of :meth:`execute`."""
         return self.execute(self._queue(asked), asked.encode(), timeout)
 
-    async def ask_async(self, asked: Asked, timeout: float | None = None) -> str:
+    async def ask_async(self, asked: StateRequest, timeout: float | None = None) -> str:
         """Answer one request without blocking the event loop."""
         return await self.execute_async(self._queue(asked), asked.encode(), timeout)
 
@@ -76,7 +76,7 @@ class StateService(QueuedService):
         for objects in self._objects.values():
             objects.close()
 
-    def _queue(self, asked: Asked) -> str:
+    def _queue(self, asked: StateRequest) -> str:
         """Where a request waits: beside none for other states, so that no store holds it up."""
         if asked.form != "states":
             return queue_of(asked.state)

@@ -25,7 +25,7 @@ from trident.transactional.groupings import (
     Grouping,
     Groupings,
     Shuffled,
-    ToAll,
+    ToEach,
     ToFirst,
 )
 from trident.transactional.running import (
@@ -75,7 +75,7 @@ class BoltDeclarer:
 
     def allGrouping(self, componentId: str, streamId: str = DEFAULT_STREAM) -> Self:
         """A copy for each task."""
-        return self._taking("allGrouping", componentId, streamId, ToAll())
+        return self._taking("allGrouping", componentId, streamId, ToEach())
 
     def globalGrouping(self, componentId: str, streamId: str = DEFAULT_STREAM) -> Self:
         """All to one task."""

@@ -30,7 +30,7 @@ class Shuffled(Grouping):
         return [tasks[seen % len(tasks)]]
 
 
-class ToAll(Grouping):
+class ToEach(Grouping):
     """A copy for each task."""
 
     def choose(self, tasks: Sequence[int], carried: Sequence[Any], seen: int) -> Sequence[int]:

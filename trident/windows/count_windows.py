@@ -11,7 +11,7 @@ from math import gcd
 from trident.operations.emitted import Row
 from trident.operations.interfaces import TridentCollector
 from trident.states.maps.stored_map import StoredMap
-from trident.windows.window_contents import CHUNK, Contents, Plus, Tuples, Window
+from trident.windows.window_contents import CHUNK, Contents, PaneTuples, Plus, Window
 from trident.windows.window_updater import WindowTuples, WindowUpdater
 from trident.windows.windows import CountWindow
 
@@ -65,7 +65,7 @@ class CountWindowUpdater(WindowUpdater):
 
     def _size(self, contents: Contents) -> int:
         """How many tuples a pane has: of tuples a window can take some."""
-        if isinstance(contents, Tuples):
+        if isinstance(contents, PaneTuples):
             return CHUNK
         return gcd(self.window.length, self.window.slide)
 

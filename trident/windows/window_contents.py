@@ -207,7 +207,7 @@ def _value(found: Mapping[Pane, Any], key: Row, number: int) -> Any:
 
 
 @dataclass(frozen=True)
-class Tuples(Contents):
+class PaneTuples(Contents):
     """The tuples of each pane, in chunks, and how many there are.
 
     Parameters

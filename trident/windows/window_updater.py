@@ -30,7 +30,7 @@ from trident.tuples.fields import Fields
 from trident.windows.window_contents import (
     Aggregates,
     Contents,
-    Tuples,
+    PaneTuples,
     WindowCollector,
     named,
 )
@@ -114,7 +114,7 @@ class WindowUpdater(StateUpdater[StoredMap]):
     def shape(self) -> str:
         """What may not change while windows are open."""
         by = f", by {self.time_field}" if self.time_field else ""
-        kept = "tuples" if isinstance(self.contents, Tuples) else "aggregates"
+        kept = "tuples" if isinstance(self.contents, PaneTuples) else "aggregates"
         return f"{self.window.shape}{by}, kept as {kept}"
 
     @property
@@ -130,7 +130,7 @@ class WindowUpdater(StateUpdater[StoredMap]):
             return Aggregates(aggregator, self.inputs, self.pane_name)
         if isinstance(aggregator, ReducerAggregator) and self.one_pane:
             return Aggregates(aggregator, self.inputs, self.pane_name)
-        return Tuples(aggregator, self.inputs)
+        return PaneTuples(aggregator, self.inputs)
 
     @property
     @abstractmethod

@@ -20,7 +20,7 @@ from trident.server.functions import Functions
 from trident.server.responses import response, utf8
 from trident.server.routes.openapi import openapi
 from trident.state_service.errors import StateLeftOutError, UnknownStateError
-from trident.state_service.requests import READS, Asked, Form, Read, named_states
+from trident.state_service.requests import READS, Form, Read, StateRequest, named_states
 from trident.state_service.served_states import ServedState
 from trident.state_service.service import StateService, holder, queue_of
 from trident.wire.errors import tell
@@ -91,13 +91,13 @@ class _StateRoutes:
 
     async def _got(self, request: Request, form: Form, key: str) -> Response:
         state, service = self._named(request)
-        asked = Asked(_read(request), form, state, key)
+        asked = StateRequest(_read(request), form, state, key)
         return _fresh(request, await self._answer(service, asked, request))
 
     async def batch(self, request: Request) -> Response:
         """The values of several keys of one state."""
         state, service = self._named(request)
-        asked = Asked(_read(request), "keys", state, utf8(await request.body(), "the body"))
+        asked = StateRequest(_read(request), "keys", state, utf8(await request.body(), "the body"))
         return response(200, await self._answer(service, asked, request))
 
     async def several(self, request: Request) -> Response:
@@ -109,7 +109,7 @@ class _StateRoutes:
         if any(service is not services[0] for service in services):
             problem = f"{', '.join(named)} are states of several topologies. Ask one by one"
             raise MalformedRequestError(problem)
-        asked = Asked(_read(request), "states", ", ".join(sorted(named)), body)
+        asked = StateRequest(_read(request), "states", ", ".join(sorted(named)), body)
         return response(200, await self._answer(services[0], asked, request))
 
     def _named(self, request: Request) -> tuple[str, StateService]:
@@ -137,7 +137,7 @@ class _StateRoutes:
             raise StateLeftOutError(state, left_out)
         return service
 
-    async def _answer(self, service: StateService, asked: Asked, request: Request) -> bytes:
+    async def _answer(self, service: StateService, asked: StateRequest, request: Request) -> bytes:
         seconds = self._functions.seconds(seconds_of(request))
         return (await service.ask_async(asked, seconds)).encode()
 
@@ -147,7 +147,7 @@ class _StateRoutes:
         service = holder(self._services, state.name)
         if not problem and service is not None:
             try:
-                asked = Asked("committed", "txid", state.name)
+                asked = StateRequest("committed", "txid", state.name)
                 txid = orjson.loads(await service.ask_async(asked, seconds))["txid"]
             except DRPCError as error:
                 log_failure(error)
