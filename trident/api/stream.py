@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar, overload
+from typing import Any, Concatenate, Generic, Protocol, TypeVar, overload
 
 from trident.backends.state_spec import StateLike
 from trident.errors import OperationTypeError, PlanError, described
@@ -60,7 +60,14 @@ from trident.states.tracebacks import Briefly
 from trident.tuples.fields import Fields, FieldsLike
 from trident.windows.windows import BaseWindow, DurationLike
 
-Plain = Callable[..., Any]
+Plain = (
+    Callable[[], Any]
+    | Callable[[Any], Any]
+    | Callable[[Any, Any], Any]
+    | Callable[[Any, Any, Any], Any]
+    | Callable[Concatenate[Any, Any, Any, Any, ...], Any]
+)
+"""A plain callable; type checkers find a lambda's parameters where their number is written out."""
 StatefulAggregator = CombinerAggregator[Any] | ReducerAggregator[Any]
 
 
