@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -58,74 +59,61 @@ def checkpoint(tmp_path: Path) -> str:
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A Redis server that all tests share, each with a prefix of its own."""
-    from trident.testing.servers.promised import served
-    from trident.testing.servers.redis import RedisServer
-
-    with served("REDIS", lambda: RedisServer(tmp_path_factory.mktemp("redis"))) as server:
+    with _served("REDIS", "redis:RedisServer", tmp_path_factory) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def redis_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A Redis Cluster, of three masters, that all tests share, each with a prefix of its own."""
-    from trident.testing.servers.promised import served
-    from trident.testing.servers.redis import RedisCluster
-
-    folder = tmp_path_factory.mktemp("redis-cluster")
-    with served("REDIS_CLUSTER", lambda: RedisCluster(folder)) as server:
+    with _served("REDIS_CLUSTER", "redis:RedisCluster", tmp_path_factory) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def memcached_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A Memcached node that all tests share, each with a prefix of its own."""
-    from trident.testing.servers.memcached import MemcachedServer
-    from trident.testing.servers.promised import served
-
-    folder = tmp_path_factory.mktemp("memcached")
-    with served("MEMCACHED", lambda: MemcachedServer(folder)) as server:
+    with _served("MEMCACHED", "memcached:MemcachedServer", tmp_path_factory) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def hbase_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """HBase behind its Thrift gateway, which all tests share, each with a prefix of its own."""
-    from trident.testing.servers.hbase import HBaseServer
-    from trident.testing.servers.promised import served
-
-    with served("HBASE", lambda: HBaseServer(tmp_path_factory.mktemp("hbase"))) as server:
+    with _served("HBASE", "hbase:HBaseServer", tmp_path_factory) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A PostgreSQL server that all tests share, each with a prefix of its own."""
-    from trident.testing.servers.postgres import PostgresServer
-    from trident.testing.servers.promised import served
-
-    with served("POSTGRES", lambda: PostgresServer(tmp_path_factory.mktemp("postgres"))) as server:
+    with _served("POSTGRES", "postgres:PostgresServer", tmp_path_factory) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A Kafka broker that all tests share, each with topics of its own."""
-    from trident.testing.servers.kafka import KafkaServer
-    from trident.testing.servers.promised import served
-
-    with served("KAFKA", lambda: KafkaServer(tmp_path_factory.mktemp("kafka"))) as server:
+    with _served("KAFKA", "kafka:KafkaServer", tmp_path_factory) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A ZooKeeper server, which all tests share, each below a path of its own."""
-    from trident.testing.servers.promised import served
-    from trident.testing.servers.zookeeper import ZooKeeperServer
-
-    folder = tmp_path_factory.mktemp("zookeeper")
-    with served("ZOOKEEPER", lambda: ZooKeeperServer(folder)) as server:
+    with _served("ZOOKEEPER", "zookeeper:ZooKeeperServer", tmp_path_factory) as server:
         yield server
+
+
+def _served(
+    name: str, home: str, folders: pytest.TempPathFactory
+) -> AbstractContextManager[Served]:
+    """Return the server of a name; its class, `home`, is imported by those that need it."""
+    from trident.testing.servers.promised import served
+
+    module, _, server = home.partition(":")
+    made = getattr(import_module(f"trident.testing.servers.{module}"), server)
+    return served(name, lambda: made(folders.mktemp(module)))
 
 
 @pytest.hookimpl(tryfirst=True)

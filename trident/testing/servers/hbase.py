@@ -36,8 +36,8 @@ class HBaseServer(ServerProcess):
     package = "default-jdk-headless"
     patience = 90.0
 
-    def __init__(self, folder: Path, port: int | None = None) -> None:
-        super().__init__(folder, port)
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         self._zookeeper = free_port()
 
     @property

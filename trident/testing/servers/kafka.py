@@ -34,8 +34,8 @@ class KafkaServer(ServerProcess):
     package = "default-jdk-headless"
     patience = 60.0
 
-    def __init__(self, folder: Path, port: int | None = None) -> None:
-        super().__init__(folder, port)
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         self._controller = free_port()
 
     @property

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Self
 
-from trident.testing.servers.process import ServerProcess, installed, is_root
+from trident.testing.servers.process import ServerGroup, ServerProcess, installed, is_root
 
 
 class MemcachedServer(ServerProcess):
@@ -20,8 +18,8 @@ class MemcachedServer(ServerProcess):
     program = "memcached"
     package = "memcached"
 
-    def __init__(self, folder: Path, *options: str, port: int | None = None) -> None:
-        super().__init__(folder, port)
+    def __init__(self, folder: Path, *options: str) -> None:
+        super().__init__(folder)
         self.options = options
 
     @property
@@ -43,23 +41,10 @@ class MemcachedServer(ServerProcess):
             return False
 
 
-class MemcachedServers:
-    """Several nodes, which know nothing of each other."""
+class MemcachedServers(ServerGroup[MemcachedServer]):
+    """Two nodes, which know nothing of each other."""
 
-    def __init__(self, folder: Path, nodes: int = 2) -> None:
-        self.nodes = [MemcachedServer(folder / f"node{number}") for number in range(nodes)]
-        self._running = ExitStack()
+    scheme = "memcached"
 
-    @property
-    def url(self) -> str:
-        return "memcached://" + ",".join(f"{node.host}:{node.port}" for node in self.nodes)
-
-    def __enter__(self) -> Self:
-        with ExitStack() as started:
-            for node in self.nodes:
-                started.enter_context(node)
-            self._running = started.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._running.close()
+    def __init__(self, folder: Path) -> None:
+        super().__init__([MemcachedServer(folder / f"node{number}") for number in range(2)])

@@ -39,8 +39,8 @@ class PostgresServer(ServerProcess):
     user = "trident"
     ends_by = signal.SIGINT  # with SIGTERM it would wait for its clients
 
-    def __init__(self, folder: Path, *options: str, port: int | None = None) -> None:
-        super().__init__(folder, port)
+    def __init__(self, folder: Path, *options: str) -> None:
+        super().__init__(folder)
         self.data = folder / "data"
         self.options = options
 

@@ -14,9 +14,10 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar, Generic, Self, TypeVar
 
 from trident.states.errors import TridentError
 from trident.testing.servers.ports import accepts, free_port
@@ -59,10 +60,10 @@ class ServerProcess(ABC):
 
     host = "127.0.0.1"
 
-    def __init__(self, folder: Path, port: int | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self.port = port or free_port()
+        self.port = free_port()
         self.log = folder / "server.log"
         self.process: subprocess.Popen[bytes] | None = None
         self._guard: subprocess.Popen[bytes] | None = None
@@ -170,6 +171,38 @@ class ServerProcess(ABC):
 
     def _last_lines(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
+
+
+Node = TypeVar("Node", bound=ServerProcess)
+
+
+class ServerGroup(Generic[Node]):
+    """Several servers that run together."""
+
+    scheme: ClassVar[str]
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = nodes
+        self._running = ExitStack()
+
+    @property
+    def url(self) -> str:
+        """The address that `state_from_url` takes."""
+        return f"{self.scheme}://{','.join(f'{node.host}:{node.port}' for node in self.nodes)}"
+
+    def __enter__(self) -> Self:
+        with ExitStack() as started:
+            for node in self.nodes:
+                started.enter_context(node)
+            self.join()
+            self._running = started.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.close()
+
+    def join(self) -> None:
+        """Let the nodes know of each other; return when they serve together."""
 
 
 def stands_still(process: int) -> bool:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Self
 
 from trident.testing.servers.certificates import Certificates
-from trident.testing.servers.process import ServerProcess, installed, wait_until
+from trident.testing.servers.process import ServerGroup, ServerProcess, installed, wait_until
 
 
 class RedisServer(ServerProcess):
@@ -27,11 +25,10 @@ class RedisServer(ServerProcess):
         self,
         folder: Path,
         *options: str,
-        port: int | None = None,
         password: str | None = None,
         tls: Certificates | None = None,
     ) -> None:
-        super().__init__(folder, port)
+        super().__init__(folder)
         self.options = options
         self.password = password
         self.tls = tls
@@ -84,14 +81,15 @@ class RedisReplica(RedisServer):
 class RedisSentinel(RedisServer):
     """A Sentinel that alone decides when another server takes over.
 
-    It watches `master`, and the replicas of it, which run already; clients ask for the master by
-    the name `service`.
+    It watches `master`, and the replicas of it, which run already.
     """
 
-    def __init__(self, folder: Path, master: RedisServer, service: str = "counts") -> None:
+    service = "counts"
+    """The name by which clients ask for the master."""
+
+    def __init__(self, folder: Path, master: RedisServer) -> None:
         super().__init__(folder)
         self.master = master
-        self.service = service
 
     @property
     def url(self) -> str:
@@ -128,38 +126,27 @@ class RedisSentinel(RedisServer):
         return "\n".join(lines) + "\n"
 
 
-class RedisCluster:
-    """A cluster of masters, without replicas, that share the slots evenly."""
+class RedisCluster(ServerGroup[RedisServer]):
+    """A cluster of three masters that share the slots evenly, each with so many replicas."""
 
-    def __init__(self, folder: Path, nodes: int = 3) -> None:
-        options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
-        folders = [folder / f"node{number}" for number in range(nodes)]
-        self.nodes = [RedisServer(each, *options) for each in folders]
-        self._running = ExitStack()
+    scheme = "redis+cluster"
 
-    @property
-    def url(self) -> str:
-        return "redis+cluster://" + ",".join(f"{node.host}:{node.port}" for node in self.nodes)
+    def __init__(self, folder: Path, replicas: int = 0, node_timeout: int = 2000) -> None:
+        options = ("--cluster-enabled", "yes", "--cluster-node-timeout", str(node_timeout))
+        folders = [folder / f"node{number}" for number in range(3 + 3 * replicas)]
+        super().__init__([RedisServer(each, *options) for each in folders])
+        self._replicas = replicas
 
-    def start(self) -> None:
-        """Start the nodes, join them, and return when every node knows all slots served."""
-        with ExitStack() as started:
-            for node in self.nodes:
-                started.enter_context(node)
-            places = [f"{node.host}:{node.port}" for node in self.nodes]
-            self.nodes[0].cli("--cluster", "create", *places, "--cluster-yes")
-            wait_until(self._serves_all_slots)
-            self._running = started.pop_all()
+    def join(self) -> None:
+        places = [f"{node.host}:{node.port}" for node in self.nodes]
+        replicas = ["--cluster-replicas", str(self._replicas)]
+        self.nodes[0].cli("--cluster", "create", *places, *replicas, "--cluster-yes")
+        wait_until(self.is_complete, 60)
 
-    def kill(self) -> None:
-        self._running.close()
-
-    def _serves_all_slots(self) -> bool:
-        return all("cluster_state:ok" in node.cli("cluster", "info") for node in self.nodes)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.kill()
+    def is_complete(self) -> bool:
+        """Tell whether every node knows all slots served, and every replica is in step."""
+        told = [node.cli("info", "replication") for node in self.nodes]
+        following = sum("master_link_status:up" in each for each in told)
+        return following == 3 * self._replicas and all(
+            "cluster_state:ok" in node.cli("cluster", "info") for node in self.nodes
+        )
