@@ -32,12 +32,8 @@ from trident.states.values import Token
 from trident.tuples.fields import Fields
 
 
-class TransactionalCoordinator(ABC):
-    """Decides what a batch of an :class:`ITransactionalSpout` holds; lives on the driver."""
-
-    @abstractmethod
-    def initializeTransaction(self, txid: int, prevMetadata: Any) -> Any:
-        """Return what tells the batch; called once a txid, and logged before it is emitted."""
+class ReadinessCoordinator(ABC):
+    """Says when a batch may begin; lives on the driver."""
 
     @abstractmethod
     def isReady(self) -> bool:
@@ -46,6 +42,14 @@ class TransactionalCoordinator(ABC):
     def close(self) -> None:
         """Release what the coordinator holds."""
         return None
+
+
+class TransactionalCoordinator(ReadinessCoordinator):
+    """Decides what a batch of an :class:`ITransactionalSpout` holds; lives on the driver."""
+
+    @abstractmethod
+    def initializeTransaction(self, txid: int, prevMetadata: Any) -> Any:
+        """Return what tells the batch; called once a txid, and logged before it is emitted."""
 
 
 class TransactionalEmitter(ABC):
@@ -105,20 +109,12 @@ class BaseTransactionalSpout(ITransactionalSpout):
     """A transactional spout; it adds nothing to its interface."""
 
 
-class NumberedCoordinator(ABC):
+class NumberedCoordinator(ReadinessCoordinator):
     """Says how many partitions an :class:`IPartitionedTransactionalSpout` has; on the driver."""
 
     @abstractmethod
     def numPartitions(self) -> int:
         """Return how many partitions there are; never fewer than before."""
-
-    @abstractmethod
-    def isReady(self) -> bool:
-        """Return whether a batch may begin now; where no spout ever says no, a run never ends."""
-
-    def close(self) -> None:
-        """Release what the coordinator holds."""
-        return None
 
 
 class NumberedEmitter(ABC):
@@ -159,18 +155,6 @@ class IPartitionedTransactionalSpout(ITridentDataSource):
 
 class BasePartitionedTransactionalSpout(IPartitionedTransactionalSpout):
     """A transactional spout over a number of partitions; it adds nothing to its interface."""
-
-
-class ReadinessCoordinator(ABC):
-    """Says when a batch of an :class:`IOpaquePartitionedTransactionalSpout` may begin."""
-
-    @abstractmethod
-    def isReady(self) -> bool:
-        """Return whether a batch may begin now; where no spout ever says no, a run never ends."""
-
-    def close(self) -> None:
-        """Release what the coordinator holds."""
-        return None
 
 
 class OpaqueNumberedEmitter(ABC):
@@ -234,11 +218,29 @@ def as_trident(spout: ClassicSpout) -> ITridentDataSource:
     return _OpaquePartitioned(spout)
 
 
-class _Transactional(ITridentSpout):
-    kind: ClassVar[SpoutKind] = "transactional"
+class _Adapter:
+    """What stands for a coordinator or an emitter of an older interface."""
 
-    def __init__(self, spout: ITransactionalSpout) -> None:
+    def __init__(self, own: Any) -> None:
+        self._own = own
+
+    def close(self) -> None:
+        self._own.close()
+
+
+class _SpoutAdapter:
+    """What stands for a spout of an older interface."""
+
+    def __init__(self, spout: Any) -> None:
         self._spout = spout
+
+    def getOutputFields(self) -> Fields:
+        fields: Fields = self._spout.getOutputFields()
+        return fields
+
+
+class _Transactional(_SpoutAdapter, ITridentSpout):
+    kind: ClassVar[SpoutKind] = "transactional"
 
     def getCoordinator(
         self, txStateId: str, conf: Mapping[str, Any], context: Any
@@ -248,53 +250,35 @@ class _Transactional(ITridentSpout):
     def getEmitter(self, txStateId: str, conf: Mapping[str, Any], context: Any) -> Emitter:
         return _TransactionalEmitter(self._spout.getEmitter(conf, context))
 
-    def getOutputFields(self) -> Fields:
-        return self._spout.getOutputFields()
-
 
 class _CommitterTransactional(_Transactional, ICommitterTridentSpout):
     def getEmitter(self, txStateId: str, conf: Mapping[str, Any], context: Any) -> CommitterEmitter:
-        made: Any = self._spout.getEmitter(conf, context)
+        made = self._spout.getEmitter(conf, context)
         name = "ICommitterTransactionalSpout.Emitter"
         check_derived(made, CommitterTransactionalEmitter, name, txStateId)
         return _CommitterTransactionalEmitter(made)
 
 
-class _TransactionalCoordinator(BatchCoordinator):
-    def __init__(self, own: TransactionalCoordinator) -> None:
-        self._own = own
-
+class _TransactionalCoordinator(_Adapter, BatchCoordinator):
     def isReady(self, txid: int) -> bool:
-        return self._own.isReady()
+        ready: bool = self._own.isReady()
+        return ready
 
     def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
         return self._own.initializeTransaction(txid, prevMetadata)
 
-    def close(self) -> None:
-        self._own.close()
 
-
-class _TransactionalEmitter(Emitter):
-    def __init__(self, own: TransactionalEmitter) -> None:
-        self._own = own
-
+class _TransactionalEmitter(_Adapter, Emitter):
     def emitBatch(self, token: Token, metadata: Any, collector: TridentCollector) -> Any:
         self._own.emitBatch(token, metadata, collector)
 
     def success(self, token: Token) -> None:
         self._own.cleanupBefore(token.txid + 1)
 
-    def close(self) -> None:
-        self._own.close()
-
 
 class _CommitterTransactionalEmitter(_TransactionalEmitter, CommitterEmitter):
-    def __init__(self, own: CommitterTransactionalEmitter) -> None:
-        super().__init__(own)
-        self._commit = own.commit
-
     def commit(self, token: Token) -> None:
-        self._commit(token)
+        self._own.commit(token)
 
 
 @dataclass(frozen=True)
@@ -305,44 +289,31 @@ class _Number:
         return str(self.number)
 
 
-def _numbered(count: Any) -> list[_Number]:
-    return [_Number(number) for number in range(count)]
-
-
-class _Partitioned(IPartitionedTridentSpout):
-    def __init__(self, spout: IPartitionedTransactionalSpout) -> None:
-        self._spout = spout
-
+class _Partitioned(_SpoutAdapter, IPartitionedTridentSpout):
     def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> PartitionCoordinator:
         return _NumberedCoordinator(self._spout.getCoordinator(conf, context))
 
     def getEmitter(self, conf: Mapping[str, Any], context: Any) -> TransactionalPartitionEmitter:
         return _NumberedEmitter(self._spout.getEmitter(conf, context))
 
-    def getOutputFields(self) -> Fields:
-        return self._spout.getOutputFields()
 
-
-class _NumberedCoordinator(PartitionCoordinator):
-    def __init__(self, own: NumberedCoordinator) -> None:
-        self._own = own
-
+class _ReadinessCoordinator(_Adapter, PartitionCoordinator):
     def isReady(self, txid: int) -> bool:
-        return self._own.isReady()
+        ready: bool = self._own.isReady()
+        return ready
 
-    def getPartitionsForBatch(self) -> int:
+    def getPartitionsForBatch(self) -> Any:
+        return None  # the emitter counts them
+
+
+class _NumberedCoordinator(_ReadinessCoordinator):
+    def getPartitionsForBatch(self) -> Any:
         return self._own.numPartitions()
 
-    def close(self) -> None:
-        self._own.close()
 
-
-class _NumberedEmitter(TransactionalPartitionEmitter):
-    def __init__(self, own: NumberedEmitter) -> None:
-        self._own = own
-
+class _NumberedEmitter(_Adapter, TransactionalPartitionEmitter):
     def getOrderedPartitions(self, allPartitionInfo: Any) -> list[_Number]:
-        return _numbered(allPartitionInfo)
+        return list(map(_Number, range(allPartitionInfo)))
 
     def emitPartitionBatchNew(
         self, tx: Token, collector: SpoutCollector, partition: ISpoutPartition, lastMetadata: Any
@@ -355,50 +326,21 @@ class _NumberedEmitter(TransactionalPartitionEmitter):
     ) -> None:
         self._own.emitPartitionBatch(tx, collector, int(partition.getId()), metadata)
 
-    def close(self) -> None:
-        self._own.close()
 
-
-class _OpaquePartitioned(IOpaquePartitionedTridentSpout):
-    def __init__(self, spout: IOpaquePartitionedTransactionalSpout) -> None:
-        self._spout = spout
-
+class _OpaquePartitioned(_SpoutAdapter, IOpaquePartitionedTridentSpout):
     def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> PartitionCoordinator:
         return _ReadinessCoordinator(self._spout.getCoordinator(conf, context))
 
     def getEmitter(self, conf: Mapping[str, Any], context: Any) -> OpaquePartitionEmitter:
         return _OpaqueNumberedEmitter(self._spout.getEmitter(conf, context))
 
-    def getOutputFields(self) -> Fields:
-        return self._spout.getOutputFields()
 
-
-class _ReadinessCoordinator(PartitionCoordinator):
-    def __init__(self, own: ReadinessCoordinator) -> None:
-        self._own = own
-
-    def isReady(self, txid: int) -> bool:
-        return self._own.isReady()
-
-    def getPartitionsForBatch(self) -> None:
-        return None  # the emitter counts them
-
-    def close(self) -> None:
-        self._own.close()
-
-
-class _OpaqueNumberedEmitter(OpaquePartitionEmitter):
-    def __init__(self, own: OpaqueNumberedEmitter) -> None:
-        self._own = own
-
+class _OpaqueNumberedEmitter(_Adapter, OpaquePartitionEmitter):
     def getOrderedPartitions(self, allPartitionInfo: Any) -> list[_Number]:
-        return _numbered(self._own.numPartitions())
+        return list(map(_Number, range(self._own.numPartitions())))
 
     def emitPartitionBatch(
         self, tx: Token, collector: SpoutCollector, partition: ISpoutPartition, lastMetadata: Any
     ) -> Any:
         number = int(partition.getId())
         return self._own.emitPartitionBatch(tx, collector, number, lastMetadata)
-
-    def close(self) -> None:
-        self._own.close()
