@@ -39,6 +39,8 @@ class Claim:
     swept : int
         The last batch that the log has ever forgotten to have tried again. Where a loss was
         accepted it may remember it anew, and the records of other states lack it.
+    base : int
+        The last batch before the log's first.
     """
 
     listed: Token | None = None
@@ -46,6 +48,7 @@ class Claim:
     accepted: bool = False
     kind: StateType | None = None
     swept: int = 0
+    base: int = 0
 
 
 def check_record(
@@ -86,7 +89,8 @@ def check_record(
     StaleBatchError
         When a later attempt has begun: that of another run, or of another copy of the log.
     CopiedLogError
-        When the record tells of commits that the log doesn't know.
+        When the record tells of commits that the log doesn't know, or of a committed attempt
+        that hadn't begun the state.
     LostPlanError
         When the batch has begun there by another plan than the log's.
 
@@ -120,7 +124,7 @@ def check_record(
         return
     if found.log_id == own.log_id and found.token >= own.token:
         raise StaleBatchError(own.token, found.token)
-    if found.token >= own.token or _unknown_to(own, found, claim.swept):
+    if found.token >= own.token or _unknown_to(own, found, claim):
         raise CopiedLogError(name, found.token, own.committed, where)
     if (
         claim.kind is StateType.TRANSACTIONAL
@@ -130,13 +134,16 @@ def check_record(
         raise LostPlanError(name, found.token, where)
 
 
-def _unknown_to(own: ControlRecord, found: ControlRecord, swept: int) -> bool:
-    """Return whether `found` tells of something that the log of `own` has not done."""
+def _unknown_to(own: ControlRecord, found: ControlRecord, claim: Claim) -> bool:
+    """Return whether `found`, which is behind what is listed, tells of something that the log of
+    `own` has not done."""
     txid, attempt = found.token
     if found.committed > own.committed:
         return True
-    if txid <= own.committed and attempt > own.attempt_of(txid):
-        return True
+    if txid <= own.committed:
+        ours = own.attempt_of(txid)
+        if attempt > ours or (attempt == ours and txid > claim.base):
+            return True  # where it is this very attempt, it has begun no state here
     known = {txid: kept for txid, kept in own.retried.items() if txid <= found.committed}
-    lacking = [txid for txid in known.keys() - found.retried.keys() if txid > swept]
+    lacking = [txid for txid in known.keys() - found.retried.keys() if txid > claim.swept]
     return bool(lacking) or not found.retried.items() <= known.items()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.batch.counting import CountingEngine, Words, counts, memory_state, open_runner
+from trident.batch.errors import BatchFailedError
 from trident.batch.runner import BatchRunner
 from trident.batch.states import GroupStates
 from trident.batch.watchpoints import POINTS, Watcher, watching
@@ -19,6 +20,7 @@ from trident.states.errors import StateError
 from trident.states.maps.factory import OpaqueMap
 from trident.states.testing.stores import FencedMap, TroubledServer
 from trident.states.values import Token
+from trident.testing import fail_at
 
 LOST = (LostStateError, LostWritesError, RewoundStateError)
 BATCHES = ("a b", "b", "a", "a b", "b b")
@@ -261,6 +263,21 @@ def test_two_copies_of_a_log_that_take_turns_are_noticed() -> None:
             if original.counted() != TRUTH:
                 silent.append((copied.point, stopped.point))
     assert not silent
+
+
+def test_a_batch_that_was_empty_in_one_copy_of_a_log_only_is_noticed() -> None:
+    """The other copy's values bear the very attempt that this one has committed."""
+    original, copy = new_life(), new_life()
+    copy.server = original.server
+    runner = open_runner(original.log, original.state)
+    runner.run(Words(CountingEngine(original.state), "a"))
+    copy.log.append(runner._log.newest())
+    open_runner(original.log, original.state).run(Words(CountingEngine(original.state), ""))
+    other = open_runner(copy.log, copy.state, retries=0)
+    with pytest.raises(BatchFailedError), fail_at("after write", 2):
+        other.run(Words(CountingEngine(copy.state), "b"))
+    with pytest.raises(CopiedLogError):
+        original.go_on()
 
 
 def test_the_error_about_a_copy_says_so() -> None:

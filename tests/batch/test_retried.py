@@ -17,11 +17,17 @@ from tests.batch.counting import (
 )
 from trident.backends import sqlite
 from trident.backends.memory import MemoryMap
+from trident.batch.adoption import Adoption
 from trident.batch.errors import BatchFailedError
 from trident.batch.watchpoints import watching
 from trident.log.log import Log, MemoryLog
 from trident.states.control import ControlRecord
-from trident.states.errors import CorruptStateError, FailedException, RewoundStateError
+from trident.states.errors import (
+    CopiedLogError,
+    CorruptStateError,
+    FailedException,
+    RewoundStateError,
+)
 from trident.states.maps.factory import OpaqueMap
 from trident.states.maps.reading import read_committed
 from trident.states.maps.sweeping import can_sweep
@@ -196,6 +202,40 @@ def test_nothing_is_forgotten_while_a_state_of_the_log_is_not_swept() -> None:
     assert 1 in retried_of(log)
     open_runner(log, kept, gone).run(Words(CountingEngine(kept, gone), "b"))
     assert counts(gone, "a b") == [None, 2]
+
+
+@FEW
+def test_a_state_that_comes_back_after_an_adoption_and_a_sweep_is_read_right() -> None:
+    old, kept, away = MemoryLog("old"), memory_state(), memory_state()
+    runner = open_runner(old, kept, away)
+    runner.run(Words(CountingEngine(kept, away), "a b"))
+    with fail_at("after write", 2):
+        runner.run(Words(CountingEngine(kept, away), "b c", "a"))
+    log = MemoryLog("new")
+    runner = open_runner(log, kept, adopt=Adoption(runner.log_id, "committed"))
+    for word in "d", "e":
+        runner.run(Words(CountingEngine(kept), word))
+    assert retried_of(log) == {}
+    open_runner(log, kept, away).run(Words(CountingEngine(kept, away), "b"))
+    assert counts(kept, "a b c d") == [2, 2, None, 1]
+    assert counts(away, "a b c d") == [2, 2, None, None]
+
+
+@FEW
+def test_a_state_that_went_on_behind_what_was_adopted_does_not_come_back() -> None:
+    old, kept, away = MemoryLog("old"), memory_state(), memory_state()
+    runner = open_runner(old, kept, away)
+    runner.run(Words(CountingEngine(kept, away), "a"))
+    record = kept.backing.getControl()
+    with fail_at("after write", 2):
+        runner.run(Words(CountingEngine(kept, away), "a"))
+    kept.backing.putControl(record, kept.backing.getControl())  # as a backup restores it
+    log = MemoryLog("new")
+    runner = open_runner(log, kept, adopt=Adoption(runner.log_id, "committed"))
+    for word in "d", "e":
+        runner.run(Words(CountingEngine(kept), word))
+    with pytest.raises(CopiedLogError):
+        open_runner(log, kept, away)
 
 
 @FEW

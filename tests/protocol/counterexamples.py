@@ -162,6 +162,12 @@ COUNTEREXAMPLES: dict[str, Trace] = {
         11,
         "start D1*19 start*3 D8*2 copy D8*12 turn",
     ),
+    "never_begun": Trace(
+        Setup("fenced", harm="copy"),
+        14169,
+        "start D1*19 T3 T2*5 read T3*4 D1*10 copy D1*2 read D1*3 start read again:T6 start "
+        "D12*12 turn start read D13*19 turn T16*4",
+    ),
     "same_plan": Trace(
         Setup("fenced", kind="transactional", harm="cut"),
         1,

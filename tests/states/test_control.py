@@ -291,6 +291,15 @@ def test_a_record_that_the_log_cannot_have_written_is_of_another_copy(
         judged(record)
 
 
+def test_a_state_is_listed_with_the_attempts_that_had_begun_it() -> None:
+    """An attempt that was committed without tuples has begun none."""
+    with pytest.raises(CopiedLogError):
+        judged(found(5, 1).confirmed(), claim=Claim(Token(3, 0)))
+    judged(found(5, 1).confirmed().announced(), claim=Claim(base=5))  # an adopted log's
+    with pytest.raises(CopiedLogError):
+        judged(found(5, 2).confirmed(), claim=Claim(base=5))
+
+
 @pytest.mark.parametrize(
     "error",
     [

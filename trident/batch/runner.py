@@ -174,7 +174,7 @@ class BatchRunner:
             topology=topology,
             accept_change=accept_change,
         )
-        first = self._states.accept(entry, accept_loss)
+        first = self._states.accept(self._states.recall(entry), accept_loss)
         self._ledger.begin(first)
         if first.follows_storm or (first.number == 1 and not first.adopted):
             self._states.own(first, self._states.controls)

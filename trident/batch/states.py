@@ -183,6 +183,16 @@ class GroupStates:
         states = {name: token for name, token in entry.states.items() if name not in accepted}
         return replace(entry, states=states, accepted=accepted, retried=retried)
 
+    def recall(self, entry: LogEntry) -> LogEntry:
+        """Return `entry` with what it has forgotten and a state remembers that it has adopted, but
+        never had: a sweep has not reached that state."""
+        recalled: dict[int, int] = {}
+        for name in self.controls.keys() - entry.states.keys() if entry.adopted else ():
+            found = self.controls[name].read()
+            if found and found.log_id in entry.adopted and found.committed <= entry.base:
+                recalled |= found.retried
+        return replace(entry, retried={**recalled, **entry.retried})
+
     def catch_up(self, entry: LogEntry) -> None:
         """Tell every state what `entry` says is committed; a state without a record gets one.
 
@@ -232,7 +242,8 @@ class GroupStates:
     def _claim(self, entry: LogEntry, name: str) -> Claim:
         accepted = name in entry.accepted
         listed = (entry.accepted if accepted else entry.states).get(name)
-        return Claim(listed, frozenset(entry.adopted), accepted, self._kinds[name], entry.swept)
+        adopted, kind = frozenset(entry.adopted), self._kinds[name]
+        return Claim(listed, adopted, accepted, kind, entry.swept, entry.base)
 
     def can_sweep(self, entry: LogEntry) -> bool:
         """Whether what failed attempts have left can be swept away in all states of the log.

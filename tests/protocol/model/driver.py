@@ -332,6 +332,8 @@ class Driver:
                 raise Stale
         elif rules.other_copy and _written_by_another_copy(stored, entry):
             raise Halted("another copy of the log")
+        elif rules.never_begun and stored.token != listed and _is_committed(stored, entry):
+            raise Halted("another copy has begun what this one has committed as empty")
         elif rules.same_plan and _has_another_plan(stored, entry, own):
             raise Halted("another plan")
 
@@ -406,6 +408,11 @@ class Driver:
 
 def _has_another_plan(stored: Record, entry: Entry, own: Token) -> bool:
     return stored.token[0] == own[0] and stored.plan not in (None, entry.planned)
+
+
+def _is_committed(stored: Record, entry: Entry) -> bool:
+    txid, attempt = stored.token
+    return txid <= entry.committed and attempt == dict(entry.retried).get(txid, 0)
 
 
 def _written_by_another_copy(stored: Record, entry: Entry) -> bool:

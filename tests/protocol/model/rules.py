@@ -88,6 +88,8 @@ class Rules:
     """A state in which a transactional batch has begun is gone on with by the same plan only."""
     other_copy: bool = True
     """A record that this log can't have written is that of another copy of the log."""
+    never_begun: bool = True
+    """So is that of an attempt which the log has committed without beginning the state."""
     announce_own: bool = True
     """Announcing changes only the record that this batch began."""
     announce_at_start: bool = True

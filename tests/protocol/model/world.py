@@ -89,6 +89,7 @@ class World:
         self.goal = 5
         self.halted = ""
         self.harmed = False
+        self.twins = False
         self.processes: dict[str, Process] = {}
         self.tasks: dict[int, dict[int, str]] = {}
         self._work: dict[str, tuple[int, int, Task]] = {}
@@ -200,7 +201,7 @@ class World:
         assert newest is not None
         if newest.history[: len(self.acknowledged)] != self.acknowledged:
             raise Wrong(f"the log holds {newest.history} after {self.acknowledged}")
-        expected = self.truth(newest.history)
+        expected = {} if self.twins else self.truth(newest.history)
         for (state, key), value in expected.items():
             cell = self.stores[state].get(key)[0]
             found = self._final(cell, newest)
@@ -341,7 +342,7 @@ class World:
                 self.harmed = True
                 self._promise_less()
                 self._end_all("reader")  # whose answers came from the server before
-        elif harm == "copy" and self.log.files:
+        elif harm == "copy" and self.log.newest():  # the id is in the first entry
             self._other = self._checkpoint()
         elif harm == "restore" and self._backup:
             self.harmed = True
@@ -402,7 +403,20 @@ class World:
             if self.setup.harm == "copy":
                 self._end_drivers()
             other, self._other = self._other, self._checkpoint()
+            self.twins = self.twins or self._say_the_same(self.log, other.log)
             self.log, self.source_done, self.staged, self.promised, self.acknowledged = other
+
+    def _say_the_same(self, log: Log, other: Log) -> bool:
+        """Whether two copies have committed the same attempts, and not the same values.
+
+        They begin a state by one attempt once. So a batch of theirs was empty in one copy and not
+        in the other, and no control record tells whose it is: see *Lost writes* in protocol.md.
+        """
+        one, two = log.newest(), other.newest()
+        if one is None or two is None or self.setup.harm != "copy":
+            return False
+        same = (one.committed, one.retried) == (two.committed, two.retried)
+        return same and self.truth(one.history) != self.truth(two.history)
 
     def _end_drivers(self) -> None:
         self._end_all("driver", "reader")
