@@ -9,7 +9,7 @@ to who remembers the batch and to who has forgotten it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from trident.states.control import ControlRecord
 from trident.states.cut import Cut
@@ -21,7 +21,7 @@ from trident.states.values import OpaqueValue, StateType
 _AT_ONCE = 1000
 
 
-def can_sweep(state: State | None) -> bool:
+def can_sweep(state: State | None) -> TypeGuard[StoredMap]:
     """Whether no entry of a state names an attempt, or all that do can be found and rewritten.
 
     The store has to compare its fence with each write, as what a late writer puts there after the
@@ -35,7 +35,7 @@ def can_sweep(state: State | None) -> bool:
     return state.lists and state.tables.writing.removes and not state.backing.shares
 
 
-def sweep(state: State, record: ControlRecord) -> None:
+def sweep(state: StoredMap, record: ControlRecord) -> None:
     """Rewrite the entries of all batches that `record`, which has begun, remembers.
 
     With those entries in memory, and a page of others. May be called again, should it fail halfway.
@@ -47,7 +47,6 @@ def sweep(state: State, record: ControlRecord) -> None:
     CorruptStateError
         When something is there that can't be read; nothing is written then.
     """
-    assert isinstance(state, StoredMap)
     if state.kind is not StateType.OPAQUE:
         return
     table = state.tables.writing

@@ -18,6 +18,7 @@ from trident.states import MapStateFactory
 from trident.states.control import ControlRecord
 from trident.states.errors import CorruptStateError, LostStateError
 from trident.states.keys import CONTROL_KEY
+from trident.states.maps.sweeping import sweep
 from trident.states.testing.checks import following
 from trident.states.values import Token
 from trident.testing.servers.process import wait_until
@@ -274,6 +275,23 @@ class TestExpiry:
         committed(counts, record(2), cat=1)
         assert client.ttl(f"{prefix}:dog") <= 10
         assert 990 <= client.ttl(f"{prefix}:cat") <= 1000
+
+    def test_a_sweep_counts_as_a_write(
+        self, redis_server: Served, client: Redis, prefix: str
+    ) -> None:
+        counts = opened(redis_server, f"prefix={prefix}&ttl=1000")
+        committed(counts, record(1), cat=1, dog=1)
+        written(counts, record(2), dog=4)
+        committed(counts, record(2, 1), cow=1)
+        for key in "cat", "dog":
+            client.expire(f"{prefix}:{key}", 10)
+        own = record(3, t2=1)
+        driver = written(counts, own)
+        sweep(driver, own)
+        driver.control.announce(driver.control.ready(own))
+        assert client.ttl(f"{prefix}:cat") <= 10
+        assert 990 <= client.ttl(f"{prefix}:dog") <= 1000
+        assert found(counts, "cat", "cow", "dog") == [1, 1, 1]
 
     def test_a_hash_expires_as_a_whole(
         self, redis_server: Served, client: Redis, prefix: str

@@ -73,7 +73,9 @@ class GroupStates:
         self._singles = {
             name: single for name, state in states.items() if (single := state.single) is not None
         }
-        self._sweepable = {name: one.state for name, one in states.items() if can_sweep(one.state)}
+        self._sweepable = {
+            name: state for name, one in states.items() if can_sweep(state := one.state)
+        }
         self.inexact = sorted(
             name for name, state in states.items() if state.kind is not StateType.OPAQUE
         )
@@ -255,16 +257,15 @@ class GroupStates:
     def sweep(self, record: ControlRecord) -> bool:
         """Rewrite what failed attempts have left, under `record`, so that no entry names them.
 
-        Returns whether that was done. Where an entry can't be read it wasn't, and this run tries it
-        no more: the batch doesn't need that entry.
+        Returns whether that was done. Where an entry can't be read it wasn't, and that state is
+        swept no more by this run: the batch doesn't need that entry.
         """
         for name, state in self._sweepable.items():
             try:
-                if state is not None:
-                    sweep(state, record)
+                sweep(state, record)
             except CorruptStateError as error:
                 _logger.warning("state %s is not swept, its log grows: %s", name, error)
-                self._sweepable = {}
+                del self._sweepable[name]
                 return False
         return True
 

@@ -118,7 +118,9 @@ class BatchCoordinator(ABC):
         """Return what a replay of `txid` needs to emit exactly the same tuples.
 
         Called once a txid, before its first attempt, and only for transactional spouts. The
-        answer is logged before any state is written; every attempt is given it.
+        answer is logged before any state is written; every attempt is given it. A process that
+        dies between this call and that entry has its successor call again: what was decided
+        outside, and not only returned, has to allow for that.
 
         Parameters
         ----------
@@ -174,7 +176,8 @@ class Emitter(ABC):
         Parameters
         ----------
         token : Token
-            The attempt.
+            The attempt. One that fails before any state has begun it keeps its number, so the same
+            token may come again, and stand for other tuples: don't remember tuples by it.
         metadata : object or None
             For a transactional spout what its coordinator decided for this txid; for an opaque
             one what it returned for the last committed batch, None for the first.
