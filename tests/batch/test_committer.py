@@ -5,16 +5,18 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from trident import Count, FeederBatchSpout, TridentTopology
+from trident import Count, FeederBatchSpout, ReducerAggregator, TridentTopology
 from trident.backends.memory import MemoryMapState
 from trident.batch.committer import Committer
 from trident.batch.pending import PendingBatches
 from trident.states.errors import FailedException
+from trident.states.values import Token
 from trident.testing import fail_at, hold_at
 
 
@@ -62,10 +64,10 @@ def test_a_failure_is_noted_before_anyone_learns_of_it() -> None:
     committer.close()
 
 
-def counted(spout: Any) -> TridentTopology:
+def counted(spout: Any, aggregator: Any = Count()) -> TridentTopology:  # noqa: B008
     made = TridentTopology()
     words = made.newStream("words", spout).groupBy("word")
-    words.persistentAggregate(MemoryMapState.Factory(), Count(), "count")
+    words.persistentAggregate(MemoryMapState.Factory(), "word", aggregator, "count")
     return made
 
 
@@ -99,11 +101,21 @@ class Word(str):
     """A value that can be watched."""
 
 
+class Number(ReducerAggregator):
+    """Counts, of the tuples themselves: they are what is computed."""
+
+    def init(self) -> int:
+        return 0
+
+    def reduce(self, curr: int, tuple: Any) -> int:
+        return curr + 1
+
+
 @pytest.mark.parametrize("most", [1, 3])
 def test_tuples_of_committed_batches_are_let_go_of_while_the_source_is_idle(most: int) -> None:
     spout = FeederBatchSpout("word string")
     fed = []
-    with counted(spout).start(max_pending=most) as run:
+    with counted(spout, Number()).start(max_pending=most) as run:
         for number in range(3):
             word = Word(f"word {number}")
             fed.append(weakref.ref(word))
@@ -112,6 +124,34 @@ def test_tuples_of_committed_batches_are_let_go_of_while_the_source_is_idle(most
         run.processAllAvailable()
         gc.collect()
         assert [ref() for ref in fed] == [None] * 3
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_stop_keeps_a_batch_that_fails_and_tells_what_fails_after_its_commit(
+    committed: bool,
+) -> None:
+    class Runner:
+        group, due = "words", None
+        stopping, begun = threading.Event(), threading.Event()
+
+        def make(self, work: Any, due: Any) -> Any:
+            return SimpleNamespace(token=Token(1, 0), nbytes=0)
+
+        def commit(self, attempt: Any) -> None:
+            self.begun.set()
+            self.stopping.wait(60)
+            raise FailedException("no")
+
+        def is_committed(self, token: Token) -> bool:
+            return committed
+
+    runner: Any = Runner()
+    work: Any = None
+    pending = PendingBatches(work, runner, 2, print)
+    pending.run()
+    assert runner.begun.wait(60)
+    with pytest.raises(FailedException) if committed else nullcontext():
+        pending.close()
 
 
 def test_a_stop_while_a_batch_waits_for_its_next_attempt_is_no_failure() -> None:

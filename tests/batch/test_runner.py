@@ -30,6 +30,7 @@ from trident.log.file_log import FileLog
 from trident.log.log import Log, MemoryLog
 from trident.states.control import ControlRecord
 from trident.states.errors import (
+    FailedException,
     LostStateError,
     OtherLogError,
     RewoundStateError,
@@ -38,6 +39,7 @@ from trident.states.errors import (
 )
 from trident.states.maps.factory import OpaqueMap
 from trident.states.values import Token
+from trident.testing import fail_at
 
 
 @pytest.fixture
@@ -472,6 +474,16 @@ def test_a_store_that_is_away_after_the_commit_is_told_later(
     monkeypatch.setattr(state.control, "announce", announced)
     progress = open_runner(log, state).run(Words(engine, "a"))
     assert progress.attempts == 1
+    assert counts(state, "a") == [1]
+
+
+def test_what_fails_after_the_commit_has_no_other_attempt(
+    log: Log, state: OpaqueMap, engine: CountingEngine
+) -> None:
+    with fail_at("after commit", 1), pytest.raises(FailedException):
+        open_runner(log, state).run(Words(engine, "a"))
+    assert newest(log).committed == 1
+    open_runner(log, state)
     assert counts(state, "a") == [1]
 
 
