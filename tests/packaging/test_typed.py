@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,13 +48,20 @@ def mypy(cache: Path, *files: Path) -> str:
     return done.stdout + done.stderr
 
 
-def test_the_code_of_the_readme_and_a_typed_program_pass(cache: Path, tmp_path: Path) -> None:
-    readme = (ROOT / "README.md").read_text()
+def programs() -> Iterator[str]:
+    """The blocks of the README, and the chapters of the guide."""
+    blocks = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    yield from blocks.findall((ROOT / "README.md").read_text())
+    for chapter in (ROOT / "docs" / "guide.md").read_text().split("\n## ")[1:]:
+        yield "\n\n".join(blocks.findall(chapter))
+
+
+def test_the_readme_the_guide_and_a_typed_program_pass(cache: Path, tmp_path: Path) -> None:
     files = [PROGRAM]
-    for number, code in enumerate(re.findall(r"^```python\n(.*?)^```$", readme, re.M | re.S)):
-        files.append(tmp_path / f"block_{number}.py")
+    for number, code in enumerate(programs()):
+        files.append(tmp_path / f"program_{number}.py")
         files[-1].write_text(code)
-    assert len(files) > 3
+    assert len(files) > 20
     assert mypy(cache, *files) == f"Success: no issues found in {len(files)} source files\n"
 
 
