@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from trident import Count, FeederBatchSpout, ReducerAggregator, TridentTopology
+from trident import Count, FeederBatchSpout, FixedBatchSpout, ReducerAggregator, TridentTopology
 from trident.backends.memory import MemoryMapState
 from trident.batch.committer import Committer
 from trident.batch.pending import PendingBatches
-from trident.states.errors import FailedException
+from trident.states.control import Control, ControlRecord
+from trident.states.errors import FailedException, LostWritesError
 from trident.states.values import Token
 from trident.testing import fail_at, hold_at
 
@@ -124,6 +125,19 @@ def test_tuples_of_committed_batches_are_let_go_of_while_the_source_is_idle(most
         run.processAllAvailable()
         gc.collect()
         assert [ref() for ref in fed] == [None] * 3
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_what_fails_after_the_commit_stops_the_run(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(self: Control, record: ControlRecord) -> bool:
+        raise LostWritesError(self.name, record.token)
+
+    monkeypatch.setattr(Control, "announce", lost)
+    made = counted(FixedBatchSpout("word string", 1, ["a"]))
+    with pytest.raises(LostWritesError):
+        made.start(max_pending=most, trigger="available").awaitTermination(60)
 
 
 @pytest.mark.parametrize("committed", [False, True])

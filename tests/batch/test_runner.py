@@ -30,8 +30,8 @@ from trident.log.file_log import FileLog
 from trident.log.log import Log, MemoryLog
 from trident.states.control import ControlRecord
 from trident.states.errors import (
-    FailedException,
     LostStateError,
+    LostWritesError,
     OtherLogError,
     RewoundStateError,
     StaleBatchError,
@@ -39,7 +39,6 @@ from trident.states.errors import (
 )
 from trident.states.maps.factory import OpaqueMap
 from trident.states.values import Token
-from trident.testing import fail_at
 
 
 @pytest.fixture
@@ -477,14 +476,20 @@ def test_a_store_that_is_away_after_the_commit_is_told_later(
     assert counts(state, "a") == [1]
 
 
-def test_what_fails_after_the_commit_has_no_other_attempt(
-    log: Log, state: OpaqueMap, engine: CountingEngine
+def test_what_fails_after_the_commit_is_no_failed_attempt(
+    log: Log, state: OpaqueMap, engine: CountingEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with fail_at("after commit", 1), pytest.raises(FailedException):
-        open_runner(log, state).run(Words(engine, "a"))
+    def lost(record: ControlRecord) -> bool:
+        raise LostWritesError("count", record.token)
+
+    runner = open_runner(log, state)
+    told: list[Any] = []
+    monkeypatch.setattr(state.control, "announce", lost)
+    monkeypatch.setattr(runner.monitor, "attempt_failed", lambda *failed: told.append(failed))
+    with pytest.raises(LostWritesError):
+        runner.run(Words(engine, "a"))
     assert newest(log).committed == 1
-    open_runner(log, state)
-    assert counts(state, "a") == [1]
+    assert not told
 
 
 def test_hundreds_of_batches_leave_a_handful_of_files(
