@@ -1,4 +1,4 @@
-"""The examples that run by themselves: what they print, and that the README names them all."""
+"""The examples that run by themselves: what they print, and that a page names them all."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def test_the_first_words_are_those_of_all_batches(tmp_path: Path) -> None:
     ]
 
 
-def test_the_readme_names_every_example() -> None:
-    readme = (ROOT / "README.md").read_text()
+def test_a_page_names_every_example() -> None:
+    page = (EXAMPLES / "README.md").read_text()
     files = [path.name for path in EXAMPLES.glob("*.py")]
     assert len(files) > 8
-    assert [name for name in files if f"](examples/{name})" not in readme] == []
+    assert [name for name in files if f"]({name})" not in page] == []

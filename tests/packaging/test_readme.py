@@ -22,8 +22,8 @@ from trident.testing.servers.promised import Served
 README = (ROOT / "README.md").read_text()
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+def blocks(language: str, page: str = README) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 
 def run(code: str, folder: Path) -> str:
@@ -135,11 +135,12 @@ def test_what_is_in_kafka_is_counted_once(kafka_broker: Served, tmp_path: Path) 
         assert run(counting, tmp_path) == f"{told}\n"
 
 
-def test_the_own_map_prints_what_the_readme_says(tmp_path: Path) -> None:
-    examples = ROOT / "examples"
+def test_the_own_map_prints_what_the_page_of_states_says(tmp_path: Path) -> None:
+    examples, page = ROOT / "examples", (ROOT / "docs" / "states.md").read_text()
     for example in examples.glob("custom_backing_map*.py"):
         (tmp_path / example.name).write_text(example.read_text())
-    assert run((examples / "custom_backing_map.py").read_text(), tmp_path) in blocks("text")
+    printed = run((examples / "custom_backing_map.py").read_text(), tmp_path)
+    assert printed in blocks("text", page)
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/states.md"])
@@ -152,7 +153,8 @@ def test_the_table_of_guarantees_is_the_one_in_force(page: str) -> None:
 
 
 def test_every_link_leads_somewhere() -> None:
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "examples" / "README.md"]
+    for page in pages:
         for target, heading in re.findall(r"\]\(([^)#:]*)#?([^):]*)\)", page.read_text()):
             there = page.parent / target if target else page
             assert there.exists(), f"{page.name}: {target}"

@@ -41,8 +41,8 @@ def test_a_place_is_taken_apart(store: str, place: Place) -> None:
     assert place_of(STORES[store]) == place
 
 
-def test_calls_are_those_of_the_readme() -> None:
-    page = (ROOT / "README.md").read_text()
+def test_calls_are_those_of_the_page_of_states() -> None:
+    page = (ROOT / "docs" / "states.md").read_text()
     told = dict(re.findall(r"^\| ([^|]+) \|(?:[^|]+\|){4} ([^|]+) \|$", page, re.MULTILINE))
     for name, factory in STORES.items():
         assert told[name] == str(calls_of(factory)), name
