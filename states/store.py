@@ -22,7 +22,7 @@ class RoundTrips:
     Examples
     --------
     >>> str(RoundTrips((3, 4), (14, 14))), str(RoundTrips((0, 0), (0, 0)))
-    ('3 or 4 a task, and 14', 'none')
+    ('3 or 4 for each task and 14 for the batch', 'none')
     """
 
     a_task: tuple[int, int]
@@ -36,7 +36,7 @@ class RoundTrips:
     def __str__(self) -> str:
         if not self.asks:
             return "none"
-        return f"{_range(*self.a_task)} a task, and {_range(*self.a_batch)}"
+        return f"{_range(*self.a_task)} for each task and {_range(*self.a_batch)} for the batch"
 
 
 def _range(least: int, most: int) -> str:

@@ -84,7 +84,7 @@ def test_without_a_script_it_is_tables(served: Served) -> None:
     for text in (
         *("running", "7", "2,800", "1,234", "1,200 tuples (2 partitions)"),
         *("commit", "74%", "run: compute", "37%", "FailedException", "not today", ERROR["frame"]),
-        *("exactly once", "opaque stream, opaque map", "3 a task, and 6"),
+        *("exactly once", "opaque stream, opaque map", "3 for each task and 6 for the batch"),
         *("redis at cache:6379, database 0, prefix words", "1.20 ms"),
     ):
         assert text in cells, text

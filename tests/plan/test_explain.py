@@ -50,7 +50,8 @@ def test_a_state_is_explained_with_its_place_and_its_calls() -> None:
     words.groupBy("word").persistentAggregate(state, Count(), "count")
     told = topology.explain()
     assert "kept in redis at one:6379, database 3, prefix count" in told
-    assert "round trips to its store a batch: 3 a task, and 6, on the driver" in told
+    asked = "3 for each task and 6 for the batch, on the driver"
+    assert f"round trips to its store a batch: {asked}" in told
     assert "s3cret" not in told
 
 
