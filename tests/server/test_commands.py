@@ -38,7 +38,7 @@ def test_a_process_of_its_own_answers_what_a_run_elsewhere_commits(
             with served.topology().start():
                 served.spout.feed([("the cat the",)], PATIENCE)
             assert main(["drpc", address, "count", "the"]) == 1
-            assert "is answered to those with a token only" in capsys.readouterr().err
+            assert "needs a token that this server knows" in capsys.readouterr().err
             monkeypatch.setenv("TRIDENT_TOKEN", "s3cret")
             assert main(["drpc", address, "count", "the"]) == 0
             assert capsys.readouterr().out == "[[2]]\n"

@@ -186,8 +186,8 @@ class DRPCAccessError(DRPCError):
 
     def __str__(self) -> str:
         if self.user is None:
-            return f"{self.function!r} is answered to those with a token only. Give token=."
-        return f"{self.function!r} is not answered to {self.user!r}. Ask whoever runs the server."
+            return f"{self.function!r} needs a token that this server knows. Pass token=."
+        return f"{self.user!r} may not call {self.function!r}. Ask whoever runs the server."
 
 
 @dataclass(eq=False, repr=False)

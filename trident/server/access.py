@@ -25,8 +25,8 @@ class Access:
     >>> access.check("words", None)
     Traceback (most recent call last):
     ...
-    trident.drpc.errors.DRPCAccessError: 'words' is answered to those with a token only.
-    Give token=.
+    trident.drpc.errors.DRPCAccessError: 'words' needs a token that this server knows.
+    Pass token=.
     """
 
     def __init__(
