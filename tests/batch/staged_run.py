@@ -44,6 +44,8 @@ EACH = 4
 BATCHES = -(-len(TEXT) // EACH)
 PENDING = 3
 CLOCK_POINTS = ("before the clock's commit", "after the clock's commit")
+REPLAYED = "a batch comes back"
+"""The clock waits for its commit: meanwhile the next one is not staged."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,10 @@ def run(folder: Path, most: int = PENDING) -> None:
     batches.open(done(folder))
     for txid in range(done(folder) + 1, BATCHES + 1):
         digest = hashlib.sha256(b"%d" % txid).hexdigest()
-        run = batches.run if batches.may_run(txid, "query") else batches.run_unstaged
+        run = batches.run
+        if not batches.may_run(txid, "query"):
+            reached(REPLAYED, Token(txid, 0))
+            run = batches.run_unstaged
         run(txid, digest, "query", lambda record: engine.compute(record.token.txid))
         reached(CLOCK_POINTS[0], Token(txid, 0))
         with (folder / "done").open("a") as file:
@@ -144,9 +149,9 @@ def main(folder: Path, point: str, txid: int) -> None:
 
     def watch(passed: str, token: Token) -> None:
         nonlocal last
-        if passed == "after stage":
+        if passed in ("after stage", REPLAYED):
             with staged:
-                last = token.txid
+                last = token.txid + (passed == REPLAYED)
                 staged.notify_all()
         if (passed, token.txid) != (point, txid):
             return

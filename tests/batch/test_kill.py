@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import forks
+from tests.batch import killed_run
 from tests.batch.killed_run import EXPECTED, run
 from trident.batch.watchpoints import POINTS
 
-ROOT = Path(__file__).parents[2]
-
 
 def killed(folder: Path, point: str, txid: int) -> int:
-    command = [sys.executable, "-m", "tests.batch.killed_run", str(folder), point, str(txid)]
-    return subprocess.run(command, cwd=ROOT, check=False, timeout=60).returncode
+    return forks.run(killed_run, folder, point, txid).code
 
 
 @pytest.mark.slow

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests import forks
 from tests.batch import staged_run
 from tests.batch.staged_run import BATCHES, CLOCK_POINTS, EXPECTED, counts, draws
 from trident.batch.computed import Computed
@@ -334,10 +333,9 @@ def test_batches_that_were_staged_for_another_log_are_refused(tmp_path: Path) ->
 
 def killed(folder: Path, point: str, txid: int) -> int:
     """Run the word count until it is killed at a point of a batch; how it ended."""
-    program = [sys.executable, "-m", staged_run.__name__, str(folder), point, str(txid)]
-    ended = subprocess.run(program, capture_output=True, timeout=120, check=False)
-    assert b"Traceback" not in ended.stderr, ended.stderr
-    return ended.returncode
+    ended = forks.run(staged_run, folder, point, txid)
+    assert "Traceback" not in ended.printed, ended.printed
+    return ended.code
 
 
 @pytest.mark.slow

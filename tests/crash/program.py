@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+from tests import forks
 from tests.crash import counting
 from trident.drpc.errors import DRPCExecutionError
 from trident.drpc.service import LocalDRPC
@@ -24,10 +23,9 @@ class Counted(NamedTuple):
 
 def run(folder: Path, where: str = "nowhere", number: int = 0) -> int:
     """Run the program to its end, or until it is killed; its return code."""
-    command = [sys.executable, "-m", counting.__name__, str(folder), where, str(number)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode
+    ended = forks.run(counting, folder, where, number, timeout=250)
+    assert "Traceback" not in ended.printed, ended.printed
+    return ended.code
 
 
 def committed(folder: Path, group: str) -> Counted:

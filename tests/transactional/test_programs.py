@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import sqlite3
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import Any
 import pytest
 from redis import Redis
 
+from tests import forks
+from tests.transactional import killed_program
 from tests.transactional.killed_program import EXAMPLES, TEXT, topology
 from trident.testing import POINTS, fail_at
 from trident.testing.servers.promised import Served
@@ -21,9 +22,7 @@ from trident.testing.servers.promised import Served
 
 def run(program: str, folder: Path, redis: str, point: str = "", txid: int = 0) -> int:
     """Run a program in a process of its own; return how that ended."""
-    command = [sys.executable, "-m", "tests.transactional.killed_program"]
-    arguments = [program, str(folder), redis, point, str(txid)]
-    return subprocess.run([*command, *arguments], check=False, timeout=120).returncode
+    return forks.run(killed_program, program, folder, redis, point, txid).code
 
 
 def counted(folder: Path) -> int:
