@@ -13,7 +13,7 @@ from trident.api.run import Run
 from trident.batch.engine import E, Engine
 from trident.batch.failure_policy import FailurePolicy
 from trident.batch.group_run import GroupRun
-from trident.batch.open_states import batch_states, close_states, make_states, state_nodes
+from trident.batch.open_states import batch_states, close_states, make_states
 from trident.batch.runner import BatchRunner
 from trident.batch.start_options import StartOptions
 from trident.drpc.queued_service import CallQueue
@@ -90,7 +90,7 @@ def _clock(
     undo: ExitStack,
 ) -> GroupRun:
     """Make a group's states, open its log, and return its clock."""
-    states = make_states(state_nodes(group.nodes))
+    states = make_states(group.states)
     undo.callback(close_states, states.values())
     if group.requests is not None:
         requests = RequestEngine(group, states)

@@ -10,9 +10,10 @@ from trident.batch.start_options import StartOptions
 from trident.errors import GuaranteeWarning, PlanError, UsageError
 from trident.operations.builtin import Debug, Negate
 from trident.operations.callables import Native
+from trident.operations.interfaces import Consumer
 from trident.operations.kept_answers import KeptAnswers
 from trident.plan.guarantee import guarantee
-from trident.plan.nodes import Node, PeekNode, SourceNode, StateQueryNode, StateUpdateNode
+from trident.plan.nodes import Node
 from trident.plan.plan import Plan
 from trident.plan.query_checks import check_made, check_made_updatable
 from trident.plan.stages import stages
@@ -48,9 +49,8 @@ def check_start(plan: Plan, options: StartOptions) -> None:
 
 def check_requests(plan: Plan, options: StartOptions) -> None:
     """Answers are kept of functions that update a state; these wait for requests until the stop."""
-    for node in plan.states:
-        keeps = isinstance(node, StateUpdateNode) and isinstance(node.updater, KeptAnswers)
-        if keeps and plan.group_of(node) is None:
+    for node in plan.updates:
+        if isinstance(node.updater, KeptAnswers) and plan.group_of(node) is None:
             what = "start: answers= is for a DRPC stream that updates a state; not so is that of"
             advice = "Leave it out: a query changes nothing, so it may be repeated."
             raise PlanError(what, node.state.name, (), advice)
@@ -63,7 +63,7 @@ def check_requests(plan: Plan, options: StartOptions) -> None:
 
 def check_losses(plan: Plan, losses: Mapping[str, int]) -> None:
     """Every state in ``accept_loss`` is one that this plan updates."""
-    known = [node.state.name for node in plan.nodes if isinstance(node, StateUpdateNode)]
+    known = [node.state.name for node in plan.updates]
     for name in losses:
         if name not in known:
             raise PlanError("start: accept_loss names no state", str(name), known)
@@ -71,8 +71,8 @@ def check_losses(plan: Plan, losses: Mapping[str, int]) -> None:
 
 def check_changes(plan: Plan, changes: Mapping[str, str]) -> None:
     """Every name in ``accept_change`` is that of a state that this plan updates, or of a stream."""
-    states = [node.state.name for node in plan.nodes if isinstance(node, StateUpdateNode)]
-    known = [*states, *(each.stream_id for each in plan.nodes if isinstance(each, SourceNode))]
+    streams = [each.stream_id for group in plan.groups for each in group.sources]
+    known = [*(node.state.name for node in plan.updates), *streams]
     for name in changes:
         if name not in known:
             raise PlanError("start: accept_change names no state or stream", str(name), known)
@@ -87,18 +87,17 @@ def check_states(plan: Plan) -> None:
         except UsageError as error:
             what, *rest = error.args
             raise PlanError(f"start: state {state.state.name!r}: {what}", *rest) from None
-    for node in plan.nodes:
-        if isinstance(node, StateQueryNode):
-            check_made(node)
-        elif isinstance(node, StateUpdateNode):
-            check_made_updatable(node)
+    for query in plan.look_ups:
+        check_made(query)
+    for update in plan.updates:
+        check_made_updatable(update)
 
 
 def check_dead_letter(plan: Plan) -> None:
     """Refuse dead letters unless all states are opaque maps: in others, what a given-up batch has
     written would stay."""
-    for node in plan.nodes:
-        if isinstance(node, StateUpdateNode) and node.state.factory.kind is not StateType.OPAQUE:
+    for node in plan.updates:
+        if node.state.factory.kind is not StateType.OPAQUE:
             what = 'start: on_failure="dead-letter" needs opaque maps; not so is the state'
             advice = 'Use on_failure="stop", or keep the state in an opaque map.'
             raise PlanError(what, node.state.name, (), advice)
@@ -113,27 +112,25 @@ def warn(plan: Plan, options: StartOptions) -> None:
 
 def warn_inexact(plan: Plan, max_pending: int = 1) -> None:
     """Warn of states that can't be exact, and say what would be."""
-    for node in plan.nodes:
-        if isinstance(node, StateUpdateNode):
-            found = guarantee(plan, node, max_pending)
-            if not found.exact:
-                text = f"state {node.state.name!r} is {found.level}: {found.why}. {found.advice}"
-                warnings.warn(GuaranteeWarning(text), stacklevel=4)
+    for node in plan.updates:
+        found = guarantee(plan, node, max_pending)
+        if not found.exact:
+            text = f"state {node.state.name!r} is {found.level}: {found.why}. {found.advice}"
+            warnings.warn(GuaranteeWarning(text), stacklevel=4)
 
 
 def warn_forgetful(plan: Plan) -> None:
     """Warn of states that are lost with this process, while the checkpoint stays."""
-    for node in plan.nodes:
-        if isinstance(node, StateUpdateNode):
-            kind = node.state.factory.map_type
-            if kind is not None and not kind.lasts:
-                text = (
-                    f"state {node.state.name!r} is in memory and ends with this process, but the "
-                    "checkpoint keeps what is counted: the next process can't start from it. Keep "
-                    "the state in a store that lasts, such as 'sqlite:counts.db', or start "
-                    "without a checkpoint."
-                )
-                warnings.warn(GuaranteeWarning(text), stacklevel=4)
+    for node in plan.updates:
+        kind = node.state.factory.map_type
+        if kind is not None and not kind.lasts:
+            text = (
+                f"state {node.state.name!r} is in memory and ends with this process, but the "
+                "checkpoint keeps what is counted: the next process can't start from it. Keep "
+                "the state in a store that lasts, such as 'sqlite:counts.db', or start "
+                "without a checkpoint."
+            )
+            warnings.warn(GuaranteeWarning(text), stacklevel=4)
 
 
 def tell_unused(plan: Plan) -> None:
@@ -144,7 +141,8 @@ def tell_unused(plan: Plan) -> None:
     for group in plan.groups:
         for source in group.sources:
             used = _downstream(plan, source)
-            if group.requests is None and not any(map(_may_act, used)):
+            acts = isinstance(source.source, _COMMITTERS) or any(map(_may_act, used))
+            if group.requests is None and not acts:
                 _logger.warning(
                     "stream %r, declared at %s, ends in %s: nothing keeps or shows what comes out "
                     "of it. Add persistentAggregate(…) or peek(…) to the stream that this gives; "
@@ -166,7 +164,7 @@ def _downstream(plan: Plan, source: Node) -> list[Node]:
 
 def _may_act(node: Node) -> bool:
     """Whether a step may do anything but make tuples."""
-    if isinstance(node, StateUpdateNode | PeekNode):
+    if node.updates is not None:
         return True
     operation = node.facts.operation
     while isinstance(operation, Negate):
@@ -174,5 +172,5 @@ def _may_act(node: Node) -> bool:
     home = type(operation).__module__
     pure = home in ("trident.operations.builtin", "trident.operations.kept_tuples")
     if operation is None or isinstance(operation, Native):
-        return isinstance(node, SourceNode) and isinstance(node.source, _COMMITTERS)
-    return isinstance(operation, Debug) or not pure
+        return False
+    return isinstance(operation, Debug | Consumer) or not pure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from trident.plan.nodes import StateNode, StateUpdateNode
+from trident.plan.nodes import StateNode
 from trident.states.maps.stored_map import StoredMap
 from trident.states.state import State
 
@@ -44,6 +44,6 @@ class Counters:
 
 def counted_apart(states: Mapping[StateNode, State]) -> tuple[Counters, Counters]:
     """Count the states that steps update, and those that steps only query, each by themselves."""
-    updated = [state for node, state in states.items() if isinstance(node, StateUpdateNode)]
-    asked = [state for node, state in states.items() if not isinstance(node, StateUpdateNode)]
+    updated = [state for node, state in states.items() if node.updates is not None]
+    asked = [state for node, state in states.items() if node.updates is None]
     return Counters(updated), Counters(asked)

@@ -7,22 +7,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from trident.batch.states import BatchState
-from trident.operations.state_updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
-from trident.plan.nodes import Node, StateNode, StateQueryNode, StateUpdateNode
+from trident.plan.nodes import StateNode
 from trident.states.state import State
-
-SINGLE = CombinerAggStateUpdater | ReducerAggStateUpdater
-
-
-def state_nodes(nodes: Iterable[Node]) -> tuple[StateNode, ...]:
-    """The states that steps update or query, as the plan declares them, in order of creation."""
-    found: set[StateNode] = set()
-    for node in nodes:
-        if isinstance(node, StateNode):
-            found.add(node)
-        elif isinstance(node, StateQueryNode):
-            found.add(node.state)
-    return tuple(sorted(found, key=lambda node: node.id))
 
 
 def make_states(
@@ -52,9 +38,9 @@ def batch_states(states: Mapping[StateNode, State]) -> dict[str, BatchState]:
         node.state.name: BatchState(
             state.control,
             state.kind,
-            state if isinstance(node.updater, SINGLE) else None,
+            state if node.keeps_one_value else None,
             state,
         )
         for node, state in states.items()
-        if isinstance(node, StateUpdateNode)
+        if node.updates is not None
     }

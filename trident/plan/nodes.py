@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from trident.errors import FieldError, PlanError
 from trident.operations.callables import CallableColumn, Native
@@ -30,6 +30,7 @@ from trident.operations.interfaces import (
     StateUpdater,
     operation_name,
 )
+from trident.operations.state_updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
 from trident.operations.vectorised import Vectorised
 from trident.plan.call_site import CallSite
 from trident.plan.step_checks import (
@@ -100,6 +101,9 @@ class Node(ABC):
         The user's line that declared it.
     """
 
+    moves: ClassVar[bool] = False
+    """Whether it is asked to bring tuples into other partitions, or together."""
+
     id: int
     origin: CallSite
 
@@ -143,6 +147,21 @@ class Node(ABC):
     @abstractmethod
     def call_text(self) -> str:
         """The call that declared the step, in one line; plans and errors name the step by it."""
+
+    @property
+    def stream_text(self) -> str:
+        """What there is to know of a stream that begins here; empty for all other steps."""
+        return ""
+
+    @property
+    def updates(self) -> StateDeclaration | None:
+        """The state that it updates."""
+        return None
+
+    @property
+    def asks(self) -> StateNode | None:
+        """What declares the state that it looks up."""
+        return None
 
     def takes(self, position: int, wanted: Iterable[str]) -> Iterable[str]:
         """The fields of a parent that the step needs to deliver some of its own.
@@ -254,6 +273,10 @@ class SourceNode(BeginningNode):
         mode = "" if self.output_mode == "append" else f', outputMode="{self.output_mode}"'
         return f'newStream("{self.stream_id}", {type(self.source).__name__}{mode})'
 
+    @property
+    def stream_text(self) -> str:
+        return f"{self.kind} stream of {self.fields}"
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class DRPCNode(BeginningNode):
@@ -291,6 +314,10 @@ class StaticStreamNode(BeginningNode):
     @property
     def call_text(self) -> str:
         return f"newStaticStream({type(self.frame).__name__})"
+
+    @property
+    def stream_text(self) -> str:
+        return f"static stream of {self.fields}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -481,6 +508,8 @@ class PartitionNode(StepNode):
         Who chooses the partitions, for ``partition`` only.
     """
 
+    moves = True
+
     how: How
     by: Fields | None = None
     grouping: CustomStreamGrouping | None = None
@@ -561,6 +590,8 @@ class PartitionAggregateNode(AggregatingNode):
 class AggregateNode(AggregatingNode):
     """Aggregates a whole batch; the exchange is part of the step."""
 
+    moves = True
+
     @property
     def call_text(self) -> str:
         return self._call_text("aggregate")
@@ -595,6 +626,15 @@ class StateUpdateNode(StepNode):
             operation=self.updater,
             acts_on_nothing=self.updater.acts_on_nothing,
         )
+
+    @property
+    def updates(self) -> StateDeclaration:
+        return self.state
+
+    @property
+    def keeps_one_value(self) -> bool:
+        """Whether the state is the aggregate of all tuples, not one of each group."""
+        return isinstance(self.updater, CombinerAggStateUpdater | ReducerAggStateUpdater)
 
     @property
     def call_text(self) -> str:
@@ -637,6 +677,7 @@ class StaticStateNode(Node):
         return Fields()
 
     facts = PASSES_ON
+    keeps_one_value = False  # as far as is known
 
     @property
     def call_text(self) -> str:
@@ -676,6 +717,10 @@ class StateQueryNode(StepNode):
         )
 
     @property
+    def asks(self) -> StateNode:
+        return self.state
+
+    @property
     def call_text(self) -> str:
         name = f'"{self.state.state.name}"'
         return _call("stateQuery", name, self.inputs, operation_name(self.function), self.outputs)
@@ -684,6 +729,8 @@ class StateQueryNode(StepNode):
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class MergeNode(Node):
     """All tuples of several streams; fields by position, named as in the first or as given."""
+
+    moves = True
 
     merged: tuple[Node, ...]
     outputs: Fields | None = None
@@ -739,6 +786,8 @@ class JoinNode(Node):
     outputs : Fields
         The names of what comes out, by position.
     """
+
+    moves = True
 
     joined: tuple[Node, ...]
     keys: tuple[Fields, ...]

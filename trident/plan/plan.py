@@ -62,6 +62,11 @@ class BatchGroup:
         return tuple(node for node in self.nodes if isinstance(node, StateUpdateNode))
 
     @property
+    def states(self) -> tuple[StateNode, ...]:
+        """The states that it updates or looks up, each once, in order of creation."""
+        return _once([*self.updates, *_asked(self.nodes)])
+
+    @property
     def acting_on_nothing(self) -> tuple[Node, ...]:
         """The steps that act on a batch without tuples; without them it changes nothing."""
         return tuple(node for node in self.nodes if node.facts.acts_on_nothing)
@@ -132,8 +137,7 @@ class DRPCQuery:
     @property
     def states(self) -> tuple[StateNode, ...]:
         """The states it reads, each once, in order of creation."""
-        found = {node.state for node in self.nodes if isinstance(node, StateQueryNode)}
-        return tuple(sorted(found, key=lambda node: node.id))
+        return _once(_asked(self.nodes))
 
 
 @dataclass(frozen=True)
@@ -202,10 +206,19 @@ class Plan:
         """Every state of the topology, in order of creation."""
         return tuple(node for node in self.nodes if isinstance(node, StateNode))
 
+    @cached_property
+    def updates(self) -> tuple[StateUpdateNode, ...]:
+        """Every update of a state, in order of creation."""
+        return tuple(node for node in self.nodes if isinstance(node, StateUpdateNode))
+
+    @cached_property
+    def look_ups(self) -> tuple[StateQueryNode, ...]:
+        """Every query of a state, in order of creation."""
+        return tuple(node for node in self.nodes if isinstance(node, StateQueryNode))
+
     def update_of(self, state: StateDeclaration) -> StateUpdateNode | None:
         """The step that updates a state; None for a static one."""
-        updates = (node for group in self.groups for node in group.updates)
-        return next((node for node in updates if node.state is state), None)
+        return next((node for node in self.updates if node.state is state), None)
 
     def group_of(self, node: Node) -> BatchGroup | None:
         """The batch group that a step belongs to; None for those of queries and static states."""
@@ -228,6 +241,14 @@ def _updating(nodes: Iterable[Node]) -> str | None:
         for node in nodes
     )
     return source.function if source is not None and updates else None
+
+
+def _asked(nodes: Iterable[Node]) -> Iterator[StateNode]:
+    return (node.asks for node in nodes if node.asks is not None)
+
+
+def _once(states: Iterable[StateNode]) -> tuple[StateNode, ...]:
+    return tuple(sorted(set(states), key=_by_id))
 
 
 def _requests(nodes: Iterable[Node]) -> DRPCNode | None:

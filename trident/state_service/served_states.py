@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trident.batch.open_states import SINGLE
 from trident.plan.guarantee import guarantee
 from trident.plan.nodes import StateNode
 from trident.plan.plan import Plan
@@ -78,7 +77,7 @@ def _served(plan: Plan, node: StateNode, runs_here: bool) -> ServedState:
     if update is not None:
         found = guarantee(plan, update)
         level, why = found.level, found.why
-        if update.group is not None or isinstance(update.updater, SINGLE):
+        if update.group is not None or update.keeps_one_value:
             key = update.fields.select(update.group or Fields())
             value = Fields.typed(
                 (field, kind) for field, kind in update.fields.types.items() if field not in key

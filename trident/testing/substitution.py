@@ -9,12 +9,13 @@ from typing import Any, Literal
 from trident.operations.interfaces import StateUpdater, TridentCollector
 from trident.plan.nodes import (
     DRPCNode,
+    Kind,
     Node,
     SourceNode,
     StateDeclaration,
     StateUpdateNode,
 )
-from trident.plan.plan import Plan, ancestors
+from trident.plan.plan import Plan
 from trident.states.state import Batch, State, StateFactory
 from trident.states.values import StateType
 from trident.tuples.fields import Fields
@@ -22,12 +23,12 @@ from trident.tuples.fields import Fields
 
 def substituted(
     plan: Plan,
-    source: Callable[[SourceNode], Any],
+    source: Callable[[Fields, Kind], Any],
     state: Callable[[StateDeclaration], StateDeclaration],
 ) -> dict[Node, Node]:
     """Return a copy of each node of a plan, with other sources and states.
 
-    A spout takes the place of a streaming DataFrame too.
+    Given the fields and the kind of a source, a spout takes its place, also of a streaming DataFrame.
     """
     copies: dict[Node, Node] = {}
 
@@ -42,7 +43,8 @@ def substituted(
         parts = {each.name: getattr(node, each.name) for each in fields(node)}
         changed = {name: other(value) for name, value in parts.items()}
         if isinstance(node, SourceNode):
-            changed |= {"source": source(node), "clock": "spout", "output_mode": "append"}
+            fed = source(node.declared, node.kind)
+            changed |= {"source": fed, "clock": "spout", "output_mode": "append"}
         copies[node] = replace(node, **changed)
     return copies
 
@@ -53,8 +55,8 @@ def ends(plan: Plan) -> list[Node]:
         node
         for node in plan.nodes
         if not plan.consumers(node)
-        and not isinstance(node, StateUpdateNode | DRPCNode)
-        and not any(isinstance(before, DRPCNode) for before in ancestors(node))
+        and node.updates is None
+        and not any(isinstance(root, DRPCNode) for root in node.roots)
         and plan.group_of(node) is not None
     ]
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from trident.batch.engine import Engine
 from trident.batch.failure_policy import FailurePolicy
-from trident.batch.open_states import batch_states, make_states, state_nodes
+from trident.batch.open_states import batch_states, make_states
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
 from trident.batch.spout_work import SpoutWork
@@ -191,7 +191,7 @@ class _Driver:
         clock: TestClock,
     ) -> None:
         with ExitStack() as undo:
-            states = make_states(state_nodes(group.nodes))
+            states = make_states(group.states)
             opened = engine.open(group, states)
             undo.callback(opened.close)
             policy = FailurePolicy(backoff=0.0)

@@ -16,12 +16,11 @@ from trident.api.stream import Stream
 from trident.api.topology import TridentTopology
 from trident.backends.memory import MemoryStore
 from trident.batch.engine import Engine
-from trident.batch.open_states import SINGLE
 from trident.batch.progress import BatchProgress
 from trident.batch.watchpoints import watching
 from trident.drpc.service import LocalDRPC
 from trident.errors import PlanError
-from trident.plan.nodes import SourceNode, StateDeclaration, StateUpdateNode
+from trident.plan.nodes import StateDeclaration, StateNode
 from trident.plan.plan import Plan
 from trident.spouts.incidents import SimulatedCrash
 from trident.states.backing_map import Codec
@@ -102,7 +101,7 @@ class Tester:
         before = topology.plan()
         in_memory = stores == "memory"
         copies = substituted(
-            before, _fed, lambda declared: _tested(declared, self._trouble, in_memory)
+            before, Fed, lambda declared: _tested(declared, self._trouble, in_memory)
         )
         watched = dict.fromkeys([*ends(before), *(stream._node for stream in watch)])
         self._plan = recorded_plan(copies, watched, self._recorded)
@@ -241,7 +240,7 @@ class Tester:
         if not isinstance(state, StoredMap):
             return state
         try:
-            if isinstance(node, StateUpdateNode) and isinstance(node.updater, SINGLE):
+            if node.keeps_one_value:
                 return state.get()
             rows = state.getTuples()
             return {key[0] if len(key) == 1 else tuple(key): value for *key, value in rows}
@@ -315,7 +314,7 @@ class Tester:
         advice = "Feed one after the other."
         raise PlanError("feed: these streams share no batches:", ", ".join(given), (), advice)
 
-    def _state_node(self, name: str) -> Any:
+    def _state_node(self, name: str) -> StateNode:
         for node in self._plan.states:
             if node.state.name == name:
                 return node
@@ -359,10 +358,6 @@ class _Next:
         error = self._raised.pop(point, None)
         if error is not None:
             raise error
-
-
-def _fed(node: SourceNode) -> Fed:
-    return Fed(node.declared, node.kind)
 
 
 def _engine(plan: Plan, spark: Any) -> Engine[Any]:
