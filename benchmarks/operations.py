@@ -172,7 +172,7 @@ def _stage_alone() -> list[float]:
     """CPU seconds of what the tasks of the plain functions run, over all rows."""
     topology = TridentTopology()
     plain(topology, [topology.newStream("n", FixedBatchSpout("n long", 1))])
-    job = compile_job(topology.plan().nodes, Local())
+    job = compile_job(topology.plan().groups[0], Local())
     kernels = [each for step in job.steps if isinstance(step, Kernels) for each in step.kernels]
     context = StageContext(ControlRecord("0" * 32, Token(1, 0), 0))
     stage = PythonStage(tuple(kernels), pa.schema({"n": pa.int64()}), (), context, 1)

@@ -87,7 +87,7 @@ def test_sixty_steps_are_drawn_as_one_is() -> None:
     topology.newDRPCStream("words").stateQuery(counts, "args", MapGet(), "count")
     svg = topology.to_svg()
     assert len(topology.to_dict()["nodes"]) > 50
-    assert len(cards(svg)) == 13
+    assert len(cards(svg)) == 14
     assert len(svg) < 40_000
 
 
@@ -133,4 +133,4 @@ def test_arrows_to_states_that_pass_cards_run_apart() -> None:
     plan = windows().to_dict()
     (part,) = groups(plan["groups"], {node["id"]: node for node in plan["nodes"]}, {})
     below = [way[-1][1] for way in part.ways.values() if len(way) > 1]
-    assert len(set(below)) == len(below) == 2
+    assert len(set(below)) == len(below) == 3

@@ -14,7 +14,7 @@ from trident.api.topology import TridentTopology
 from trident.backends.memory import MemoryMapState
 from trident.backends.state_spec import StateSpec
 from trident.errors import FieldError, PlanError
-from trident.job.compile import Local, Spark, Target, _Compiler, compile_job
+from trident.job.compile import Local, Spark, Target, _Compiler, compile_job, draft_job
 from trident.job.job import (
     ByKey,
     Forward,
@@ -55,7 +55,7 @@ def lines(topology: TridentTopology, fields: str = "line string") -> Any:
 
 def job_of(topology: TridentTopology, target: Target) -> Job:
     [group] = topology.plan().groups
-    return compile_job(group.nodes, target)
+    return compile_job(group, target)
 
 
 def shape(job: Job) -> list[str]:
@@ -76,15 +76,18 @@ def test_every_kind_of_step_has_a_rule() -> None:
 @pytest.mark.parametrize("target", [LARGE, SMALL])
 def test_a_job_s_stages_take_those_before_them(declare: Any, target: Spark) -> None:
     for part in declare().plan().parts:
-        job = compile_job(part.nodes, Spark(4, small=target.small, typed=False))
+        job, _ = draft_job(part, target)
         for place, stage in enumerate(job.stages):
             assert stage.id == place
             assert all(each < place for each in stage.inputs)
             readers = sum(place in other.inputs for other in job.stages)
-            assert stage.readers == readers
+            assert stage.readers == readers + (job.result == place)
             assert not any(isinstance(step, Update) for step in stage.steps[:-1])
         done = [each for step in job.steps for each in step.ids]
         assert len(done) == len(set(done))
+        held = [each for stage in job.stages for each in stage.ids]
+        assert sorted(held) == [node.id for node in part.steps]
+        assert all({*step.ids} <= {*stage.ids} for stage in job.stages for step in stage.steps)
 
 
 def test_in_this_process_a_single_partition_is_one_stage(topology: TridentTopology) -> None:
@@ -179,7 +182,7 @@ def test_the_result_ends_its_stage(topology: TridentTopology) -> None:
     words = topology.newDRPCStream("f").each("args", Split(), "word")
     words.aggregate(Count(), "n")
     query = topology.plan().drpc["f"]
-    job = compile_job(query.nodes, Local(), query.result)
+    job = compile_job(query, Local())
     assert job.result == len(job.stages) - 1
     assert job.stages[job.result].columns.names == ("n",)
 

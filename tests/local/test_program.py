@@ -26,6 +26,7 @@ from trident.operations.interfaces import (
     TridentCollector,
     TridentOperationContext,
 )
+from trident.plan.plan import DRPCQuery
 from trident.spouts.feeder import FeederBatchSpout
 from trident.spouts.fixed import FixedBatchSpout
 from trident.states.state import State, StateFactory
@@ -277,15 +278,15 @@ def test_native_steps_run_on_spark_only() -> None:
     with pytest.raises(PlanError, match="native"):
         topology.start()
     with pytest.raises(PlanError, match="only Spark can run the step"):
-        compile_job(topology.plan().groups[0].nodes, Local())
+        compile_job(topology.plan().groups[0], Local())
 
 
 def test_a_program_returns_what_its_result_made() -> None:
     topology = TridentTopology()
     stream = topology.newStream("s", FeederBatchSpout("sentence string"))
     stream.each("sentence", Split(), "word").groupBy("word").aggregate(Count(), "count")
-    [group] = topology.plan().groups
-    program = Program(compile_job(group.nodes, Local(), group.nodes[-1]))
+    [*_, last] = topology.plan().nodes
+    program = Program(compile_job(DRPCQuery("f", last.parents[0], last), Local()))
     given = ProgramInput(1, sources={"s": block_of(["sentence"], [("a b a",), ("b c",)])})
     assert sorted(program.run(given)) == [("a", 2), ("b", 2), ("c", 1)]
 
@@ -351,7 +352,7 @@ def test_in_a_single_partition_all_steps_are_one_stage(partitions: int, stages: 
     words = lines.each("line", Split(), "one")
     kept = words.shuffle().parallelismHint(partitions).groupBy("one")
     kept.persistentAggregate(MemoryMapState.Factory(), Count(), "n").newValuesStream()
-    assert len(compile_job(topology.plan().nodes, Local()).stages) == stages
+    assert len(compile_job(topology.plan().groups[0], Local()).stages) == stages
 
 
 def test_hints_count_from_one_exchange_to_the_next() -> None:
@@ -362,5 +363,5 @@ def test_hints_count_from_one_exchange_to_the_next() -> None:
     gathered = merged.shuffle().parallelismHint(3).global_().name("all").parallelismHint(9)
     state = gathered.groupBy("w").persistentAggregate(MemoryMapState.Factory(), Count(), "count")
     state.parallelismHint(2)
-    job = compile_job(topology.plan().groups[0].nodes, Local())
+    job = compile_job(topology.plan().groups[0], Local())
     assert [stage.partitions for stage in job.stages] == [4, 1, 5, 3, 1, 2]

@@ -20,7 +20,7 @@ LINT = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports
 BROKEN = {
     "states/asking.py": "def f():\n    import trident.batch.work",
     "states/control.py": "def f():\n    import trident.states.maps.reading",
-    "trident/plan/stages.py": "if TYPE_CHECKING:\n    import trident.kernels.keys",
+    "trident/plan/places.py": "if TYPE_CHECKING:\n    import trident.kernels.keys",
     "trident/kernels/calls.py": "def f():\n    import pyspark.sql",
     "backends/urls.py": "import redis",
     "trident/extras/__init__.py": "",
@@ -76,7 +76,7 @@ def test_what_breaks_a_contract_is_found(tmp_path: Path) -> None:
     for told in (
         "trident.states.asking -> trident.batch.work",
         "trident.states.control -> trident.states.maps.reading",
-        "trident.plan.stages -> trident.kernels.keys",
+        "trident.plan.places -> trident.kernels.keys",
         "trident.kernels.calls",
         "trident.backends.urls",
         "trident.extras",

@@ -86,7 +86,7 @@ def every_step() -> TridentTopology:
         stream.each("sentence", Same(), "copy")
         .each("copy", Negate(FilterNull()))
         .filter(Everything())
-        .map(lambda id, sentence, copy: (id, sentence), "id, text string")
+        .map(lambda id, sentence, copy: (id, sentence), "id long, text string")
         .flatMap(lambda id, text: [(id, text)])
         .peek(print)
         .each(Debug("seen"))
@@ -96,7 +96,7 @@ def every_step() -> TridentTopology:
     short = stream.batchGlobal().aggregate("id", Max(), "n")
     merged = topology.merge(long, short)
     total = merged.persistentAggregate(memory(), "n", Sum(), "total")
-    total.newValuesStream().each("total", Same(), "again").partitionPersist(
+    total.newValuesStream().each("total", Same(), "again long").partitionPersist(
         memory(), "again", Write(), name="totals"
     )
     stream.global_().stateQuery(total, SnapshotGet(), "before")

@@ -5,6 +5,8 @@ After a change that is meant, write them anew: ``python -m tests.plan.test_expla
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +15,8 @@ import pytest
 from tests.plan.declared import DECLARED
 from trident import Count, FixedBatchSpout
 from trident.api.topology import TridentTopology
+from trident.operations.callables import native
+from trident.operations.vectorised import vectorised
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 
@@ -53,6 +57,47 @@ def test_a_state_is_explained_with_its_place_and_its_calls() -> None:
     asked = "3 for each task and 6 for the batch, on the driver"
     assert f"round trips to its store a batch: {asked}" in told
     assert "s3cret" not in told
+
+
+def test_what_no_engine_can_run_is_explained_with_the_reason() -> None:
+    topology = TridentTopology()
+    lines = topology.newStream("lines", FixedBatchSpout("line string", 1))
+    upper = lines.each("line", native("upper(line)"), "up string")
+    upper.map(lambda line, up: (line, up), "line, up").shuffle().peek(print)
+    told = topology.explain()
+    assert "every batch runs on Spark: step 2 is Spark's own" in told
+    assert re.search(r"  start refuses it: map at .* the type of field 'line'", told)
+    assert "exchange shuffle, from stage 1" in told
+
+
+def test_a_step_without_its_driver_is_explained_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topology = TridentTopology()
+    lines = topology.newStream("lines", FixedBatchSpout("line string", 1))
+    lines.flatMap(vectorised(lambda batch: batch), "line string").peek(print)
+    monkeypatch.setitem(sys.modules, "trident.kernels.arrow_kernel", None)
+    told = topology.explain()
+    assert re.search(r"  start refuses it: flatMap at .*: pyarrow is needed for", told)
+    assert "   3  peek(print)" in told
+
+
+def test_a_field_without_a_type_is_explained_as_what_spark_refuses() -> None:
+    topology = TridentTopology()
+    lines = topology.newStream("lines", FixedBatchSpout("line string", 1))
+    lines.map(lambda line: line.upper(), "line").shuffle().peek(print)
+    told = topology.explain()
+    assert re.search(r"with a session start refuses it: map at .* the type of field 'line'", told)
+    assert "exchange" not in told, "the job of this process is listed, which has one partition"
+
+
+def test_the_stages_of_this_process_are_counted() -> None:
+    topology = TridentTopology()
+    lines = topology.newStream("lines", FixedBatchSpout("line string", 1))
+    words = lines.shuffle()
+    assert "it is 1 stage of 1 partition; these are the stages on Spark" in topology.explain()
+    words.parallelismHint(3)
+    assert "it is 2 stages of up to 3 partitions; these" in topology.explain()
 
 
 def test_no_name_ends_the_line_of_a_flowchart() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from inspect import isabstract
 from typing import Any
@@ -16,10 +16,8 @@ from trident.api.topology import TridentTopology
 from trident.errors import FieldError, PlanError
 from trident.operations.callables import Native
 from trident.operations.interfaces import Operation
-from trident.plan.nodes import Facts, Node, StepNode
+from trident.plan.nodes import PASSES_ON, Node, StepNode
 from trident.tuples.fields import Fields
-
-NOTHING = Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
 
 
 class Silent(StepNode):
@@ -31,20 +29,20 @@ class Silent(StepNode):
 class Nameless(StepNode):
     """Says nothing of how it is declared."""
 
-    facts = NOTHING
+    facts = PASSES_ON
 
 
 class Odd(StepNode):
     """Says what a node has to, but no engine knows it."""
 
-    facts = NOTHING
+    facts = PASSES_ON
     call_text = "odd()"
 
 
 class Greedy(Odd):
     """Reads what isn't there."""
 
-    facts = Facts(reads=Fields("nothing"), makes=Fields(), operation=None, acts_on_nothing=False)
+    facts = replace(PASSES_ON, reads=Fields("nothing"))
 
 
 class Inventive(Odd):
@@ -113,7 +111,7 @@ class Joined(Node):
 
     parent: Node
     fields = Fields("made")
-    facts = Facts(reads=Fields(), makes=fields, operation=None, acts_on_nothing=False)
+    facts = replace(PASSES_ON, makes=fields)
     call_text = "joined()"
 
     @property

@@ -27,6 +27,10 @@ def counted(stream: Stream) -> Stream:
     return stream.aggregate(Count(), "t")
 
 
+def joined(topology: TridentTopology) -> Stream:
+    return topology.join([files(topology), plain(topology, "o")], ["t", "t"], "t")
+
+
 KAFKA = [Column("topic", "string"), Column("partition", "int"), Column("t", "bigint")]
 
 
@@ -41,6 +45,7 @@ KAFKA = [Column("topic", "string"), Column("partition", "int"), Column("t", "big
         (lambda t: counted(files(t)), ()),
         (lambda t: t.merge(plain(t), counted(files(t))), ("", "plain")),
         (lambda t: t.merge(counted(plain(t)), counted(files(t))), ()),
+        (lambda t: t.merge(plain(t), joined(t)), ("", "plain")),
         (lambda t: t.newStream("frame", Frame(*KAFKA)), ("frame",)),
         (lambda t: t.newStream("frame", Frame(*KAFKA[1:])), ()),
         (lambda t: t.newStream("frame", Frame(*KAFKA), partitionFields=[]), ()),

@@ -14,9 +14,9 @@ from trident.api.assemblies import FirstN
 from trident.api.stream import Stream
 from trident.api.topology import TridentTopology
 from trident.backends.memory import MemoryMapState
+from trident.job.compile import Spark, draft_job
 from trident.job.passes import needed_fields
 from trident.operations.builtin import Count, MapGet, Max
-from trident.plan.stages import exchange, stages
 
 
 def first(stream: Stream) -> str:
@@ -71,10 +71,8 @@ def test_parents_come_first_and_stages_hold_each_step_once(topology: TridentTopo
         assert all(parent.id < node.id for parent in node.parents)
         assert set(plan.consumers(node)) == {n for n in plan.nodes if node in n.parents}
     (group,) = plan.groups
-    found = stages(group.nodes)
-    assert sorted(node.id for stage in found for node in stage.nodes) == [n.id for n in plan.nodes]
-    for stage in found:
-        assert not any(exchange(node) for node in stage.nodes[1:])
+    job, _ = draft_job(group, Spark(4))
+    assert sorted(id for stage in job.stages for id in stage.ids) == [n.id for n in plan.nodes]
 
 
 @settings(max_examples=50, deadline=None)

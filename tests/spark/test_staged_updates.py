@@ -22,7 +22,7 @@ def job(*states: str) -> Job:
     for name in states:
         words.persistentAggregate(MemoryMapState.Factory(), Count(), "count", name=name)
     [only] = topology.plan().groups
-    return compile_job(only.nodes, Spark(2))
+    return compile_job(only, Spark(2))
 
 
 @pytest.mark.parametrize("updated", [[], ["a"], ["b"], ["a", "b"]])

@@ -107,7 +107,7 @@ def topology() -> TridentTopology:
 
 def rows(topology: TridentTopology) -> list[int]:
     """How many look-ups are in each row."""
-    jobs = [compile_job(part.nodes, Local()) for part in topology.plan().parts]
+    jobs = [compile_job(part, Local()) for part in topology.plan().parts]
     return [len(step.ids) for job in jobs for step in job.steps if isinstance(step, LookUp)]
 
 

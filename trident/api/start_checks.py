@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from trident.batch.start_options import StartOptions
 from trident.errors import GuaranteeWarning, PlanError, UsageError
+from trident.job.passes import partitions_asked
 from trident.operations.builtin import Debug, Negate
 from trident.operations.callables import Native
 from trident.operations.interfaces import Consumer
@@ -16,7 +17,6 @@ from trident.plan.guarantee import guarantee
 from trident.plan.nodes import Node
 from trident.plan.plan import Plan
 from trident.plan.query_checks import check_made, check_made_updatable
-from trident.plan.stages import stages
 from trident.spouts.classic import ICommitterTransactionalSpout
 from trident.spouts.interfaces import ICommitterTridentSpout
 from trident.states.values import StateType
@@ -43,7 +43,7 @@ def check_start(plan: Plan, options: StartOptions) -> None:
         check_dead_letter(plan)
     check_requests(plan, options)
     for part in plan.parts:
-        stages(part.nodes)
+        partitions_asked(part.steps)
     check_states(plan)
 
 

@@ -13,6 +13,7 @@ from typing import Any, Concatenate, Generic, Protocol, TypeVar, overload
 from trident.backends.state_spec import StateLike
 from trident.errors import OperationTypeError, PlanError, described
 from trident.job.explain import state_line
+from trident.job.plan_dict import state_dict
 from trident.operations.absent_calls import Published
 from trident.operations.callables import Native
 from trident.operations.interfaces import (
@@ -54,7 +55,6 @@ from trident.plan.nodes import (
     StaticStateNode,
     StepNode,
 )
-from trident.plan.plan_dict import to_dict
 from trident.plan.step_checks import check_keys, check_selection
 from trident.states.tracebacks import Briefly
 from trident.tuples.fields import Fields, FieldsLike
@@ -1034,8 +1034,7 @@ class TridentState(Published):
         """What a notebook shows: the guarantee, the place, the calls that a batch costs."""
         from trident.page.notebook import state_html
 
-        states = to_dict(self._builder.plan())["states"]
-        return state_html(next(state for state in states if state["name"] == self.name))
+        return state_html(state_dict(self._builder.plan(), self._node))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """The same, and its line of the explanation for who shows text only."""

@@ -17,6 +17,7 @@ from trident.drawing.mermaid import to_mermaid
 from trident.drawing.svg import to_svg
 from trident.errors import OperationTypeError, PlanError, described
 from trident.job.explain import explain
+from trident.job.plan_dict import to_dict
 from trident.operations.absent_calls import Published
 from trident.operations.interfaces import GroupedMultiReducer, MultiReducer
 from trident.operations.joining import JoinOutFieldsMode, JoinType
@@ -26,7 +27,6 @@ from trident.plan.builder import Builder
 from trident.plan.multi_reduce import Reduced, multi_reduce
 from trident.plan.nodes import Kind, MergeNode, Node, OutputMode, QueryEngine, StaticStateNode
 from trident.plan.plan import Plan
-from trident.plan.plan_dict import to_dict
 from trident.states.tracebacks import Briefly
 from trident.tuples.fields import Fields, FieldsLike
 
@@ -455,15 +455,19 @@ class TridentTopology(Published):
         return self._builder.plan()
 
     def explain(self) -> str:
-        """The plan as text: a line a step, stages, exchanges, states, guarantees and why, where
-        each state is kept, and what a batch asks of its store."""
+        """The plan as text: a line a step, the stages and exchanges of the jobs that run it, the
+        states, guarantees and why, where each state is kept, and what a batch asks of its store.
+
+        A group of spouts has a job in this process and, with a session, another one on Spark; the
+        one on Spark is listed. What ``start`` would refuse is listed with the reason.
+        """
         return explain(self.plan())
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON values: groups, queries, nodes and states.
 
         Their ids are the same whenever the same program runs.
-        :func:`trident.plan.plan_dict.to_dict` lists what each holds.
+        :func:`trident.job.plan_dict.to_dict` lists what each holds.
 
         Examples
         --------
@@ -477,7 +481,7 @@ class TridentTopology(Published):
 
     def to_mermaid(self) -> str:
         """The plan as a Mermaid flowchart."""
-        return to_mermaid(self.plan())
+        return to_mermaid(self.to_dict())
 
     def to_svg(self) -> str:
         """The plan as a drawing: stages, exchanges, states and queries, in light and dark.

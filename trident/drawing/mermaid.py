@@ -2,62 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from trident.plan.nodes import Node, StateQueryNode, StateUpdateNode
-from trident.plan.plan import Plan
-from trident.plan.stages import exchange, stages
 from trident.states.printable import one_line
 
 
-def to_mermaid(plan: Plan) -> str:
+def to_mermaid(plan: Mapping[str, Any]) -> str:
     """A flowchart: a box for each step, framed by stage, exchanges on the arrows, states round.
 
     Parameters
     ----------
-    plan : Plan
-        The topology.
+    plan : mapping
+        What `to_dict` makes of it.
 
     Returns
     -------
     str
         Lines without an end of line after the last.
     """
+    nodes = {node["id"]: node for node in plan["nodes"]}
+    states = {state["name"]: state["id"] for state in plan["states"]}
+    parts = [("g", f"group {each['id']}", each["stages"]) for each in plan["groups"]]
+    parts += [("q", f"query {each['function']}", each["stages"]) for each in plan["queries"]]
     lines = ["flowchart TD"]
-    for group in plan.groups:
-        lines += _part(f"group {group.id}", f"g{group.nodes[0].id}", group.nodes)
-    for query in plan.drpc.values():
-        lines += _part(f"query {query.function}", f"q{query.source.id}", query.nodes)
-    for state in plan.states:
-        lines.append(f"  state{state.id}[({_text(state.state.name)})]")
-        if isinstance(state, StateUpdateNode):
-            lines.append(f"  n{state.id} ==> state{state.id}")
-    drawn = {node for part in plan.parts for node in part.nodes}
-    for node in plan.nodes:
-        if node in drawn:
-            lines += _arrows(node)
+    for letter, title, stages in parts:
+        lines += _part(title, f"{letter}{stages[0]['nodes'][0]}", stages, nodes)
+    for state in plan["states"]:
+        lines.append(f"  state{state['id']}[({_text(state['name'])})]")
+        if state["group"] is not None:
+            lines.append(f"  n{state['id']} ==> state{state['id']}")
+    for _, _, stages in parts:
+        for stage in stages:
+            lines += _arrows(stage, nodes, states)
     return "\n".join(lines)
 
 
-def _part(title: str, id: str, nodes: Iterable[Node]) -> Iterator[str]:
+def _part(
+    title: str, id: str, stages: list[Mapping[str, Any]], nodes: Mapping[int, Mapping[str, Any]]
+) -> Iterator[str]:
     yield f"  subgraph {id} [{_text(title)}]"
-    for stage in stages(nodes):
-        many = "s" * (stage.partitions != 1)
-        partitions = f", {stage.partitions} partition{many}" if stage.partitions else ""
-        yield f"    subgraph {id}s{stage.number} [{_text(f'stage {stage.number}{partitions}')}]"
-        for node in stage.nodes:
-            yield f"      n{node.id}[{_text(node.call_text)}]"
+    for stage in stages:
+        number, count = stage["number"], stage["partitions"]
+        partitions = f", {count} partition{'s' * (count != 1)}" if count else ""
+        yield f"    subgraph {id}s{number} [{_text(f'stage {number}{partitions}')}]"
+        for node in stage["nodes"]:
+            yield f"      n{node}[{_text(nodes[node]['text'])}]"
         yield "    end"
     yield "  end"
 
 
-def _arrows(node: Node) -> Iterator[str]:
-    label = exchange(node)
-    for parent in node.parents:
+def _arrows(
+    stage: Mapping[str, Any], nodes: Mapping[int, Mapping[str, Any]], states: Mapping[str, int]
+) -> Iterator[str]:
+    for position, id in enumerate(stage["nodes"]):
+        label = stage["exchange"] if position == 0 else ""
         arrow = f"-- {_text(label)} -->" if label else "-->"
-        yield f"  n{parent.id} {arrow} n{node.id}"
-    if isinstance(node, StateQueryNode):
-        yield f"  state{node.state.id} -.-> n{node.id}"
+        for parent in nodes[id]["parents"]:
+            yield f"  n{parent} {arrow} n{id}"
+        if (read := nodes[id]["reads"]) is not None:
+            yield f"  state{states[read]} -.-> n{id}"
 
 
 def _text(text: str) -> str:

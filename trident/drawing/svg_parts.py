@@ -136,17 +136,11 @@ def _part(
     frame: _Frame, stages: Sequence[Mapping[str, Any]], nodes: Nodes, least: float, *, right: bool
 ) -> DrawnBox:
     by_number = {stage["number"]: stage for stage in stages}
-    stage_of = {id: stage["number"] for stage in stages for id in stage["nodes"]}
     rows = {number: _rows(stage, nodes) for number, stage in by_number.items()}
     sizes = {number: _card_size(by_number[number], found) for number, found in rows.items()}
-    joined = [
-        (stage_of[parent], stage["number"])
-        for stage in stages
-        for parent in nodes[stage["nodes"][0]]["parents"]
-        if parent in stage_of and stage_of[parent] != stage["number"]
-    ]
+    joined = [(before, stage["number"]) for stage in stages for before in stage["inputs"]]
     placed = layers(sizes, joined, BESIDE, _BELOW)
-    ways = {number: _way_text(stage, nodes) for number, stage in by_number.items()}
+    ways = {number: _way_text(stage) for number, stage in by_number.items()}
     bands = list(placed.bands.values())
     alone = [number for number in sizes if bands.count(placed.bands[number]) == 1]
     texts = [2 * (width(ways[number], "way") + 8) for number in alone]
@@ -255,9 +249,9 @@ def _stage_title(stage: Mapping[str, Any]) -> str:
     return f"stage {stage['number']} · {partitions} partition{'s' * (partitions != 1)}"
 
 
-def _way_text(stage: Mapping[str, Any], nodes: Nodes) -> str:
+def _way_text(stage: Mapping[str, Any]) -> str:
     """How tuples come into a stage; empty where they begin there."""
     if not stage["exchange"]:
         return ""
-    combined = nodes[stage["nodes"][0]]["combined"]
-    return clipped(f"{stage['exchange']}{', combined first' if combined else ''}", _LONGEST_WAY)
+    combined = ", combined first" if stage["combined"] else ""
+    return clipped(f"{stage['exchange']}{combined}", _LONGEST_WAY)

@@ -33,7 +33,7 @@ class Query:
 
     def __init__(self, plan: Plan, query: DRPCQuery, conf: Mapping[str, Any] | None) -> None:
         self.function = query.function
-        self._program = Program(compile_job(query.nodes, Local(), query.result), conf)
+        self._program = Program(compile_job(query, Local()), conf)
         self._states = StateSets(plan, query, conf)
         self.reads = bool(self._states)
         self.never_waits = never_waits(query)

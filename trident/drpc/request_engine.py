@@ -79,8 +79,7 @@ class RequestEngine:
         self._kept = kept
         self._states = {node.state.name: state for node, state in states.items()}
         self._counters = Counters(states.values())
-        steps = [node for node in group.nodes if node is not group.answers]
-        self._program = Program(compile_job(steps, Local(), steps[-1]))
+        self._program = Program(compile_job(group, Local()))
         self._program.prepare()
 
     def run(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
 from typing import Any
 
-from trident.errors import PlanError
+from trident.errors import FieldError, PlanError
 from trident.job.job import (
     Broadcast,
     ByKey,
@@ -29,7 +29,17 @@ from trident.job.job import (
     Update,
 )
 from trident.job.native import is_native
-from trident.job.passes import fields_needed, in_order, is_repeatable, joins_row, merged_names
+from trident.job.passes import (
+    ONE_PARTITION,
+    fields_needed,
+    in_order,
+    is_repeatable,
+    is_unkeyed_update,
+    joins_row,
+    merged_names,
+    partitions_asked,
+    unlabelled,
+)
 from trident.kernels.aggregate_kernels import (
     AggregateKernel,
     AggregatorKernel,
@@ -81,13 +91,11 @@ from trident.plan.nodes import (
     StaticStreamNode,
 )
 from trident.plan.origins import watches_origins
-from trident.plan.stages import combines_first, is_keyed, stages, unlabelled
+from trident.plan.plan import Part
 from trident.states.maps.factory import MapStateFactory
 from trident.states.values import StateType
 from trident.tuples.fields import Fields
 from trident.windows.window_updater import WindowUpdater
-
-_ONE_PARTITION = ("global", "batchGlobal")
 
 
 @dataclass(frozen=True)
@@ -108,31 +116,26 @@ class Spark:
     requests : bool
         Whether it answers a request. What a request reads is what batches have committed, which
         takes a look at the control records first: so the driver asks the states.
-    typed : bool
-        Whether a field is refused whose type Spark needs to know.
     """
 
     partitions: int
     small: bool = False
     requests: bool = False
-    typed: bool = True
 
 
 Target = Local | Spark
 """What a job is made for."""
 
 
-def compile_job(nodes: Sequence[Node], target: Target, result: Node | None = None) -> Job:
-    """Make a job of steps.
+def compile_job(part: Part, target: Target) -> Job:
+    """Make the job of a batch group or a query.
 
     Parameters
     ----------
-    nodes : sequence of Node
-        A batch group, or the steps of a query, in order of creation.
+    part : BatchGroup or DRPCQuery
+        The group or the query.
     target : Local or Spark
         Where it runs.
-    result : Node or None
-        The step whose tuples are the answer.
 
     Raises
     ------
@@ -149,14 +152,28 @@ def compile_job(nodes: Sequence[Node], target: Target, result: Node | None = Non
     >>> counts = (stream.each("text", Split(), "word").groupBy("word")
     ...     .persistentAggregate(MemoryMapState.Factory(), Count(), "count"))
     >>> [group] = topology.plan().groups
-    >>> [stage] = compile_job(group.nodes, Local()).stages
+    >>> [stage] = compile_job(group, Local()).stages
     >>> [type(step).__name__ for step in stage.steps]
     ['Kernels', 'Kernels', 'Update']
-    >>> [type(stage.exchange).__name__ for stage in compile_job(group.nodes, Spark(4)).stages]
+    >>> [type(stage.exchange).__name__ for stage in compile_job(group, Spark(4)).stages]
     ['Source', 'ByKey', 'Gather']
     """
-    compiler = _Compiler(nodes, target, result)
-    return compiler.job()
+    job, refused = draft_job(part, target)
+    if refused:
+        raise refused[0]
+    return job
+
+
+def draft_job(part: Part, target: Target) -> tuple[Job, Sequence[PlanError]]:
+    """The same for explanations: the job, and why it can't run there, for each reason.
+
+    Raises
+    ------
+    PlanError
+        Where states need different numbers of partitions.
+    """
+    compiler = _Compiler(part.steps, target, part.result)
+    return compiler.job(), compiler.refused
 
 
 @dataclass(eq=False)
@@ -187,9 +204,10 @@ class _Compiler:
         self._target = target
         self._spark = target if isinstance(target, Spark) else None
         self._result = result
+        self.refused: list[PlanError] = []
         needed = fields_needed(nodes, [result] if result else ())
         self._needed: Mapping[Node, Fields] = needed
-        self._hints = {node: each.partitions for each in stages(nodes) for node in each.nodes}
+        self._hints = partitions_asked(nodes)
         self._consumers: dict[Node, list[Node]] = {node: [] for node in nodes}
         for node in nodes:
             for parent in dict.fromkeys(node.parents):
@@ -210,9 +228,15 @@ class _Compiler:
                 if self._is_left(draft):
                     self._check_leaving(draft, self._needed[draft.last])
         places = {id(draft): place for place, draft in enumerate(drafts)}
+        held: list[list[int]] = [[] for _ in drafts]
+        for node, draft in self._of.items():
+            while id(draft) not in places:  # a label that nothing follows
+                [draft] = draft.inputs
+            held[places[id(draft)]].append(node.id)
         made = [
             Stage(
                 id=place,
+                ids=tuple(held[place]),
                 inputs=tuple([places[id(each)] for each in draft.inputs]),
                 exchange=draft.exchange,
                 steps=tuple(draft.steps),
@@ -318,8 +342,18 @@ class _Compiler:
 
     def _check_type(self, node: Node, name: str) -> None:
         """Spark knows the type of a field, or gets to know it from the plan."""
-        if self._spark and self._spark.typed:
-            field_type(node, name)
+        if self._spark:
+            try:
+                field_type(node, name)
+            except FieldError as error:
+                self.refused.append(error)
+
+    def _check_on_spark(self, node: Node) -> None:
+        """The job is Spark's: nothing else can run the step."""
+        if not self._spark:
+            what = f"{node.origin.call} at {node.origin}: only Spark can run the step"
+            advice = "Start it with a session, start(spark), or write the step in Python."
+            self.refused.append(PlanError(what, node.call_text, (), advice))
 
     def _leave(self, draft: _Draft, node: Node) -> None:
         """The output of a step leaves Python in the middle of a stage."""
@@ -349,8 +383,8 @@ class _Compiler:
     def _(self, node: SourceNode) -> _Draft:
         name = step_name(node)
         frame = node.clock == "dataframe"
-        if frame and not self._spark:
-            raise _only_on_spark(node)
+        if frame:
+            self._check_on_spark(node)
         check = None if frame else type_check(name, None, node.facts.makes)
         origin = origin_of(node.stream_id)
         columns = self._needed[node]
@@ -370,8 +404,7 @@ class _Compiler:
 
     @_rule.register
     def _(self, node: StaticStreamNode) -> _Draft:
-        if not self._spark:
-            raise _only_on_spark(node)
+        self._check_on_spark(node)
         # What it is made of is its owner's to cache.
         fields, columns = node.fields, self._needed[node]
         source = Source(step_name(node), node.stream_id, fields, columns, None, None, kept=True)
@@ -400,12 +433,19 @@ class _Compiler:
 
     @_rule.register
     def _(self, node: FlatMapNode) -> _Draft:
-        given, outputs, name = node.parent.fields, node.fields.names, step_name(node)
-        if isinstance(node.function, Vectorised):
-            kernel = _arrow_kernel(node, node.function)
-        else:
-            kernel = FlatMapKernel(name, node.function, given, self._origin(node), outputs)
-        return self._add(self._join(node, node.parent), node, kernel)
+        draft, given, name = self._join(node, node.parent), node.parent.fields, step_name(node)
+        if not isinstance(node.function, Vectorised):
+            origin, outputs = self._origin(node), node.fields.names
+            kernel: Kernel = FlatMapKernel(name, node.function, given, origin, outputs)
+            return self._add(draft, node, kernel)
+        try:
+            from trident.kernels.arrow_kernel import ArrowKernel
+        except ImportError as error:
+            what = f"{node.origin.call} at {node.origin}: pyarrow is needed for ({error}):"
+            advice = 'Install it: pip install "trident-spark[spark]".'
+            self.refused.append(PlanError(what, node.call_text, (), advice))
+            return draft
+        return self._add(draft, node, ArrowKernel(name, node.function, given, node.fields))
 
     def _origin(self, node: Node) -> tuple[str, ...]:
         return tuple([name for name in self._needed[node] if name == ORIGIN])
@@ -417,8 +457,7 @@ class _Compiler:
 
     @_rule.register
     def _(self, node: NativeNode) -> _Draft:
-        if not self._spark:
-            raise _only_on_spark(node)
+        self._check_on_spark(node)
         draft = self._join(node, node.parent)
         self._leave(draft, node.parent)
         step = NativeStep(
@@ -452,7 +491,7 @@ class _Compiler:
         if not self._moves(node, parent) or self._is_routed_later(node):
             return self._join(node, parent)
         exchange: Exchange
-        if node.how in _ONE_PARTITION or (node.by is not None and count == 1):
+        if node.how in ONE_PARTITION or (node.by is not None and count == 1):
             exchange = Gather(name)
         elif node.by is not None:
             exchange = ByKey(name, node.by.names)
@@ -464,7 +503,7 @@ class _Compiler:
 
     def _is_routed_later(self, node: PartitionNode) -> bool:
         """Whether only a state update on Spark follows, which moves each key itself."""
-        if not self._spark or node.how not in ("partitionBy", *_ONE_PARTITION):
+        if not self._spark or node.how not in ("partitionBy", *ONE_PARTITION):
             return False
         return self._update_after(node) is not None
 
@@ -490,7 +529,7 @@ class _Compiler:
         if native:
             draft = self._begin(node, self._by_group(node), [node.parent], self._count(node))
             return self._native_aggregate(draft, node)
-        if not combines_first(node):
+        if not isinstance(node.aggregator, CombinerAggregator):
             draft = self._begin(node, self._by_group(node), [node.parent], self._count(node))
             return self._add(draft, node, aggregate_kernel(node))
         exchange = self._by_group(node, partial_kernel(node))
@@ -549,6 +588,7 @@ class _Compiler:
             reads=reads,
             on_driver=node.state.factory.hosted == "driver",
             ordered=isinstance(node.updater, WindowUpdater),
+            keyed=not is_unkeyed_update(node),
         )
         self._append(draft, node, update).made = {}
         return draft
@@ -559,7 +599,7 @@ class _Compiler:
         return self._needed[node].names if taken or node is self._result else None
 
     def _updating(self, node: StateUpdateNode) -> _Draft:
-        if is_keyed(node) or not self._moves(node, node.parent):
+        if not is_unkeyed_update(node) or not self._moves(node, node.parent):
             return self._join(node, node.parent)
         return self._begin(node, Gather(step_name(node)), [node.parent], 1)
 
@@ -757,20 +797,3 @@ def final_kernel(node: AggregatingNode) -> CombinerKernel:
     aggregator: Any = node.aggregator
     inputs = Fields(*outputs)
     return CombinerKernel(step_name(node), aggregator, group, inputs, outputs, partial=True)
-
-
-def _arrow_kernel(node: FlatMapNode, function: Vectorised) -> Kernel:
-    """The kernel of a function of record batches, which needs the driver of Arrow."""
-    try:
-        from trident.kernels.arrow_kernel import ArrowKernel
-    except ImportError as error:
-        what = f"{node.origin.call} at {node.origin}: pyarrow is needed for ({error}):"
-        advice = 'Install it: pip install "trident-spark[spark]".'
-        raise PlanError(what, node.call_text, (), advice) from error
-    return ArrowKernel(step_name(node), function, node.parent.fields, node.fields)
-
-
-def _only_on_spark(node: Node) -> PlanError:
-    what = f"{node.origin.call} at {node.origin}: only Spark can run the step"
-    advice = "Start it with a session, start(spark), or write the step in Python."
-    return PlanError(what, node.call_text, (), advice)

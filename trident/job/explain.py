@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 
-from trident.errors import PlanError
-from trident.job.compile import Local, Spark, Target, compile_job
-from trident.job.job import Job, LookUp
+from trident.job.compile import Local, draft_job
+from trident.job.job import LookUp, Stage, Update
+from trident.job.shown import ShownJob, shown_job
 from trident.plan.guarantee import guarantee
-from trident.plan.nodes import (
-    Node,
-    SourceNode,
-    StateDeclaration,
-    StateQueryNode,
-    StateUpdateNode,
-    StaticStateNode,
-    StaticStreamNode,
-)
+from trident.plan.nodes import Node, StateDeclaration, StateNode
 from trident.plan.overlap import one_at_a_time, one_at_a_time_on_spark
 from trident.plan.placement import only_on_spark
 from trident.plan.places import calls_of, place_of
 from trident.plan.plan import BatchGroup, DRPCQuery, Plan
-from trident.plan.stages import PlanStage, combines_first, is_keyed, stages
 from trident.states.printable import one_line
 from trident.states.values import StateType
 
-_PARTITIONS = 2
-"""Of which nothing is shown."""
 _CLOCKS = {"dataframe": "Structured Streaming", "spout": "spouts"}
 
 
 def explain(plan: Plan) -> str:
-    """What will run, in the order of groups and queries.
+    """The jobs that will run, in the order of groups and queries.
 
-    Steps of one stage run fused, in each partition by itself; tuples move between stages only.
+    Steps of one stage run one after the other in each partition by itself; tuples move between
+    stages only. Of a group that runs in this process or on Spark, the stages on Spark are listed,
+    and those here are counted. What can't run is listed with the reason.
 
     Parameters
     ----------
@@ -49,8 +39,8 @@ def explain(plan: Plan) -> str:
     lines: list[str] = []
     for group in plan.groups:
         lines += _group(plan, group)
-    for node in plan.nodes:
-        if isinstance(node, StaticStateNode):
+    for node in plan.states:
+        if node.updates is None:
             lines += [node.call_text, f"  {state_line(node.state)}"]
             lines += [f"  {text}" for text in _where(node.state)]
     for query in plan.drpc.values():
@@ -79,17 +69,15 @@ def _where(state: StateDeclaration) -> Iterator[str]:
 
 
 def _group(plan: Plan, group: BatchGroup) -> Iterator[str]:
-    clock = "requests" if group.requests else _CLOCKS[group.clock]
+    clock, shown = "requests" if group.requests else _CLOCKS[group.clock], shown_job(group)
     yield f'group "{group.id}", clock: {clock}'
     if group.requests is not None:
         yield f"  {_together(group)}; always in the driver's process"
-        yield from _stages(plan, group)
-        return
-    if group.clock == "spout":
-        yield f"  with a session, {_engine(group)}"
-    yield f"  {_overlap(group)}"
-    yield f"  a batch without tuples {_when_empty(group)}"
-    yield from _stages(plan, group)
+    else:
+        yield from _engine(group, shown)
+        yield f"  {_overlap(group)}"
+        yield f"  a batch without tuples {_when_empty(group)}"
+    yield from _stages(plan, shown, in_batch=True)
 
 
 def _together(group: BatchGroup) -> str:
@@ -98,11 +86,25 @@ def _together(group: BatchGroup) -> str:
     return "requests that come together are one batch"
 
 
-def _engine(group: BatchGroup) -> str:
-    reason = only_on_spark(group)
-    if reason is None:
-        return "small batches run in the driver's process, large ones on Spark"
-    return f"every batch runs on Spark: {reason}"
+def _engine(group: BatchGroup, shown: ShownJob) -> Iterator[str]:
+    if group.clock == "dataframe":
+        return
+    if reason := only_on_spark(group):
+        yield f"  every batch runs on Spark: {reason}"
+    elif shown.on_spark is not None:
+        yield f"  with a session start refuses it: {shown.on_spark}"
+    else:
+        yield "  with a session, small batches run in the driver's process, large ones on Spark"
+        yield f"  in the driver's process {_here(group)}; these are the stages on Spark"
+
+
+def _here(group: BatchGroup) -> str:
+    """The stages in this process, counted."""
+    job, _ = draft_job(group, Local())
+    counts = {stage.partitions or 1 for stage in job.stages}
+    stages, most = len(job.stages), max(counts)
+    partitions = f"{'up to ' * (len(counts) > 1)}{most} partition{'s' * (most > 1)}"
+    return f"it is {stages} stage{'s' * (stages > 1)} of {partitions}"
 
 
 def _overlap(group: BatchGroup) -> str:
@@ -126,93 +128,92 @@ def _query(plan: Plan, query: DRPCQuery) -> Iterator[str]:
     yield f'query "{query.function}", answers {query.result.fields or "nothing"}'
     if query.source.engine == "spark":
         yield "  Spark answers it, each request by a job of its own"
-    yield from _stages(plan, query)
+    yield from _stages(plan, shown_job(query), in_batch=False)
 
 
-def _stages(plan: Plan, part: BatchGroup | DRPCQuery) -> Iterator[str]:
-    nodes, in_batch = part.nodes, isinstance(part, BatchGroup)
-    found, together = stages(nodes), _together_with(part)
-    of_node = {node: stage for stage in found for node in stage.nodes}
-    for stage in found:
-        if stage.exchange:
-            parents = sorted({of_node[parent].number for parent in stage.nodes[0].parents})
-            numbers = f"stage{'s' * (len(parents) > 1)} {' and '.join(map(str, parents))}"
-            yield f"  exchange {stage.exchange}, from {numbers}"
-        yield f"  stage {stage.number}, partitions: {stage.partitions or 'default'}"
-        for position, node in enumerate(stage.nodes):
-            yield _numbered(node, node.call_text + _after(stage, position))
-            yield from _notes(plan, node, in_batch)
-            if node.id in together:
-                yield _note(f"looked up together with step {together[node.id]}")
-        for node in nodes:
-            if combines_first(node) and of_node[node.parents[0]] is stage:
+def _stages(plan: Plan, shown: ShownJob, *, in_batch: bool) -> Iterator[str]:
+    if shown.refused is not None:
+        yield f"  start refuses it: {shown.refused}"
+    stages = shown.job.stages
+    for stage in stages:
+        if stage.inputs:
+            numbers = [str(number + 1) for number in sorted(set(stage.inputs))]
+            before = f"stage{'s' * (len(numbers) > 1)} {_listed(numbers)}"
+            yield f"  exchange {stage.exchange.text}, from {before}"
+        yield f"  stage {stage.id + 1}, partitions: {shown.partitions(stage) or 'default'}"
+        nodes = shown.nodes[stage.id]
+        for above, node in zip((None, *nodes), nodes, strict=False):
+            yield _numbered(node, node.call_text + _after(node, above))
+            yield from _notes(plan, shown, node, in_batch)
+        for later in stages:
+            if stage.id in later.inputs and later.combines_first:
+                node = _first(shown, later)
                 yield _numbered(node, f"{node.call_text}, combined in each partition first")
 
 
-def _together_with(part: BatchGroup | DRPCQuery) -> dict[int, int]:
-    """Look-ups that are made at once with the one before, and which that is."""
-    try:
-        job = _job(part)
-    except PlanError:  # a start refuses it, as for want of pyarrow; it is explained all the same
-        return {}
-    rows = [step.ids for step in job.steps if isinstance(step, LookUp)]
-    return {each: before for row in rows for before, each in pairwise(row)}
-
-
-def _job(part: BatchGroup | DRPCQuery) -> Job:
-    """What runs, as far as that doesn't hang on a session or on the size of a batch."""
-    if isinstance(part, DRPCQuery):
-        asked = Spark(_PARTITIONS, requests=True, typed=False)
-        target: Target = asked if part.source.engine == "spark" else Local()
-        return compile_job(part.nodes, target, part.result)
-    spark = part.clock == "dataframe" or only_on_spark(part) is not None
-    return compile_job(part.nodes, Spark(_PARTITIONS, typed=False) if spark else Local())
+def _first(shown: ShownJob, stage: Stage) -> Node:
+    """The step of the plan that a stage does first."""
+    [id] = stage.steps[0].ids
+    return next(node for node in shown.nodes[stage.id] if node.id == id)
 
 
 def _numbered(node: Node, text: str) -> str:
     return f"  {node.id:>4}  {text}"
 
 
-def _after(stage: PlanStage, position: int) -> str:
+def _after(node: Node, above: Node | None) -> str:
     """Which step comes before, where it isn't the line above."""
-    if position == 0 or stage.nodes[position].parents == (stage.nodes[position - 1],):
+    if above is None or node.parents == (above,):
         return ""
-    return f", after {' and '.join(str(parent.id) for parent in stage.nodes[position].parents)}"
+    return f", after {_listed([str(parent.id) for parent in node.parents])}"
 
 
-def _notes(plan: Plan, node: Node, in_batch: bool) -> Iterator[str]:
+def _listed(texts: Sequence[str]) -> str:
+    """``1``, ``1 and 2``, ``1, 2 and 3``."""
+    *most, last = texts
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _notes(plan: Plan, shown: ShownJob, node: Node, in_batch: bool) -> Iterator[str]:
     """What else there is to know about a step, below its line."""
-    if isinstance(node, SourceNode):
-        yield _note(f"{node.kind} stream of {node.fields}")
-    if isinstance(node, StaticStreamNode):
-        yield _note(f"static stream of {node.fields}")
-    if isinstance(node, StateQueryNode):
-        yield _note(_reads(node, in_batch))
-    if isinstance(node, StateUpdateNode):
-        yield _note(state_line(node.state))
-        yield from map(_note, _where(node.state))
-        if reason := node.state.factory.cache_left_out:
-            yield _note(f"no cache, though cache_size is given: {reason}")
-        found = guarantee(plan, node)
-        yield _note(f"{found.level}: {found.why}")
-        if found.advice:
-            yield _note(found.advice)
-        staged = guarantee(plan, node, max_pending=2)
-        if staged.level != found.level:
-            yield _note(f"where max_pending is given, {staged.level}: {staged.why}")
-        if not is_keyed(node):
-            yield _note("one partition, as no partitionBy() or groupBy() stands before it")
+    step = shown.step(node)
+    if node.stream_text:
+        yield _note(node.stream_text)
+    if isinstance(step, LookUp) and node.asks is not None:
+        yield _note(_reads(node.asks, step, in_batch))
+        if (place := step.ids.index(node.id)) > 0:
+            yield _note(f"looked up together with step {step.ids[place - 1]}")
+    if node.updates is not None:
+        yield from map(_note, _updates(plan, node.updates))
+    if isinstance(step, Update) and not step.keyed and not step.on_driver:
+        yield _note("one partition, as no partitionBy() or groupBy() stands before it")
 
 
-def _reads(node: StateQueryNode, in_batch: bool) -> str:
-    factory = node.state.state.factory
-    if isinstance(node.state, StaticStateNode):
+def _updates(plan: Plan, state: StateDeclaration) -> Iterator[str]:
+    """What there is to know of a state that is updated."""
+    yield state_line(state)
+    yield from _where(state)
+    if reason := state.factory.cache_left_out:
+        yield f"no cache, though cache_size is given: {reason}"
+    update = plan.update_of(state)
+    assert update is not None
+    found = guarantee(plan, update)
+    yield f"{found.level}: {found.why}"
+    if found.advice:
+        yield found.advice
+    staged = guarantee(plan, update, max_pending=2)
+    if staged.level != found.level:
+        yield f"where max_pending is given, {staged.level}: {staged.why}"
+
+
+def _reads(state: StateNode, step: LookUp, in_batch: bool) -> str:
+    if state.updates is None:
         return "reads what is there"
-    opaque = factory.kind is StateType.OPAQUE
+    opaque = state.state.factory.kind is StateType.OPAQUE
     if not in_batch:
         return "reads committed batches only" if opaque else "may read a batch before it commits"
     when = "as of the batch before" if opaque else "before this batch's update"
-    driver = ", looked up on the driver: a job of its own" if factory.hosted == "driver" else ""
+    driver = ", looked up on the driver: a job of its own" if step.on_driver else ""
     return f"reads {when}{driver}"
 
 

@@ -19,7 +19,7 @@ from trident.kernels.task import StepName
 from trident.kernels.type_check import TypeCheckKernel
 from trident.kernels.update_kernel import UpdateKernel
 from trident.operations.callables import Native
-from trident.operations.interfaces import CombinerAggregator
+from trident.operations.interfaces import CombinerAggregator, operation_name
 from trident.plan.nodes import StateDeclaration
 from trident.tuples.fields import Fields
 
@@ -56,6 +56,8 @@ class Source:
     origin: str | None
     kept: bool
 
+    text = ""
+
 
 @dataclass(frozen=True)
 class Forward:
@@ -68,6 +70,8 @@ class Forward:
     """
 
     least: int | None = None
+
+    text = "forward"
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,10 @@ class ByKey:
     stable: bool = True
     grouped: bool = False
 
+    @property
+    def text(self) -> str:
+        return f"by {', '.join(self.key)}{', if not yet' if self.grouped else ''}"
+
 
 @dataclass(frozen=True)
 class Gather:
@@ -114,6 +122,10 @@ class Gather:
     combine: CombinerKernel | None = None
     on_driver: bool = False
 
+    @property
+    def text(self) -> str:
+        return "to the driver" if self.on_driver else "to one partition"
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -127,10 +139,16 @@ class Spread:
 
     settled: bool
 
+    @property
+    def text(self) -> str:
+        return "localOrShuffle" if self.settled else "shuffle"
+
 
 @dataclass(frozen=True)
 class Broadcast:
     """Each partition has every tuple."""
+
+    text = "broadcast"
 
 
 @dataclass(frozen=True)
@@ -138,6 +156,10 @@ class Chosen:
     """A grouping of the user's says into which partitions each tuple comes."""
 
     kernel: GroupingKernel
+
+    @property
+    def text(self) -> str:
+        return f"by {operation_name(self.kernel.operation)}"
 
 
 @dataclass(frozen=True)
@@ -155,6 +177,8 @@ class Union:
     columns: tuple[tuple[str, ...], ...]
     names: tuple[str, ...]
 
+    text = "union"
+
 
 @dataclass(frozen=True)
 class Join:
@@ -162,9 +186,13 @@ class Join:
 
     kernel: JoinKernel
 
+    @property
+    def text(self) -> str:
+        return f"by {' = '.join(dict.fromkeys(map(', '.join, self.kernel.keys)))}"
+
 
 Exchange = Source | Forward | ByKey | Gather | Spread | Broadcast | Chosen | Union | Join
-"""How tuples come into a stage."""
+"""How tuples come into a stage; `text` is how explanations and drawings call it."""
 
 
 # What runs in a stage's partitions.
@@ -245,6 +273,9 @@ class Update(Step):
         Whether it is updated in the driver's process.
     ordered : bool
         Whether it takes its tuples in the order in which they were emitted.
+    keyed : bool
+        Whether an exchange before it was asked to bring a key's tuples together. Otherwise all
+        tuples come into one partition.
     """
 
     kernel: UpdateKernel
@@ -252,6 +283,7 @@ class Update(Step):
     reads: Fields
     on_driver: bool
     ordered: bool
+    keyed: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,6 +323,9 @@ class Stage:
     ----------
     id : int
         Its place in the job.
+    ids : tuple of int
+        The steps of the plan that it does, in their order; also those that do nothing themselves,
+        as labels.
     inputs : tuple of int
         The stages whose output it takes, by place.
     exchange : Exchange
@@ -310,6 +345,7 @@ class Stage:
     """
 
     id: int
+    ids: tuple[int, ...]
     inputs: tuple[int, ...]
     exchange: Exchange
     steps: tuple[Step, ...]
@@ -318,6 +354,14 @@ class Stage:
     hint: int | None
     readers: int
     repeatable: bool
+
+    @property
+    def combines_first(self) -> bool:
+        """Whether its first step is done in each partition before the exchange, too."""
+        if not isinstance(self.exchange, ByKey | Gather):
+            return False
+        native = bool(self.steps) and isinstance(self.steps[0], NativeAggregate)  # as Catalyst does
+        return native or self.exchange.combine is not None
 
     @property
     def update(self) -> Update | None:

@@ -1,24 +1,31 @@
-"""What is decided of a plan before it is a job: order, needed fields, rows of look-ups."""
+"""What is decided of a plan before it is a job: order, needed fields, partitions, rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from trident.errors import PlanError
 from trident.operations.builtin import MapGet
 from trident.operations.origins import ORIGIN
 from trident.plan.nodes import (
+    AggregateNode,
+    HintNode,
     MergeNode,
+    NameNode,
     Node,
+    PartitionNode,
     SourceNode,
     StateQueryNode,
     StateUpdateNode,
     StaticStateNode,
 )
-from trident.plan.origins import hands_on, knows_origin, watches_origins
+from trident.plan.origins import knows_origin, watches_origins
 from trident.plan.places import calls_of
 from trident.plan.plan import Plan, ancestors
 from trident.tuples.fields import Fields
 
+ONE_PARTITION = ("global", "batchGlobal")
+"""The calls that bring all tuples into one partition."""
 _ORIGIN = Fields.typed([(ORIGIN, "string")])
 
 
@@ -58,7 +65,7 @@ def fields_needed(nodes: Sequence[Node], whole: Iterable[Node] = ()) -> Mapping[
     for node in reversed(nodes):
         for position, parent in enumerate(node.parents):
             needed[parent].update(node.takes(position, needed[node]))
-            if watches_origins(node) or (node in origins and hands_on(node)):
+            if watches_origins(node) or (node in origins and node.facts.hands_on):
                 origins |= {parent} if knows_origin(parent) else set()
     return {
         node: node.fields.select(sorted(names, key=node.fields.index))
@@ -71,6 +78,74 @@ def merged_names(node: MergeNode, parent: Node, names: Iterable[str]) -> list[st
     """What fields of a merge, `ORIGIN` among them, are called in one of the streams."""
     theirs = dict(zip(node.fields, parent.fields, strict=True))
     return [theirs.get(name, name) for name in names]
+
+
+def partitions_asked(nodes: Sequence[Node]) -> Mapping[Node, int | None]:
+    """How many partitions the topology asks for, for each step; None where the engine chooses.
+
+    A hint counts from the last step that moves tuples to the next one; of several the greatest. A
+    state that requires a number wins over hints, and one step that brings all together over both.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+        The steps, in order of creation.
+
+    Raises
+    ------
+    PlanError
+        Where two states that no exchange parts require different numbers.
+    """
+    between: list[list[Node]] = []
+    of_node: dict[Node, list[Node]] = {}
+    for node in nodes:
+        before = next((of_node[each] for each in node.parents if each in of_node), None)
+        if before is None or node.moves or (is_unkeyed_update(node) and not _is_single(before)):
+            between.append(before := [])
+        before.append(node)
+        of_node[node] = before
+    counts = [1 if _is_single(steps) else _count_asked(steps) for steps in between]
+    return {node: count for steps, count in zip(between, counts, strict=True) for node in steps}
+
+
+def is_unkeyed_update(node: Node) -> bool:
+    """Whether a step updates a state, and no exchange before has brought a key's tuples together:
+    so all tuples have to come into one partition."""
+    if not isinstance(node, StateUpdateNode):
+        return False
+    before = unlabelled(node.parent)
+    if isinstance(before, AggregateNode):
+        return False
+    keyed = isinstance(before, PartitionNode) and before.how in ("partitionBy", *ONE_PARTITION)
+    return not keyed
+
+
+def unlabelled(node: Node) -> Node:
+    """The nearest step, from this one back, that is no hint and no label."""
+    while isinstance(node, HintNode | NameNode):
+        node = node.parent
+    return node
+
+
+def _is_single(steps: Sequence[Node]) -> bool:
+    """Whether the first of these steps brings all tuples into one partition."""
+    first = steps[0]
+    if isinstance(first, AggregateNode):
+        return not first.group
+    return is_unkeyed_update(first) or (
+        isinstance(first, PartitionNode) and first.how in ONE_PARTITION
+    )
+
+
+def _count_asked(steps: Sequence[Node]) -> int | None:
+    states = [node.updates for node in steps if node.updates is not None]
+    required = {s.required_partitions: s.name for s in states if s.required_partitions}
+    if len(required) > 1:
+        names = " and ".join(f"{name!r} ({count})" for count, name in required.items())
+        what = f"states {names} need different numbers of partitions in one stage"
+        raise PlanError(what, "", (), "Put a partitionBy() between them.")
+    hints = [node.parallelism for node in steps if isinstance(node, HintNode)]
+    return next(iter(required), max(hints, default=None))
 
 
 def in_order(nodes: Sequence[Node]) -> tuple[Node, ...]:

@@ -61,7 +61,7 @@ class LocalGroupEngine:
         self._counters = Counters(states.values())
         self._updated, self._asked = counted_apart(states)
         self._emitting: dict[str, Emitting] = {}
-        self._program = Program(compile_job(group.nodes, Local()), conf)
+        self._program = Program(compile_job(group, Local()), conf)
         self._program.prepare()
 
     def read(self, emission: Emission) -> tuple[Block, list[Emitted]]:

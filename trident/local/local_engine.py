@@ -29,7 +29,7 @@ class LocalEngine(Engine[LocalGroupEngine]):
 
     def __init__(self, plan: Plan) -> None:
         for group in plan.groups:
-            compile_job(group.nodes, Local())  # which finds what can't run here
+            compile_job(group, Local())  # which finds what can't run here
 
     def pending(self, group: BatchGroup, most: int) -> int:
         return most if one_at_a_time(group) is None else 1

@@ -18,7 +18,9 @@ def field_type(node: Node, name: str) -> str:
     if known is not None:
         return known
     maker = node
-    while before := next((p for p in maker.parents if name in p.fields), None):
+    while name not in maker.facts.makes and (
+        before := next((each for each in maker.parents if name in each.fields), None)
+    ):
         maker = before
     what = f"{maker.origin.call} at {maker.origin}: Spark needs the type of field"
     advice = (

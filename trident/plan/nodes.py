@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -77,15 +77,20 @@ class Facts:
         What the user gave it to run.
     acts_on_nothing : bool
         Whether it gives tuples, or runs the user's operation, where it is handed no tuples.
+    hands_on : bool
+        Whether each of its tuples is made of one, so that it can tell where that one came from.
     """
 
     reads: Fields
     makes: Fields
     operation: Operation | Native | None
     acts_on_nothing: bool
+    hands_on: bool
 
 
-PASSES_ON = Facts(reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False)
+PASSES_ON = Facts(
+    reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False, hands_on=True
+)
 """The facts of a step that runs nothing and makes no values."""
 
 
@@ -231,7 +236,9 @@ class BeginningNode(Node):
 
     @cached_property
     def facts(self) -> Facts:
-        return Facts(reads=Fields(), makes=self.fields, operation=None, acts_on_nothing=False)
+        return Facts(
+            reads=Fields(), makes=self.fields, operation=None, acts_on_nothing=False, hands_on=False
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -344,6 +351,7 @@ class EachNode(StepNode):
             makes=self.fields.select(self.outputs),
             operation=self.function,
             acts_on_nothing=False,
+            hands_on=True,
         )
 
     @property
@@ -367,7 +375,11 @@ class FilterNode(StepNode):
     @cached_property
     def facts(self) -> Facts:
         return Facts(
-            reads=self.inputs, makes=Fields(), operation=self.filter, acts_on_nothing=False
+            reads=self.inputs,
+            makes=Fields(),
+            operation=self.filter,
+            acts_on_nothing=False,
+            hands_on=True,
         )
 
     @property
@@ -399,6 +411,7 @@ class ReplacingNode(StepNode):
             makes=self.fields,
             operation=self.function,
             acts_on_nothing=False,
+            hands_on=not isinstance(self.function, Vectorised),
         )
 
 
@@ -433,7 +446,11 @@ class PeekNode(StepNode):
     @cached_property
     def facts(self) -> Facts:
         return Facts(
-            reads=self.parent.fields, makes=Fields(), operation=self.consumer, acts_on_nothing=False
+            reads=self.parent.fields,
+            makes=Fields(),
+            operation=self.consumer,
+            acts_on_nothing=False,
+            hands_on=True,
         )
 
     @property
@@ -487,6 +504,7 @@ class NativeNode(StepNode):
             makes=self.fields.select(self.outputs),
             operation=self.expression,
             acts_on_nothing=False,
+            hands_on=True,
         )
 
     @property
@@ -530,6 +548,7 @@ class PartitionNode(StepNode):
             makes=Fields(),
             operation=self.grouping,
             acts_on_nothing=False,
+            hands_on=True,
         )
 
     @property
@@ -570,6 +589,7 @@ class AggregatingNode(StepNode):
             # Trident aggregates a batch without tuples too, where there are no groups.
             acts_on_nothing=not self.group
             and (not isinstance(self.aggregator, Aggregator) or self.aggregator.acts_on_nothing),
+            hands_on=False,
         )
 
     def _call_text(self, method: str) -> str:
@@ -625,6 +645,7 @@ class StateUpdateNode(StepNode):
             ),
             operation=self.updater,
             acts_on_nothing=self.updater.acts_on_nothing,
+            hands_on=False,
         )
 
     @property
@@ -714,6 +735,7 @@ class StateQueryNode(StepNode):
             makes=self.fields.select(self.outputs),
             operation=self.function,
             acts_on_nothing=False,
+            hands_on=True,
         )
 
     @property
@@ -848,7 +870,7 @@ class JoinNode(Node):
 
     @cached_property
     def facts(self) -> Facts:
-        return _converting(self.fields, self._types)
+        return replace(_converting(self.fields, self._types), hands_on=False)
 
     @property
     def call_text(self) -> str:
@@ -911,7 +933,7 @@ def _converting(fields: Fields, types: Sequence[tuple[str | None, ...]]) -> Fact
         if len(set(kinds)) > 1 and None not in kinds
     ]
     makes = fields.select(converted)
-    return Facts(reads=Fields(), makes=makes, operation=None, acts_on_nothing=False)
+    return Facts(reads=Fields(), makes=makes, operation=None, acts_on_nothing=False, hands_on=True)
 
 
 def _grouped_by(group: Fields | None, inputs: Fields) -> Fields:

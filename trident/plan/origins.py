@@ -3,39 +3,9 @@
 from __future__ import annotations
 
 from trident.operations.origins import MADE
-from trident.operations.vectorised import Vectorised
-from trident.plan.nodes import (
-    EachNode,
-    FilterNode,
-    FlatMapNode,
-    HintNode,
-    MapNode,
-    MergeNode,
-    NameNode,
-    NativeNode,
-    Node,
-    PartitionNode,
-    PeekNode,
-    ProjectNode,
-    SourceNode,
-    StateQueryNode,
-    StateUpdateNode,
-)
+from trident.plan.nodes import Node, SourceNode, StateUpdateNode
 from trident.spouts.classic import has_partitions
 from trident.windows.window_updater import WindowUpdater
-
-_HANDING_ON = (
-    *(EachNode, FilterNode, MapNode, FlatMapNode, PeekNode, ProjectNode, NativeNode),
-    *(PartitionNode, StateQueryNode, MergeNode, HintNode, NameNode),
-)
-"""Steps of which each tuple comes from one tuple."""
-
-
-def hands_on(node: Node) -> bool:
-    """Whether the tuples of a step can tell where those came from of which they are made."""
-    if isinstance(node, FlatMapNode) and isinstance(node.function, Vectorised):
-        return False
-    return isinstance(node, _HANDING_ON)
 
 
 def knows_origin(node: Node) -> bool:
@@ -70,7 +40,7 @@ def _beginnings(node: Node) -> set[Node]:
     found, seen, pending = set(), {node}, [node]
     while pending:
         each = pending.pop()
-        if not hands_on(each):
+        if not each.facts.hands_on:
             found.add(each)
             continue
         pending += [parent for parent in each.parents if parent not in seen]

@@ -57,6 +57,17 @@ class BatchGroup:
         return next(keeping, None)
 
     @property
+    def steps(self) -> tuple[Node, ...]:
+        """What is run for a batch or a request: all but what keeps the answers."""
+        kept = self.answers
+        return tuple(node for node in self.nodes if node is not kept)
+
+    @property
+    def result(self) -> Node | None:
+        """The step whose tuples answer requests; None where there are none."""
+        return self.steps[-1] if self.requests else None
+
+    @property
     def updates(self) -> tuple[StateUpdateNode, ...]:
         """Its state updates, in order of creation."""
         return tuple(node for node in self.nodes if isinstance(node, StateUpdateNode))
@@ -130,6 +141,11 @@ class DRPCQuery:
         return ancestors(self.result)
 
     @property
+    def steps(self) -> tuple[Node, ...]:
+        """What is run for a request: all of them."""
+        return self.nodes
+
+    @property
     def frames(self) -> tuple[StaticStreamNode, ...]:
         """The batch DataFrames that it reads, in order of creation."""
         return tuple(node for node in self.nodes if isinstance(node, StaticStreamNode))
@@ -138,6 +154,10 @@ class DRPCQuery:
     def states(self) -> tuple[StateNode, ...]:
         """The states it reads, each once, in order of creation."""
         return _once(_asked(self.nodes))
+
+
+Part = BatchGroup | DRPCQuery
+"""What is compiled by itself."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +217,7 @@ class Plan:
         return MappingProxyType(made)
 
     @property
-    def parts(self) -> tuple[BatchGroup | DRPCQuery, ...]:
+    def parts(self) -> tuple[Part, ...]:
         """Groups and queries: each is compiled by itself."""
         return (*self.groups, *self.drpc.values())
 

@@ -12,11 +12,11 @@ from trident.errors import FieldError, OperationTypeError
 from trident.job.compile import Spark, compile_job
 from trident.job.job import ByKey, Chosen, Gather, Job, Kernels, LookUp, Update
 from trident.job.native import native_prefixes, without_prefixes
+from trident.job.passes import partitions_asked
 from trident.kernels.kernel import Kernel
 from trident.kernels.task import StepName
 from trident.plan.nodes import Node
-from trident.plan.plan import BatchGroup
-from trident.plan.stages import stages
+from trident.plan.plan import BatchGroup, Part
 from trident.spark.group import SparkGroup
 from trident.spark.natives import makes_rows
 from trident.spark.settings import default_partitions
@@ -35,9 +35,9 @@ def checked(group: BatchGroup, spark: SparkSession) -> SparkGroup:
     FieldError
         For a field whose name Spark can't take, or whose type it needs to know.
     """
-    partitions = most_partitions(group.nodes, spark)
-    large = compile_job(group.nodes, Spark(partitions))
-    small = compile_job(group.nodes, Spark(partitions, small=True))
+    partitions = most_partitions(group, spark)
+    large = compile_job(group, Spark(partitions))
+    small = compile_job(group, Spark(partitions, small=True))
     check_names(group.nodes, spark)
     check_pickling(large, {each.stream_id: each.source for each in group.sources})
     if group.clock == "spout":
@@ -47,9 +47,10 @@ def checked(group: BatchGroup, spark: SparkSession) -> SparkGroup:
     return SparkGroup(group, partitions, large, small, prefixes)
 
 
-def most_partitions(nodes: Sequence[Node], spark: SparkSession) -> int:
+def most_partitions(part: Part, spark: SparkSession) -> int:
     """How many partitions an exchange makes where nothing else is said."""
-    return max([default_partitions(spark), *(each.partitions or 1 for each in stages(nodes))])
+    asked = partitions_asked(part.steps).values()
+    return max([default_partitions(spark), *(each or 1 for each in asked)])
 
 
 def check_names(nodes: Sequence[Node], spark: SparkSession) -> None:

@@ -13,11 +13,11 @@ from starlette.routing import Route
 
 from trident.drpc.errors import DRPCAccessError
 from trident.job.explain import explain
+from trident.job.plan_dict import to_dict
 from trident.page.document import document, policy
 from trident.page.feed import Feed
 from trident.page.shown import Shown, shown
 from trident.plan.plan import Plan
-from trident.plan.plan_dict import to_dict
 from trident.server.access import Access
 from trident.server.application import Handler, route, token_of
 from trident.server.responses import StreamedResponse, error_response, failure, response

@@ -1,0 +1,84 @@
+"""The job of a group or a query as explanations and drawings show it, where no session is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trident.errors import PlanError
+from trident.job.compile import Local, Spark, Target, draft_job
+from trident.job.job import Job, Stage, Step
+from trident.plan.nodes import Node
+from trident.plan.placement import only_on_spark
+from trident.plan.plan import BatchGroup, DRPCQuery, Part
+
+_PARTITIONS = 2
+"""Of a session that isn't known; nothing is shown of it."""
+
+
+@dataclass(frozen=True)
+class ShownJob:
+    """A job, with the steps of the plan that its stages hold.
+
+    Parameters
+    ----------
+    job : Job
+        The job.
+    target : Local or Spark
+        Where it runs.
+    refused : PlanError or None
+        Why it can't run there.
+    on_spark : PlanError or None
+        Why large batches can't run on Spark, where they would.
+    nodes : mapping of int to tuple of Node
+        The steps of each stage, by its id.
+    """
+
+    job: Job
+    target: Target
+    refused: PlanError | None
+    on_spark: PlanError | None
+    nodes: Mapping[int, tuple[Node, ...]]
+
+    def partitions(self, stage: Stage) -> int | None:
+        """In how many partitions a stage runs; None where the session says."""
+        if isinstance(self.target, Local) or stage.partitions == 1:
+            return stage.partitions
+        return stage.hint
+
+    def step(self, node: Node) -> Step | None:
+        """What does a step of the plan."""
+        return next((step for step in self.job.steps if node.id in step.ids), None)
+
+
+def shown_job(part: Part) -> ShownJob:
+    """The job of a group or a query.
+
+    A group of spouts has one for its process, and others where there is a session: shown is that of
+    large batches on Spark, unless they can't run there.
+    """
+    target = _target(part)
+    shown = _drafted(part, target)
+    may_run_here = isinstance(part, BatchGroup) and part.clock == "spout"
+    if shown.refused is None or isinstance(target, Local) or not may_run_here:
+        return shown
+    assert isinstance(part, BatchGroup)
+    here = _drafted(part, Local(), shown.refused)
+    return shown if here.refused or only_on_spark(part) else here
+
+
+def _target(part: Part) -> Target:
+    if isinstance(part, DRPCQuery):
+        on_spark = part.source.engine == "spark"
+        return Spark(_PARTITIONS, requests=True) if on_spark else Local()
+    return Spark(_PARTITIONS) if part.requests is None else Local()
+
+
+def _drafted(part: Part, target: Target, on_spark: PlanError | None = None) -> ShownJob:
+    job, refused = draft_job(part, target)
+    of_id = {node.id: node for node in part.nodes}
+    held = {stage.id: [of_id[id] for id in stage.ids] for stage in job.stages}
+    # Answers are kept behind the last step, by what runs requests.
+    held[job.stages[-1].id] += [node for node in part.nodes if node not in part.steps]
+    nodes = {id: tuple(steps) for id, steps in held.items()}
+    return ShownJob(job, target, refused[0] if refused else None, on_spark, nodes)
