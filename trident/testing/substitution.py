@@ -28,7 +28,7 @@ def substituted(
 ) -> dict[Node, Node]:
     """Return a copy of each node of a plan, with other sources and states.
 
-    Given the fields and the kind of a source, a spout takes its place, also of a streaming DataFrame.
+    A source is made of the fields and kind of the one before: a spout, also for a DataFrame.
     """
     copies: dict[Node, Node] = {}
 
