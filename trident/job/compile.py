@@ -249,8 +249,7 @@ class _Compiler:
             for place, draft in enumerate(drafts)
         ]
         result = places[id(self._of[self._result])] if self._result else None
-        acts = any(node.facts.acts_on_nothing for node in self._nodes)
-        return Job(tuple(made), acts, result)
+        return Job(tuple(made), result)
 
     def _is_left(self, draft: _Draft) -> bool:
         """Whether tuples leave Python at the end of a stage; else the next goes on with them."""

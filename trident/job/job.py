@@ -378,14 +378,11 @@ class Job:
     ----------
     stages : tuple of Stage
         In the order in which they run: states are read before they are updated.
-    acts_on_nothing : bool
-        Whether a step gives tuples, or runs the user's operation, where a batch has no tuples.
     result : int or None
         The stage whose tuples are the answer.
     """
 
     stages: tuple[Stage, ...]
-    acts_on_nothing: bool = False
     result: int | None = None
 
     @cached_property
