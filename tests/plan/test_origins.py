@@ -62,4 +62,4 @@ def test_no_tuple_has_an_origin_where_no_window_asks_for_it() -> None:
     topology = TridentTopology()
     both = topology.merge(plain(topology), files(topology))
     both.tumblingWindow(3, MemoryMapState.Factory(), Count(), "n")
-    assert not any(ORIGIN in fields for fields in needed_fields(topology.plan()).values())
+    assert not any(ORIGIN in fields for fields in needed_fields(topology.plan().nodes).values())

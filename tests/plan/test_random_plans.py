@@ -89,7 +89,7 @@ def test_each_step_is_explained_and_drawn(topology: TridentTopology) -> None:
 @settings(max_examples=50, deadline=None)
 @given(topologies())
 def test_needed_fields_are_there_and_cover_what_is_read(topology: TridentTopology) -> None:
-    needed = needed_fields(topology.plan())
+    needed = needed_fields(topology.plan().nodes)
     for node, fields in needed.items():
         assert set(fields) <= set(node.fields)
         for name in ("inputs", "group", "by"):

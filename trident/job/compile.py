@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import singledispatchmethod
 from typing import Any
@@ -31,12 +31,12 @@ from trident.job.job import (
 from trident.job.native import is_native
 from trident.job.passes import (
     ONE_PARTITION,
-    fields_needed,
     in_order,
     is_repeatable,
     is_unkeyed_update,
     joins_row,
     merged_names,
+    needed_fields,
     partitions_asked,
     unlabelled,
 )
@@ -105,22 +105,15 @@ class Local:
 
 @dataclass(frozen=True)
 class Spark:
-    """A job of Spark's.
-
-    Parameters
-    ----------
-    partitions : int
-        How many partitions an exchange makes where nothing else is said.
-    small : bool
-        Whether one partition will do, which saves every exchange.
-    requests : bool
-        Whether it answers a request. What a request reads is what batches have committed, which
-        takes a look at the control records first: so the driver asks the states.
-    """
+    """A job of Spark's."""
 
     partitions: int
+    """How many partitions an exchange makes where nothing else is said."""
     small: bool = False
+    """Whether one partition will do, which saves every exchange."""
     requests: bool = False
+    """Whether it answers a request. What a request reads is what batches have committed, which
+    takes a look at the control records first: so the driver asks the states."""
 
 
 Target = Local | Spark
@@ -129,13 +122,6 @@ Target = Local | Spark
 
 def compile_job(part: Part, target: Target) -> Job:
     """Make the job of a batch group or a query.
-
-    Parameters
-    ----------
-    part : BatchGroup or DRPCQuery
-        The group or the query.
-    target : Local or Spark
-        Where it runs.
 
     Raises
     ------
@@ -165,13 +151,7 @@ def compile_job(part: Part, target: Target) -> Job:
 
 
 def draft_job(part: Part, target: Target) -> tuple[Job, Sequence[PlanError]]:
-    """The same for explanations: the job, and why it can't run there, for each reason.
-
-    Raises
-    ------
-    PlanError
-        Where states need different numbers of partitions.
-    """
+    """The same for explanations: the job, and each reason why it can't run there."""
     compiler = _Compiler(part.steps, target, part.result)
     return compiler.job(), compiler.refused
 
@@ -205,8 +185,7 @@ class _Compiler:
         self._spark = target if isinstance(target, Spark) else None
         self._result = result
         self.refused: list[PlanError] = []
-        needed = fields_needed(nodes, [result] if result else ())
-        self._needed: Mapping[Node, Fields] = needed
+        self._needed = needed_fields(nodes, [result] if result else ())
         self._hints = partitions_asked(nodes)
         self._consumers: dict[Node, list[Node]] = {node: [] for node in nodes}
         for node in nodes:
@@ -731,7 +710,7 @@ class _Compiler:
 
     @_rule.register
     def _(self, node: StaticStateNode) -> _Draft:
-        raise NotImplementedError(node)  # it is no step of a job, and `in_order` leaves it out
+        raise NotImplementedError(node)  # it has no tuples, and no part has it as a step
 
     # Streams that meet.
 

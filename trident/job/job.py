@@ -28,76 +28,48 @@ from trident.tuples.fields import Fields
 
 @dataclass(frozen=True)
 class Source:
-    """Tuples begin here: the engine is given them.
-
-    Parameters
-    ----------
-    name : StepName
-        The call that declared it.
-    stream : str
-        By which the engine is given them: the stream's id, or the function that is called.
-    declared : Fields
-        All fields that it has.
-    columns : Fields
-        Those that are read later, and `ORIGIN` where it is.
-    check : TypeCheckKernel or None
-        Checks what a spout emits.
-    origin : str or None
-        The origin of its tuples; None where they have none, as those of requests.
-    kept : bool
-        Whether its tuples are there, so that reading them twice makes nothing twice.
-    """
+    """Tuples begin here: the engine is given them."""
 
     name: StepName
     stream: str
+    """By which the engine is given them: the stream's id, or the function that is called."""
     declared: Fields
     columns: Fields
+    """Those that are read later, and `ORIGIN` where it is."""
     check: TypeCheckKernel | None
+    """Checks what a spout emits."""
     origin: str | None
+    """The origin of its tuples; None where they have none, as those of requests."""
     kept: bool
+    """Whether its tuples are there, so that reading them twice makes nothing twice."""
 
     text = ""
 
 
 @dataclass(frozen=True)
 class Forward:
-    """Tuples stay in their partition.
-
-    Parameters
-    ----------
-    least : int or None
-        How many partitions there have to be; if there are fewer, tuples are dealt anew.
-    """
+    """Tuples stay in their partition."""
 
     least: int | None = None
+    """How many partitions there have to be; if there are fewer, tuples are dealt anew."""
 
     text = "forward"
 
 
 @dataclass(frozen=True)
 class ByKey:
-    """The tuples of a key meet in one partition.
-
-    Parameters
-    ----------
-    name : StepName
-        The step, for a key that can't be encoded.
-    key : tuple of str
-        The fields.
-    combine : CombinerKernel or None
-        What runs in each partition before, so that fewer tuples move.
-    stable : bool
-        Whether a key's partition is the same in every run and on every engine, as a state's is.
-    grouped : bool
-        Whether the tuples of a key are in one partition already, whichever that is; so they may
-        stay where it needn't be stable.
-    """
+    """The tuples of a key meet in one partition."""
 
     name: StepName
+    """The step, for a key that can't be encoded."""
     key: tuple[str, ...]
     combine: CombinerKernel | None = None
+    """What runs in each partition before, so that fewer tuples move."""
     stable: bool = True
+    """Whether a key's partition is the same in every run and on every engine, as a state's is."""
     grouped: bool = False
+    """Whether the tuples of a key are in one partition already, whichever that is; so they may
+    stay where it needn't be stable."""
 
     @property
     def text(self) -> str:
@@ -106,21 +78,12 @@ class ByKey:
 
 @dataclass(frozen=True)
 class Gather:
-    """All tuples come into one partition.
-
-    Parameters
-    ----------
-    name : StepName
-        The step.
-    combine : CombinerKernel or None
-        As of :class:`ByKey`.
-    on_driver : bool
-        Whether that partition is in the driver's process.
-    """
+    """All tuples come into one partition."""
 
     name: StepName
     combine: CombinerKernel | None = None
     on_driver: bool = False
+    """Whether that partition is in the driver's process."""
 
     @property
     def text(self) -> str:
@@ -129,15 +92,10 @@ class Gather:
 
 @dataclass(frozen=True)
 class Spread:
-    """Tuples are dealt to the partitions in turn.
-
-    Parameters
-    ----------
-    settled : bool
-        Whether they stay where there are as many partitions already.
-    """
+    """Tuples are dealt to the partitions in turn."""
 
     settled: bool
+    """Whether they stay where there are as many partitions already."""
 
     @property
     def text(self) -> str:
@@ -164,18 +122,12 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Union:
-    """The tuples of several inputs.
-
-    Parameters
-    ----------
-    columns : tuple of tuple of str
-        For each input the fields that become those of the stage, in their order.
-    names : tuple of str
-        How these are called in the stage.
-    """
+    """The tuples of several inputs."""
 
     columns: tuple[tuple[str, ...], ...]
+    """For each input the fields that become those of the stage, in their order."""
     names: tuple[str, ...]
+    """How these are called in the stage."""
 
     text = "union"
 
@@ -200,27 +152,18 @@ Exchange = Source | Forward | ByKey | Gather | Spread | Broadcast | Chosen | Uni
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """What is done with the tuples of a partition.
-
-    Parameters
-    ----------
-    ids : tuple of int
-        The steps of the plan that it does.
-    name : StepName
-        The step of the plan, for errors.
-    makes : Fields
-        The fields whose values it makes.
-    columns : Fields
-        The fields of its output that are read later.
-    deterministic : bool
-        Whether it makes the same when it runs again.
-    """
+    """What is done with the tuples of a partition."""
 
     ids: tuple[int, ...]
+    """The steps of the plan that it does."""
     name: StepName
+    """The step of the plan, for errors."""
     makes: Fields
+    """The fields whose values it makes."""
     columns: Fields
+    """The fields of its output that are read later."""
     deterministic: bool = True
+    """Whether it makes the same when it runs again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,24 +175,15 @@ class Kernels(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class LookUp(Step):
-    """Tuples are looked up in one state, or in several at once.
-
-    Parameters
-    ----------
-    row : QueryRow
-        What asks them.
-    states : tuple of StateDeclaration
-        The states, one for each query of the row.
-    updated : tuple of bool
-        Whether the same batch updates it, so that it is read as it was before.
-    on_driver : bool
-        Whether the states are asked in the driver's process.
-    """
+    """Tuples are looked up in one state, or in several at once."""
 
     row: QueryRow
     states: tuple[StateDeclaration, ...]
+    """The states, one for each query of the row."""
     updated: tuple[bool, ...]
+    """Whether the same batch updates it, so that it is read as it was before."""
     on_driver: bool
+    """Whether the states are asked in the driver's process."""
 
     @property
     def is_urgent(self) -> bool:
@@ -259,31 +193,19 @@ class LookUp(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class Update(Step):
-    """A state is updated; nothing follows in its stage but its new values.
-
-    Parameters
-    ----------
-    kernel : UpdateKernel
-        What updates it.
-    state : StateDeclaration
-        The state.
-    reads : Fields
-        The fields that the update takes, with their types as far as they are known.
-    on_driver : bool
-        Whether it is updated in the driver's process.
-    ordered : bool
-        Whether it takes its tuples in the order in which they were emitted.
-    keyed : bool
-        Whether an exchange before it was asked to bring a key's tuples together. Otherwise all
-        tuples come into one partition.
-    """
+    """A state is updated; nothing follows in its stage but its new values."""
 
     kernel: UpdateKernel
     state: StateDeclaration
     reads: Fields
+    """The fields that the update takes, with their types as far as they are known."""
     on_driver: bool
+    """Whether it is updated in the driver's process."""
     ordered: bool
+    """Whether it takes its tuples in the order in which they were emitted."""
     keyed: bool
+    """Whether an exchange before it was asked to bring a key's tuples together. Otherwise all
+    tuples come into one partition."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,65 +217,39 @@ class NativeStep(Step):
 
 @dataclass(frozen=True, kw_only=True)
 class NativeAggregate(Step):
-    """An aggregate that Catalyst runs, which moves its groups itself.
-
-    Parameters
-    ----------
-    group : tuple of str
-        The fields of a group.
-    inputs : tuple of str
-        What is aggregated.
-    aggregator : CombinerAggregator
-        One of the library's.
-    stays : bool
-        Whether its groups may stay in fewer partitions than the stage has.
-    """
+    """An aggregate that Catalyst runs, which moves its groups itself."""
 
     group: tuple[str, ...]
     inputs: tuple[str, ...]
     aggregator: CombinerAggregator[object]
+    """One of the library's."""
     stays: bool
+    """Whether its groups may stay in fewer partitions than the stage has."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Steps that run one after the other in each partition.
-
-    Parameters
-    ----------
-    id : int
-        Its place in the job.
-    ids : tuple of int
-        The steps of the plan that it does, in their order; also those that do nothing themselves,
-        as labels.
-    inputs : tuple of int
-        The stages whose output it takes, by place.
-    exchange : Exchange
-        How that comes in.
-    steps : tuple of Step
-        What it does.
-    columns : Fields
-        The fields of its output that are read later.
-    partitions : int or None
-        How many partitions it has; None where that follows from its input.
-    hint : int or None
-        The same as the topology says, by a hint or a state; None where it says nothing.
-    readers : int
-        How many stages take its output.
-    repeatable : bool
-        Whether its output is the same when it is made again.
-    """
+    """Steps that run one after the other in each partition."""
 
     id: int
+    """Its place in the job."""
     ids: tuple[int, ...]
+    """The steps of the plan that it does, in their order; also those that do nothing themselves,
+    as labels."""
     inputs: tuple[int, ...]
+    """The stages whose output it takes, by place."""
     exchange: Exchange
     steps: tuple[Step, ...]
     columns: Fields
+    """The fields of its output that are read later."""
     partitions: int | None
+    """How many partitions it has; None where that follows from its input."""
     hint: int | None
+    """The same as the topology says, by a hint or a state; None where it says nothing."""
     readers: int
+    """How many stages take its output."""
     repeatable: bool
+    """Whether its output is the same when it is made again."""
 
     @property
     def combines_first(self) -> bool:
@@ -372,17 +268,10 @@ class Stage:
 
 @dataclass(frozen=True)
 class Job:
-    """What is done for a batch or a request.
-
-    Parameters
-    ----------
-    stages : tuple of Stage
-        In the order in which they run: states are read before they are updated.
-    result : int or None
-        The stage whose tuples are the answer.
-    """
+    """What is done for a batch or a request."""
 
     stages: tuple[Stage, ...]
+    """In the order in which they run: states are read before they are updated."""
     result: int | None = None
 
     @cached_property

@@ -17,11 +17,10 @@ from trident.plan.nodes import (
     SourceNode,
     StateQueryNode,
     StateUpdateNode,
-    StaticStateNode,
 )
 from trident.plan.origins import knows_origin, watches_origins
 from trident.plan.places import calls_of
-from trident.plan.plan import Plan, ancestors
+from trident.plan.plan import ancestors
 from trident.tuples.fields import Fields
 
 ONE_PARTITION = ("global", "batchGlobal")
@@ -29,34 +28,10 @@ ONE_PARTITION = ("global", "batchGlobal")
 _ORIGIN = Fields.typed([(ORIGIN, "string")])
 
 
-def needed_fields(plan: Plan) -> Mapping[Node, Fields]:
-    """The fields of each step's output that a later step reads, in their order.
+def needed_fields(nodes: Sequence[Node], whole: Iterable[Node] = ()) -> Mapping[Node, Fields]:
+    """The fields of each step's output that a later step reads, and `ORIGIN` where one takes it.
 
-    All fields of a query's result are needed; none where a stream ends without a state.
-
-    Examples
-    --------
-    >>> from trident import Count, FixedBatchSpout, MemoryMapState, Split, TridentTopology
-    >>> topology = TridentTopology()
-    >>> stream = topology.newStream("s", FixedBatchSpout("id long, text string", 3))
-    >>> counts = (stream.each("text", Split(), "word").groupBy("word")
-    ...     .persistentAggregate(MemoryMapState.Factory(), Count(), "count"))
-    >>> [str(fields) for fields in needed_fields(topology.plan()).values()]
-    ['text', 'word', 'word, count', '']
-    """
-    asked = (*plan.drpc.values(), *plan.updating.values())
-    return fields_needed(plan.nodes, [query.result for query in asked])
-
-
-def fields_needed(nodes: Sequence[Node], whole: Iterable[Node] = ()) -> Mapping[Node, Fields]:
-    """The same for some steps, given in order of creation; with `ORIGIN`, where a step takes it.
-
-    Parameters
-    ----------
-    nodes : sequence of Node
-        The steps.
-    whole : iterable of Node
-        Those of which every field is needed.
+    Of the steps in `whole` every field is needed; none where a stream ends without a state.
     """
     needed: dict[Node, set[str]] = {node: set() for node in nodes}
     for node in whole:
@@ -86,15 +61,7 @@ def partitions_asked(nodes: Sequence[Node]) -> Mapping[Node, int | None]:
     A hint counts from the last step that moves tuples to the next one; of several the greatest. A
     state that requires a number wins over hints, and one step that brings all together over both.
 
-    Parameters
-    ----------
-    nodes : sequence of Node
-        The steps, in order of creation.
-
-    Raises
-    ------
-    PlanError
-        Where two states that no exchange parts require different numbers.
+    Raises `PlanError` where two states that no exchange parts require different numbers.
     """
     between: list[list[Node]] = []
     of_node: dict[Node, list[Node]] = {}
@@ -159,8 +126,7 @@ def in_order(nodes: Sequence[Node]) -> tuple[Node, ...]:
     queries = [
         node
         for node in nodes
-        if isinstance(node, StateQueryNode)
-        and not any(isinstance(before, StateUpdateNode) for before in ancestors(node))
+        if node.asks is not None and all(before.updates is None for before in ancestors(node))
     ]
     begun: set[Node] = set()
 
@@ -171,8 +137,7 @@ def in_order(nodes: Sequence[Node]) -> tuple[Node, ...]:
                 yield from visit(parent)
             yield node
 
-    found = (each for node in (*queries, *nodes) for each in visit(node))
-    return tuple([node for node in found if not isinstance(node, StaticStateNode)])
+    return tuple([each for node in (*queries, *nodes) for each in visit(node)])
 
 
 def is_repeatable(node: Node) -> bool:
@@ -193,13 +158,6 @@ def joins_row(row: Sequence[StateQueryNode], node: StateQueryNode) -> bool:
     A row is a run of `MapGet` look-ups. Each reads another state in a network store, and none needs
     a field that another one adds. So a batch waits for one round trip, however many states it asks,
     where their stores read in steps.
-
-    Parameters
-    ----------
-    row : sequence of StateQueryNode
-        Look-ups that are made at once, or a single one.
-    node : StateQueryNode
-        The next step.
     """
     there = row[0].parent.fields
     return (

@@ -18,27 +18,16 @@ _PARTITIONS = 2
 
 @dataclass(frozen=True)
 class ShownJob:
-    """A job, with the steps of the plan that its stages hold.
-
-    Parameters
-    ----------
-    job : Job
-        The job.
-    target : Local or Spark
-        Where it runs.
-    refused : PlanError or None
-        Why it can't run there.
-    on_spark : PlanError or None
-        Why large batches can't run on Spark, where they would.
-    nodes : mapping of int to tuple of Node
-        The steps of each stage, by its id.
-    """
+    """A job, with the steps of the plan that its stages hold."""
 
     job: Job
     target: Target
     refused: PlanError | None
+    """Why it can't run there."""
     on_spark: PlanError | None
+    """Why large batches can't run on Spark, where they would."""
     nodes: Mapping[int, tuple[Node, ...]]
+    """The steps of each stage, by its id."""
 
     def partitions(self, stage: Stage) -> int | None:
         """In how many partitions a stage runs; None where the session says."""
