@@ -26,7 +26,10 @@ def test_what_it_names_is_there(declare: Callable[[], TridentTopology]) -> None:
     states = {state["name"] for state in plan["states"]}
     assert len(nodes) == len(plan["nodes"])
     for part in plan["groups"] + plan["queries"]:
-        for stage in part["stages"]:
+        for place, stage in enumerate(part["stages"]):
+            before = [each["number"] for each in part["stages"][:place]]
+            assert set(stage["inputs"]) <= set(before)
+            assert bool(stage["exchange"]) == bool(stage["inputs"])
             for id in stage["nodes"]:
                 assert nodes[id]["stage"] == stage["number"]
                 assert part.get("id") == nodes[id]["group"]

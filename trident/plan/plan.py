@@ -85,10 +85,7 @@ class BatchGroup:
     @property
     def reads_own(self) -> bool:
         """Whether a step reads a state that the group updates."""
-        return any(
-            isinstance(node, StateQueryNode) and isinstance(node.state, StateUpdateNode)
-            for node in self.nodes
-        )
+        return any(node.asks is not None and node.asks.updates is not None for node in self.nodes)
 
     @property
     def timed(self) -> bool:
