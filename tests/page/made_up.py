@@ -85,6 +85,8 @@ def word_count() -> TridentTopology:
 class Told:
     """Stands for a run that tells what it was told to tell."""
 
+    on_spark = True
+
     def __init__(self, topology: TridentTopology) -> None:
         self.drpc = LocalDRPC(topology.plan())
         self.told = figures()

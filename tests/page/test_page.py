@@ -33,8 +33,9 @@ class Served:
     def __init__(self, told: dict[str, Any], *topologies: TridentTopology, **access: Any) -> None:
         self.told = told
         checked = Access(**access)
-        plans = [topology.plan() for topology in topologies]
-        self.routes, self.feed = page_routes(checked, plans, lambda: self.told)
+        drawn = [topology.to_dict() for topology in topologies]
+        explained = [topology.explain() for topology in topologies]
+        self.routes, self.feed = page_routes(checked, drawn, explained, lambda: self.told)
 
     def answer(self, path: str = "/", **headers: str) -> Answer:
         return asyncio.run(answer_of(self.routes, "GET", path, headers=headers))

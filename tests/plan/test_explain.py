@@ -5,10 +5,12 @@ After a change that is meant, write them anew: ``python -m tests.plan.test_expla
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -98,6 +100,18 @@ def test_the_stages_of_this_process_are_counted() -> None:
     assert "it is 1 stage of 1 partition; these are the stages on Spark" in topology.explain()
     words.parallelismHint(3)
     assert "it is 2 stages of up to 3 partitions; these" in topology.explain()
+
+
+def test_a_run_without_a_session_shows_the_stages_of_this_process() -> None:
+    topology = TridentTopology()
+    lines = topology.newStream("lines", FixedBatchSpout("line string", 1, ("a",)))
+    lines.shuffle().peek(lambda line: None)
+    assert "exchange shuffle, from stage 1" in topology.explain()
+    with topology.start() as run, run.serve(port=0) as server:
+        [plan] = json.load(urlopen(f"{server.url}/plan.json"))
+        page = urlopen(f"{server.url}/").read().decode()
+    assert [stage["exchange"] for stage in plan["groups"][0]["stages"]] == [""]
+    assert "batches run in the driver&#x27;s process" in page
 
 
 def test_no_name_ends_the_line_of_a_flowchart() -> None:

@@ -38,6 +38,8 @@ class Run:
         The groups, already started.
     drpc : LocalDRPC
         What answers :attr:`drpc`.
+    on_spark : bool
+        Whether it was started with a session.
     on_end : callable
         Called once, by any thread, when no group can run a batch any more: releases the
         checkpoint.
@@ -58,11 +60,13 @@ class Run:
         groups: Iterable[GroupRun],
         *,
         drpc: Any = None,
+        on_spark: bool = False,
         on_end: Callable[[], None] = lambda: None,
         on_close: Callable[[], None] = lambda: None,
     ) -> None:
         self.groups: Mapping[str, GroupRun] = {group.group: group for group in groups}
         self.drpc = drpc
+        self.on_spark = on_spark
         self._on_end = on_end
         self._on_close: Callable[[], None] | None = on_close
         self._servers: list[DRPCServer] = []
@@ -253,7 +257,9 @@ class Run:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the drawing with its figures, and where the page is."""
-        drawn = [to_dict(self.drpc.plan)] if self.drpc is not None else []
+        drawn = []
+        if self.drpc is not None:
+            drawn.append(to_dict(self.drpc.plan, on_spark=self.on_spark))
         return run_html(self.figures(), drawn, [server.url for server in self._servers])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:

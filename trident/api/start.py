@@ -65,7 +65,13 @@ def start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
             if isinstance(clock, RequestLoop):
                 drpc.answered_by(clock.function, clock)
         undo.pop_all()
-    return Run(clocks, drpc=drpc, on_end=checkpoint.release, on_close=drpc.close)
+    return Run(
+        clocks,
+        drpc=drpc,
+        on_spark=engine.session is not None,
+        on_end=checkpoint.release,
+        on_close=drpc.close,
+    )
 
 
 def on_spark(session: Any = None) -> SparkQueue:

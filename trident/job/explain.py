@@ -19,7 +19,7 @@ from trident.states.values import StateType
 _CLOCKS = {"dataframe": "Structured Streaming", "spout": "spouts"}
 
 
-def explain(plan: Plan) -> str:
+def explain(plan: Plan, *, on_spark: bool = True) -> str:
     """The jobs that will run, in the order of groups and queries.
 
     Steps of one stage run one after the other in each partition by itself; tuples move between
@@ -30,6 +30,8 @@ def explain(plan: Plan) -> str:
     ----------
     plan : Plan
         The topology.
+    on_spark : bool
+        Whether a session may run it: not so where it was started without one.
 
     Returns
     -------
@@ -38,13 +40,13 @@ def explain(plan: Plan) -> str:
     """
     lines: list[str] = []
     for group in plan.groups:
-        lines += _group(plan, group)
+        lines += _group(plan, group, on_spark)
     for node in plan.states:
         if node.updates is None:
             lines += [node.call_text, f"  {state_line(node.state)}"]
             lines += [f"  {text}" for text in _where(node.state)]
     for query in plan.drpc.values():
-        lines += _query(plan, query)
+        lines += _query(plan, query, on_spark)
     return "\n".join(map(one_line, lines))
 
 
@@ -68,8 +70,9 @@ def _where(state: StateDeclaration) -> Iterator[str]:
         yield f"round trips to its store a batch: {asked}"
 
 
-def _group(plan: Plan, group: BatchGroup) -> Iterator[str]:
-    clock, shown = "requests" if group.requests else _CLOCKS[group.clock], shown_job(group)
+def _group(plan: Plan, group: BatchGroup, on_spark: bool) -> Iterator[str]:
+    clock = "requests" if group.requests else _CLOCKS[group.clock]
+    shown = shown_job(group, on_spark=on_spark)
     yield f'group "{group.id}", clock: {clock}'
     if group.requests is not None:
         yield f"  {_together(group)}; always in the driver's process"
@@ -91,8 +94,10 @@ def _engine(group: BatchGroup, shown: ShownJob) -> Iterator[str]:
         return
     if reason := only_on_spark(group):
         yield f"  every batch runs on Spark: {reason}"
-    elif shown.on_spark is not None:
-        yield f"  with a session start refuses it: {shown.on_spark}"
+    elif shown.refused_by_spark is not None:
+        yield f"  with a session start refuses it: {shown.refused_by_spark}"
+    elif isinstance(shown.target, Local):
+        yield "  batches run in the driver's process"
     else:
         yield "  with a session, small batches run in the driver's process, large ones on Spark"
         yield f"  in the driver's process {_here(group)}; these are the stages on Spark"
@@ -124,11 +129,11 @@ def _when_empty(group: BatchGroup) -> str:
     return f"is run too, for step{'s' * (len(acting) > 1)} {', '.join(acting)}"
 
 
-def _query(plan: Plan, query: DRPCQuery) -> Iterator[str]:
+def _query(plan: Plan, query: DRPCQuery, on_spark: bool) -> Iterator[str]:
     yield f'query "{query.function}", answers {query.result.fields or "nothing"}'
     if query.source.engine == "spark":
         yield "  Spark answers it, each request by a job of its own"
-    yield from _stages(plan, shown_job(query), in_batch=False)
+    yield from _stages(plan, shown_job(query, on_spark=on_spark), in_batch=False)
 
 
 def _stages(plan: Plan, shown: ShownJob, *, in_batch: bool) -> Iterator[str]:

@@ -13,7 +13,7 @@ from trident.plan.places import calls_of, place_of
 from trident.plan.plan import BatchGroup, DRPCQuery, Part, Plan
 
 
-def to_dict(plan: Plan) -> dict[str, Any]:
+def to_dict(plan: Plan, *, on_spark: bool = True) -> dict[str, Any]:
     """What has been declared, and the jobs that run it, as JSON values.
 
     Ids are numbers in the order of creation: the same program gives the same ones.
@@ -22,6 +22,8 @@ def to_dict(plan: Plan) -> dict[str, Any]:
     ----------
     plan : Plan
         The topology.
+    on_spark : bool
+        Whether a session may run it: not so where it was started without one.
 
     Returns
     -------
@@ -40,8 +42,8 @@ def to_dict(plan: Plan) -> dict[str, Any]:
         host, database and prefix; never a user or a password; None where nothing is known), and the
         calls that a batch costs (least and most of a task, and of a batch; None likewise).
     """
-    groups = [(group, shown_job(group)) for group in plan.groups]
-    queries = [(query, shown_job(query)) for query in plan.drpc.values()]
+    groups = [(group, shown_job(group, on_spark=on_spark)) for group in plan.groups]
+    queries = [(query, shown_job(query, on_spark=on_spark)) for query in plan.drpc.values()]
     parts: list[tuple[Part, ShownJob]] = [*groups, *queries]
     return {
         "groups": [

@@ -24,7 +24,7 @@ class ShownJob:
     target: Target
     refused: PlanError | None
     """Why it can't run there."""
-    on_spark: PlanError | None
+    refused_by_spark: PlanError | None
     """Why large batches can't run on Spark, where they would."""
     nodes: Mapping[int, tuple[Node, ...]]
     """The steps of each stage, by its id."""
@@ -40,13 +40,13 @@ class ShownJob:
         return next((step for step in self.job.steps if node.id in step.ids), None)
 
 
-def shown_job(part: Part) -> ShownJob:
+def shown_job(part: Part, *, on_spark: bool) -> ShownJob:
     """The job of a group or a query.
 
     A group of spouts has one for its process, and others where there is a session: shown is that of
-    large batches on Spark, unless they can't run there.
+    large batches on Spark, unless they can't run there, or none does.
     """
-    target = _target(part)
+    target = _target(part, on_spark)
     shown = _drafted(part, target)
     may_run_here = isinstance(part, BatchGroup) and part.clock == "spout"
     if shown.refused is None or isinstance(target, Local) or not may_run_here:
@@ -56,18 +56,19 @@ def shown_job(part: Part) -> ShownJob:
     return shown if here.refused or only_on_spark(part) else here
 
 
-def _target(part: Part) -> Target:
+def _target(part: Part, on_spark: bool) -> Target:
     if isinstance(part, DRPCQuery):
-        on_spark = part.source.engine == "spark"
-        return Spark(_PARTITIONS, requests=True) if on_spark else Local()
-    return Spark(_PARTITIONS) if part.requests is None else Local()
+        of_spark = part.source.engine == "spark"
+        return Spark(_PARTITIONS, requests=True) if of_spark else Local()
+    here = part.requests is not None or (part.clock == "spout" and not on_spark)
+    return Local() if here else Spark(_PARTITIONS)
 
 
-def _drafted(part: Part, target: Target, on_spark: PlanError | None = None) -> ShownJob:
+def _drafted(part: Part, target: Target, by_spark: PlanError | None = None) -> ShownJob:
     job, refused = draft_job(part, target)
     of_id = {node.id: node for node in part.nodes}
     held = {stage.id: [of_id[id] for id in stage.ids] for stage in job.stages}
     # Answers are kept behind the last step, by what runs requests.
     held[job.stages[-1].id] += [node for node in part.nodes if node not in part.steps]
     nodes = {id: tuple(steps) for id, steps in held.items()}
-    return ShownJob(job, target, refused[0] if refused else None, on_spark, nodes)
+    return ShownJob(job, target, refused[0] if refused else None, by_spark, nodes)

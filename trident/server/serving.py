@@ -13,6 +13,8 @@ from trident.drpc.queued_service import TIMEOUT, CallQueue, QueuedService
 from trident.drpc.service import LocalDRPC
 from trident.figures.health import Health
 from trident.figures.server_figures import ServerFigures
+from trident.job.explain import explain
+from trident.job.plan_dict import to_dict
 from trident.plan.plan import Plan
 from trident.server.access import Access
 from trident.server.functions import Functions, Service, service_of
@@ -69,7 +71,10 @@ class Serving:
         plans = [each.plan for each in local]
         self._health = Health(runs, plans)
         self.routes += figures_routes(self.figures, self._health, access)
-        of_page, self._page = page_routes(access, plans, self.figures.figures)
+        here = [run.drpc for run in runs if not run.on_spark]
+        drawn = [to_dict(each.plan, on_spark=each not in here) for each in local]
+        explained = [explain(each.plan, on_spark=each not in here) for each in local]
+        of_page, self._page = page_routes(access, drawn, explained, self.figures.figures)
         self.routes += of_page
 
     def close(self, drain: float = TIMEOUT) -> None:

@@ -12,12 +12,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from trident.drpc.errors import DRPCAccessError
-from trident.job.explain import explain
-from trident.job.plan_dict import to_dict
 from trident.page.document import document, policy
 from trident.page.feed import Feed
 from trident.page.shown import Shown, shown
-from trident.plan.plan import Plan
 from trident.server.access import Access
 from trident.server.application import Handler, route, token_of
 from trident.server.responses import StreamedResponse, error_response, failure, response
@@ -36,18 +33,18 @@ _EVENTS = (("Content-Type", "text/event-stream"), ("X-Accel-Buffering", "no"), _
 
 def page_routes(
     access: Access,
-    plans: Sequence[Plan],
+    drawn: Sequence[Mapping[str, Any]],
+    explained: Sequence[str],
     figures: Callable[[], Mapping[str, Any]],
 ) -> tuple[list[Route], Feed]:
     """The routes ``GET /``, ``/events``, ``/figures.json`` and ``/plan.json``.
 
     `access` calls them ``"page"``. As browsers ask people for a password, not for a token, the
-    password is the token then, and the name is anything. `figures` is called at most once a second,
+    password is the token then, and the name is anything. `drawn` and `explained` are what `to_dict`
+    and `explain` make of each topology. `figures` is called at most once a second,
     in a thread of its own. The feed has to be closed at the end, for what is sent to watchers to
     end.
     """
-    drawn = [to_dict(plan) for plan in plans]
-    explained = [explain(plan) for plan in plans]
 
     def look() -> Shown:
         return shown(figures(), drawn)
