@@ -47,7 +47,11 @@ def test_a_state_shows_its_guarantee_its_place_and_its_calls() -> None:
     topology = word_count()
     (node,) = topology.plan().states
     html = TridentState(topology._builder, node)._repr_html_()
-    for text in ("exactly once", "redis at cache:6379, database 0, prefix words", "3 a task"):
+    for text in (
+        "exactly once",
+        "redis at cache:6379, database 0, prefix words",
+        "3 for each task",
+    ):
         assert text in html
     assert "s3cret" not in html
 
