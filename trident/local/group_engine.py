@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 from time import perf_counter
-from typing import Any, cast
+from typing import cast
 
 from trident.batch.computed import Computed, DeferredUpdate, Postponed, written
 from trident.batch.counters import Counters, counted_apart
 from trident.batch.open_states import close_states
 from trident.batch.outcome import Outcome
-from trident.job.compile import Local, compile_job
+from trident.job.job import Job
 from trident.kernels.origins import with_origin
 from trident.local.begun_states import BegunStates
 from trident.local.program import Program
@@ -34,34 +34,17 @@ class LocalGroupEngine:
     Updates are written after the last step of a batch, so that a step that fails has written
     nothing. Steps run before the batch begins, unless one reads what the batch updates.
 
-    Parameters
-    ----------
-    group : BatchGroup
-        The group; its steps are prepared at once.
-    states : mapping of node to State
-        Its states, one object each; closed with the engine.
-    conf : mapping, optional
-        What operations are prepared with.
-
-    Raises
-    ------
-    PlanError
-        For a step that runs on Spark only.
+    The steps of its job are prepared at once; the states, one object each, are closed with it.
     """
 
-    def __init__(
-        self,
-        group: BatchGroup,
-        states: Mapping[StateNode, State],
-        conf: Mapping[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, group: BatchGroup, job: Job, states: Mapping[StateNode, State]) -> None:
         self.acts_on_nothing = bool(group.acting_on_nothing)
         self._begins_first = begins_first(group) is not None
         self._states = {node.state.name: state for node, state in states.items()}
         self._counters = Counters(states.values())
         self._updated, self._asked = counted_apart(states)
         self._emitting: dict[str, Emitting] = {}
-        self._program = Program(compile_job(group, Local()), conf)
+        self._program = Program(job)
         self._program.prepare()
 
     def read(self, emission: Emission) -> tuple[Block, list[Emitted]]:

@@ -28,11 +28,10 @@ class LocalEngine(Engine[LocalGroupEngine]):
     """
 
     def __init__(self, plan: Plan) -> None:
-        for group in plan.groups:
-            compile_job(group, Local())  # which finds what can't run here
+        self._jobs = {group.id: compile_job(group, Local()) for group in plan.groups}
 
     def pending(self, group: BatchGroup, most: int) -> int:
         return most if one_at_a_time(group) is None else 1
 
     def open(self, group: BatchGroup, states: Mapping[StateNode, State]) -> LocalGroupEngine:
-        return LocalGroupEngine(group, states)
+        return LocalGroupEngine(group, self._jobs[group.id], states)

@@ -11,6 +11,7 @@ from trident.batch.engine import Engine
 from trident.batch.group_run import GroupRun
 from trident.batch.runner import BatchRunner
 from trident.batch.start_options import EngineChoice, Trigger
+from trident.job.compile import Local, compile_job
 from trident.local.group_engine import LocalGroupEngine
 from trident.plan.nodes import StateNode
 from trident.plan.overlap import one_at_a_time_on_spark
@@ -75,9 +76,8 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
         if self._choice == "spark" or only_on_spark(group):
             return engine
         cores = self._spark.sparkContext.defaultParallelism
-        return MixedGroupEngine(
-            LocalGroupEngine(group, states), engine, cores
-        )
+        here = LocalGroupEngine(group, compile_job(group, Local()), states)
+        return MixedGroupEngine(here, engine, cores)
 
     def reads(self, group: BatchGroup) -> Mapping[str, str]:
         return read_paths(group)
