@@ -90,9 +90,7 @@ def _check_names(scheme: str, given: Mapping[str, str], known: list[str]) -> Non
         before = name
 
 
-def _converted(
-    scheme: str, given: Mapping[str, str], own: Mapping[str, type]
-) -> dict[str, Any]:
+def _converted(scheme: str, given: Mapping[str, str], own: Mapping[str, type]) -> dict[str, Any]:
     kinds = {key: kind for key, kind in own.items() if key in given}
     return {key: _READERS[kind](scheme, key, given[key]) for key, kind in kinds.items()}
 

@@ -77,7 +77,8 @@ def asked(read: Reading[T]) -> Wait[T]:
     try:
         next(read)
     except StopIteration as end:
-        return partial(_same, end.value)
+        answer: T = end.value
+        return lambda: answer
     return partial(finished, read)
 
 
@@ -97,7 +98,3 @@ def wait_for(waits: list[Wait[T]]) -> list[T]:
         return [wait() for wait in waits]
     finally:
         waits.clear()  # with the connections that they hold
-
-
-def _same(answer: T) -> T:
-    return answer

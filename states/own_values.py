@@ -9,9 +9,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-IMMUTABLE = frozenset(
-    {int, float, str, bool, bytes, type(None), date, datetime, Decimal, UUID}
-)
+IMMUTABLE = frozenset({int, float, str, bool, bytes, type(None), date, datetime, Decimal, UUID})
 
 
 def own(value: Any) -> Any:

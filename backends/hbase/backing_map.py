@@ -77,7 +77,8 @@ class HBaseMap(IBackingMap):
     def multiPut(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Store `values` so that they show: at the servers' time, or at a version found there."""
         rows = self._rows(keys)
-        newest = max((cell.timestamp for cell in self._cells(rows).values()), default=0)
+        cells = finished(self._reading_cells(rows)).values()
+        newest = max((cell.timestamp for cell in cells), default=0)
         self._put(rows, values, newest if newest >= _FIRST_VERSION else _SERVERS_TIME)
 
     def multiPutAt(self, keys: Sequence[bytes], values: Sequence[bytes], version: int) -> None:
@@ -150,9 +151,6 @@ class HBaseMap(IBackingMap):
                 "example to a hash of its text.",
             )
         return [key or _EMPTY for key in keys]
-
-    def _cells(self, rows: Sequence[bytes]) -> dict[bytes, Any]:
-        return finished(self._reading_cells(rows))
 
     def _reading_cells(self, rows: Sequence[bytes]) -> Reading[dict[bytes, Any]]:
         cells: dict[bytes, Any] = {}

@@ -80,9 +80,7 @@ class CommittedRecords:
                 return found, message.offset()
             if control.is_committed(txid, attempt):
                 found.append(
-                    CommittedRecord(
-                        message.offset(), txid, message.key(), message.value(), headers
-                    )
+                    CommittedRecord(message.offset(), txid, message.key(), message.value(), headers)
                 )
         return found, following
 

@@ -36,9 +36,7 @@ class ControlTopic(IBackingMap):
     compare with it and write is one step. The transactional id is the topic's name.
     """
 
-    def __init__(
-        self, topic: str, settings: Mapping[str, Any], where: str, timeout: float
-    ) -> None:
+    def __init__(self, topic: str, settings: Mapping[str, Any], where: str, timeout: float) -> None:
         self.where = where
         self.prefix = topic
         self._topic = topic

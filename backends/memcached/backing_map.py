@@ -132,7 +132,7 @@ class MemcachedMap(IBackingMap):
 
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         with lent(self._nodes) as connections:
-            found = self._controls(connections)
+            found = finished(self._reading_controls(connections))
             if not may_spread([record for record, _ in found], new, expected, self._name):
                 return False
             calls = [
@@ -148,12 +148,6 @@ class MemcachedMap(IBackingMap):
             return all(
                 answer for group in (others, last) for [answer] in exchange(group, self._timeout)
             )
-
-    def _controls(
-        self, connections: Sequence[NodeConnection]
-    ) -> list[tuple[bytes | None, bytes | None]]:
-        """Return each node's control record, without its mark, and the record's version."""
-        return finished(self._reading_controls(connections))
 
     def _reading_controls(
         self, connections: Sequence[NodeConnection]

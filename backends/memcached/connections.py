@@ -62,8 +62,7 @@ pool = Pool(NodeConnection, NodeConnection.is_quiet)
 
 @contextmanager
 def lent(nodes: Sequence[NodeAddress]) -> Iterator[list[NodeConnection]]:
-    """Lend a connection to each node; an error inside closes them, for what they carry is unknown.
-    """
+    """Lend a connection to each node; an error closes them, as what they carry is unknown then."""
     with ExitStack() as lending:
         yield [lending.enter_context(pool.lend(node)) for node in nodes]
 

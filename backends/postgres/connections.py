@@ -59,8 +59,7 @@ class Database:
 
     @contextmanager
     def lend(self) -> Iterator[Any]:
-        """Lend a connection, outside a transaction, that nobody else uses; dropped after an error.
-        """
+        """Lend a connection outside a transaction, for the caller alone; dropped after an error."""
         with pool.lend(self) as connection, explained(self):
             yield connection
 

@@ -136,8 +136,7 @@ class HashLayout(Layout):
         if self.ttl is None:
             return ["HSET", self.name, *pairs]
         script = (
-            "redis.call('HSET', KEYS[1], unpack(ARGV)) "
-            f"redis.call('EXPIRE', KEYS[1], {self.ttl})"
+            f"redis.call('HSET', KEYS[1], unpack(ARGV)) redis.call('EXPIRE', KEYS[1], {self.ttl})"
         )
         return ["EVAL", script, 1, self.name, *pairs]
 
@@ -168,15 +167,11 @@ def chunks(keys: Sequence[bytes], *parallel: Sequence[Any]) -> Iterator[tuple[Se
 def _halves(columns: Sequence[Sequence[Any]]) -> Iterator[tuple[Sequence[Any], ...]]:
     """Halve until what is sent at once is sent well within the time-out."""
     length = len(columns[0])
-    if length == 1 or sum(map(_size, columns)) <= _CHUNK_BYTES:
+    if length == 1 or sum(len(each) for column in columns for each in column) <= _CHUNK_BYTES:
         yield tuple(columns)
         return
     yield from _halves([column[: length // 2] for column in columns])
     yield from _halves([column[length // 2 :] for column in columns])
-
-
-def _size(column: Sequence[bytes]) -> int:
-    return sum(map(len, column))
 
 
 def _interleaved(keys: Sequence[bytes], values: Sequence[bytes]) -> list[bytes]:

@@ -219,9 +219,7 @@ class ShardedMap(IBackingMap):
         """Send each shard its commands, all servers at once, and return the answers by shard."""
         return finished(self._conversing(commands))
 
-    def _conversing(
-        self, commands: Mapping[int, Sequence[Make]]
-    ) -> Reading[dict[int, list[Any]]]:
+    def _conversing(self, commands: Mapping[int, Sequence[Make]]) -> Reading[dict[int, list[Any]]]:
         by_node = self._by_node(commands)
         with self._wired(by_node) as wires:
             answers = yield from conversing(

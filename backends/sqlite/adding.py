@@ -85,9 +85,7 @@ class Adding:
             # Filled anew each time: what is in it is undone with the transaction.
             self._filled = True
             self._connection.execute("DELETE FROM temp.retried")
-            self._connection.executemany(
-                "INSERT INTO temp.retried VALUES (?, ?)", retried.items()
-            )
+            self._connection.executemany("INSERT INTO temp.retried VALUES (?, ?)", retried.items())
         tokens = repeat(token.txid, len(keys)), repeat(token.attempt, len(keys))
         rows = zip(stored_keys(keys), *tokens, native(amounts, self._table.serializer), strict=True)
         try:

@@ -2,7 +2,46 @@
 
 from __future__ import annotations
 
+from trident.backends.state_url import StateURL
 from trident.backends.zookeeper.checkpoint import ZooKeeperCheckpoint
-from trident.backends.zookeeper.urls import from_url
+from trident.states.errors import StateURLError
 
 __all__ = ["ZooKeeperCheckpoint", "from_url"]
+
+_PORT = 2181
+
+
+def from_url(url: StateURL) -> ZooKeeperCheckpoint:
+    """Return the checkpoint that a URL describes; connects to nothing.
+
+    ``zookeeper://[user:password@]host:port,host:port/path``, where the path is another one for
+    each topology. The options are `timeout` and `session_timeout` of
+    :class:`ZooKeeperCheckpoint`.
+
+    Raises
+    ------
+    StateURLError
+        For hosts, a path or an option that the scheme doesn't take.
+
+    Examples
+    --------
+    >>> from_url(StateURL.parse("zookeeper://me:secret@one,two:2182/trident/words")).where
+    'zookeeper://one:2181,two:2182/trident/words'
+    """
+    if not url.hosts:
+        advice = f"Write it {url.scheme}://host:{_PORT},host:{_PORT}/path."
+        raise StateURLError(f"{url.scheme}: the URL names no host", "", (), advice)
+    names = url.path.strip("/").split("/")
+    if names == [""] or {"", ".", "..", "zookeeper"} & {*names}:
+        what = f"{url.scheme}: a path names the checkpoint, and can't be"
+        advice = "Add one, as /trident/words, another for each topology."
+        raise StateURLError(what, url.path or "/", (), advice)
+    if (url.user is None) != (url.password is None):
+        raise StateURLError(f"{url.scheme}: a user and a password go together; give both")
+    return ZooKeeperCheckpoint(
+        tuple((host, port or _PORT) for host, port in url.hosts),
+        "/" + "/".join(names),
+        user=url.user,
+        password=url.password,
+        **url.read_own(timeout=float, session_timeout=float),
+    )

@@ -6,7 +6,6 @@ from bisect import bisect_left
 from collections import deque
 from threading import Lock
 from time import monotonic
-from types import TracebackType
 from typing import Any
 
 from trident.batch.events import QueryEnded
@@ -116,12 +115,7 @@ class CountedCall:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._figures.ended(monotonic() - self._began, kind)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
-from types import TracebackType
 from typing import Any, Protocol, Self
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -270,12 +269,7 @@ class QueuedService:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _add(self, function: str, query: Answers, most_waiting: int) -> None:

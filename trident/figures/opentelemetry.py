@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from time import time
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from trident.batch.events import AttemptFailed, Event, GroupEnded, QueryEnded
@@ -55,12 +54,7 @@ class Tracing:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 

@@ -151,8 +151,7 @@ def held_checkpoint(place: Place, spark_checkpoint: Place | None = None) -> Held
 
 
 def groups_at(place: Place) -> list[str]:
-    """Return the groups of the checkpoint at `place`, which nobody need hold; none is made there.
-    """
+    """Return the groups of the checkpoint at `place`, whether it is held or not."""
     text = os.fspath(place)
     if _is_folder(text):
         return _groups_in(local_path(text))

@@ -65,8 +65,7 @@ class StagedFile:
 
     @staticmethod
     def decode(data: bytes, path: str) -> StagedFile:
-        """Return the batch that `data`, read from `path`, encodes; StagingError where it is none.
-        """
+        """Return the batch that `data`, read from `path`, encodes, or raise StagingError."""
         whole = memoryview(data)
         if data[-_CHECKSUM:] != b"%08x\n" % zlib.crc32(whole[:-_CHECKSUM]):
             raise _damaged(path, f"truncated or damaged, {len(data)} bytes")

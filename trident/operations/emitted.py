@@ -65,8 +65,7 @@ def checked_rows(operation: str, items: Iterable[Any], width: int) -> list[Row]:
 
 
 def flat_rows(operation: str, made: object, width: int) -> list[Row]:
-    """Check that a `FlatMapFunction` returned, for one tuple, lists or tuples of ``width`` values.
-    """
+    """Check that a `FlatMapFunction` returned lists or tuples of ``width`` values."""
     if not isinstance(made, Iterable):
         problem = f"returned {described(made)}, expected an iterable of tuples"
         raise EmittedValueError(operation, problem)

@@ -92,9 +92,6 @@ class _ReducerOfLaid(Aggregator[Any]):
         start, end = self._places[number]
         return number, tuple_type(self._inputs[number])(row[start:end])
 
-    def _group_of(self, row: Sequence[Any]) -> TridentTuple:
-        return tuple_type(self._group)(row[1 : 1 + len(self._group)])
-
 
 class MultiReduced(_ReducerOfLaid):
     """A `MultiReducer` as an aggregator."""
@@ -117,7 +114,7 @@ class GroupedMultiReduced(_ReducerOfLaid):
 
     def aggregate(self, val: list[Any], tuple: Sequence[Any], collector: TridentCollector) -> None:
         if not val:
-            group = self._group_of(tuple)
+            group = tuple_type(self._group)(tuple[1 : 1 + len(self._group)])
             val[:] = [group, self._reducer.init(collector, group)]
         group, state = val
         number, values = self._input(tuple)

@@ -155,8 +155,7 @@ def _path(scope: Scope) -> str:
 
 
 async def _whole(receive: Receive, limit: int) -> bytes | None:
-    """The whole body; None where it is over the limit, ClientDisconnect where the client hangs up.
-    """
+    """The whole body, None where it is over the limit; raises ClientDisconnect."""
     parts: list[bytes] = []
     size = 0
     while True:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from threading import Event, Thread
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 from trident.drpc.errors import DRPCUsageError
@@ -186,12 +186,7 @@ class DRPCServer:
     def __enter__(self) -> Self:
         return self if self._thread is not None else self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     _drain = DRAIN

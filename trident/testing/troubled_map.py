@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, Self, TypeVar
 
 from trident.states.backing_map import Codec, IBackingMap, WrappedMap
@@ -111,6 +112,10 @@ class TroubledMap(WrappedMap):
         return self._arrived(call, *args)
 
 
+def _of_inner(name: str) -> Any:
+    return property(attrgetter(f"inner.{name}"))
+
+
 @dataclass(frozen=True)
 class TroubledStore(Store):
     """Opens the maps of a store, in trouble when the test says so.
@@ -123,30 +128,11 @@ class TroubledStore(Store):
     codec: Codec | None = None
     hosted = "driver"
 
-    @property
-    def identity(self) -> tuple[str, str, str]:
-        """What tells two states apart."""
-        return self.inner.identity
-
-    @property
-    def map_type(self) -> type[IBackingMap] | None:  # type: ignore[override]
-        """The class of the map below."""
-        return self.inner.map_type
-
-    @property
-    def shards(self) -> int | None:  # type: ignore[override]
-        """How many shards the store is divided into."""
-        return self.inner.shards
-
-    @property
-    def max_keys(self) -> int:  # type: ignore[override]
-        """How many keys the store keeps."""
-        return self.inner.max_keys
-
-    @property
-    def snapshot_key(self) -> Any:  # type: ignore[override]
-        """Where the single value is."""
-        return self.inner.snapshot_key
+    identity = _of_inner("identity")
+    map_type = _of_inner("map_type")
+    shards = _of_inner("shards")
+    max_keys = _of_inner("max_keys")
+    snapshot_key = _of_inner("snapshot_key")
 
     def named(self, prefix: str) -> Self:
         """Return the store with `prefix`, where it was given none."""

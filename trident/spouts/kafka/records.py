@@ -158,14 +158,10 @@ def _record(message: Any, key: Any, value: Any) -> KafkaRecord:
         key,
         value,
         _timestamp(message),
-        _headers(message),
+        message.headers() or [],
     )
 
 
 def _timestamp(message: Any) -> int | None:
     kind, milliseconds = message.timestamp()
     return milliseconds if kind else None
-
-
-def _headers(message: Any) -> list[tuple[str, bytes | None]]:
-    return message.headers() or []

@@ -110,7 +110,8 @@ class ServerProcess(ABC):
             raise
         if not started:
             self.kill()
-            raise RuntimeError(f"{self.program} did not start; its log ends:\n{self._last_lines()}")
+            log_end = "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
+            raise RuntimeError(f"{self.program} did not start; its log ends:\n{log_end}")
 
     def kill(self) -> None:
         """End it at once, as a crash does."""
@@ -168,9 +169,6 @@ class ServerProcess(ABC):
             self.process.kill()
             self.process.wait()
         self.process = None
-
-    def _last_lines(self) -> str:
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
 
 
 Node = TypeVar("Node", bound=ServerProcess)
