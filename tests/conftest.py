@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.servers.postgres import PgBouncer
 from tests.spark import java
 from trident.testing.servers import spark_kafka
 from trident.testing.servers.memcached import MemcachedServers
-from trident.testing.servers.postgres import PgBouncer, PostgresServer
+from trident.testing.servers.postgres import PostgresServer
 from trident.testing.servers.process import QUICK
 from trident.testing.servers.promised import PromisedServer, Served, served
 

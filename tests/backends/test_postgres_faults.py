@@ -21,6 +21,8 @@ from tests.backends.held_postgres_writer import CALLS, MOMENTS, words_of
 from tests.faults.proxy import Proxy
 from tests.faults.word_count import WordCount, assert_told, at, when_waiting
 from tests.packaging.conftest import ROOT
+from tests.servers.certificates import make_certificates
+from tests.servers.postgres import PgBouncer, PostgresStandby
 from trident.backends import postgres
 from trident.backends.postgres import connections
 from trident.backends.urls import state_from_url
@@ -29,8 +31,7 @@ from trident.operations.builtin import Sum
 from trident.states import ControlRecord, Token
 from trident.states.errors import LostWritesError, RewoundStateError
 from trident.states.maps.factory import MapStateFactory
-from trident.testing.servers.certificates import make_certificates
-from trident.testing.servers.postgres import PgBouncer, PostgresServer, PostgresStandby
+from trident.testing.servers.postgres import PostgresServer
 from trident.testing.servers.process import stands_still, wait_until
 from trident.testing.servers.promised import Served
 

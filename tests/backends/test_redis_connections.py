@@ -14,6 +14,8 @@ import pytest
 
 from tests.backends.redis_batches import committed, found, new_prefix, plain, record, written
 from tests.backends.redis_replies import Replies
+from tests.servers.certificates import Certificates, make_certificates
+from tests.servers.redis import RedisReplica, SecureRedisServer
 from trident.backends.redis import connections
 from trident.backends.redis.connection_options import ConnectionOptions
 from trident.backends.redis.connections import connected
@@ -21,11 +23,10 @@ from trident.backends.redis.masters import SentinelMaster
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory
 from trident.states.errors import NoStateError, StateUnavailableError
-from trident.testing.servers.certificates import Certificates, make_certificates
 from trident.testing.servers.ports import free_port
 from trident.testing.servers.process import wait_until
 from trident.testing.servers.promised import Served
-from trident.testing.servers.redis import RedisReplica, RedisServer
+from trident.testing.servers.redis import RedisServer
 
 
 def opened(url: str, options: str = "") -> MapStateFactory:
@@ -58,7 +59,7 @@ def guarded(
     tmp_path_factory: pytest.TempPathFactory, certificates: Certificates
 ) -> Iterator[RedisServer]:
     folder = tmp_path_factory.mktemp("guarded")
-    with RedisServer(folder, password="hunter2", tls=certificates) as server:
+    with SecureRedisServer(folder, "hunter2", certificates) as server:
         yield server
 
 

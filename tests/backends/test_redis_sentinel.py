@@ -10,6 +10,7 @@ import pytest
 
 from tests.backends.redis_batches import add, committed, found, record, written
 from tests.faults.replication import offset
+from tests.servers.redis import RedisReplica, RedisSentinel
 from trident.backends.checkpoints import checkpoint_from_url
 from trident.backends.state_url import StateURL
 from trident.backends.urls import state_from_url
@@ -20,7 +21,7 @@ from trident.log.writer import LogWriter
 from trident.states import MapStateFactory, Token
 from trident.states.errors import LostWritesError, StateUnavailableError
 from trident.testing.servers.process import wait_until
-from trident.testing.servers.redis import RedisReplica, RedisSentinel, RedisServer
+from trident.testing.servers.redis import RedisServer
 
 
 def opened(url: str) -> MapStateFactory:

@@ -12,13 +12,14 @@ import pytest
 
 from tests.faults.replication import offset
 from tests.faults.word_count import WordCount, assert_told, at
+from tests.servers.redis import RedisReplica, RedisSentinel
 from trident.backends import memcached, redis
 from trident.batch.watchpoints import watching
 from trident.errors import LostStateError, LostWritesError, NoStateError, RewoundStateError
 from trident.states.values import Token
 from trident.testing.servers.memcached import MemcachedServer
 from trident.testing.servers.process import wait_until
-from trident.testing.servers.redis import RedisReplica, RedisSentinel, RedisServer
+from trident.testing.servers.redis import RedisServer
 
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 

@@ -11,11 +11,12 @@ import pytest
 
 from tests.faults.replication import offset
 from tests.faults.word_count import WordCount, assert_told, at, when_waiting
+from tests.servers.redis import RedisReplica
 from trident.backends import redis
 from trident.batch.errors import OutageError
 from trident.errors import StateUnavailableError
 from trident.testing.servers.process import wait_until
-from trident.testing.servers.redis import RedisReplica, RedisServer
+from trident.testing.servers.redis import RedisServer
 
 
 def place(server: RedisServer) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.drpc.asking import PATIENCE, asking, counts, held
+from tests.servers.certificates import make_certificates
 from trident import MapGet, TridentTopology
 from trident.client.drpc_client import DRPCClient
 from trident.drpc.errors import (
@@ -37,7 +38,6 @@ from trident.drpc.service import LocalDRPC
 from trident.server.limits import DRPCLimits
 from trident.server.server import DRPCServer
 from trident.states.errors import StateUnavailableError
-from trident.testing.servers.certificates import make_certificates
 from trident.wire.errors import read_error
 from trident.wire.thrift_binary import EXCEPTION, framed, written_message
 

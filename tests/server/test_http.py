@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from tests.drpc.asking import PATIENCE, held, until
 from tests.server.wire import Wire, everything
+from tests.servers.certificates import make_certificates
 from trident import (
     Count,
     FeederBatchSpout,
@@ -43,7 +44,6 @@ from trident.server.limits import DRPCLimits
 from trident.server.routes.drpc import drpc_routes
 from trident.server.server import DRPCServer
 from trident.states.errors import UsageError
-from trident.testing.servers.certificates import make_certificates
 
 GET = b"GET /drpc/echo/cat HTTP/1.1\r\nHost: localhost\r\n\r\n"
 

@@ -20,11 +20,11 @@ import pytest
 
 from tests.drpc.asking import PATIENCE, held, until
 from tests.server.wire import everything
+from tests.servers.certificates import make_certificates
 from trident import TridentTopology
 from trident.client.drpc_client import DRPCClient
 from trident.server.limits import DRPCLimits
 from trident.server.server import DRPCServer
-from trident.testing.servers.certificates import make_certificates
 
 MB = 2**20
 LIMITS = DRPCLimits(untaken=16 * MB, slow=PATIENCE, idle=PATIENCE)

@@ -16,6 +16,7 @@ from uuid import UUID
 import pytest
 
 from tests.drpc.asking import PATIENCE
+from tests.servers.certificates import make_certificates
 from tests.state_service.asking import AlertFactory, HeldMap, entries, over, sales, static
 from trident import DRPCClient, StateClient
 from trident.backends import sqlite
@@ -38,7 +39,6 @@ from trident.state_service.errors import (
     TooManyKeysError,
     UnknownStateError,
 )
-from trident.testing.servers.certificates import make_certificates
 from trident.wire.errors import error_json, read_error, tell
 
 VALUES: list[Any] = [

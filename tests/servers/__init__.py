@@ -1,0 +1,1 @@
+"""Servers that only this project's own tests start."""
