@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from trident.backends.schemes import BuiltIn, Schemes
+from trident.backends.schemes import REDIS, BuiltIn, Schemes
 from trident.backends.state_url import StateURL
 from trident.states.checkpoint_store import CheckpointStore
 
 GROUP = "trident.checkpoints"
 """The group of entry points under which other packages register schemes."""
 
-_REDIS = BuiltIn("trident.backends.redis.checkpoint:from_url", "redis")
 BUILT_IN: Mapping[str, BuiltIn] = {
-    "redis": _REDIS,
-    "rediss": _REDIS,
-    "redis+cluster": _REDIS,
-    "rediss+cluster": _REDIS,
-    "redis+sentinel": _REDIS,
-    "rediss+sentinel": _REDIS,
+    **dict.fromkeys(REDIS, BuiltIn("trident.backends.redis.checkpoint:from_url", "redis")),
     "zookeeper": BuiltIn("trident.backends.zookeeper:from_url", "zookeeper"),
 }
 _SCHEMES = Schemes("checkpoint", GROUP, BUILT_IN)

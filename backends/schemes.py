@@ -12,6 +12,9 @@ from trident.states.errors import StateURLError
 
 T = TypeVar("T")
 
+REDIS = tuple(f"redis{tls}{kind}" for kind in ("", "+cluster", "+sentinel") for tls in ("", "s"))
+"""The schemes of Redis, for states and for checkpoints."""
+
 
 @dataclass(frozen=True)
 class BuiltIn:

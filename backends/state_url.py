@@ -62,7 +62,7 @@ class StateURL:
     def parse(text: str) -> StateURL:
         """Return the URL that `text` is.
 
-        Its errors show no part of `text` that could belong to a password.
+        Raises StateURLError, which shows no part of `text` that could belong to a password.
         """
         found = _SCHEME.match(text)
         if not found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from trident.backends.schemes import BuiltIn, Schemes
+from trident.backends.schemes import REDIS, BuiltIn, Schemes
 from trident.backends.state_url import StateURL
 from trident.states.errors import StateURLError
 from trident.states.maps.factory import MapStateFactory
@@ -15,14 +15,8 @@ from trident.states.tracebacks import Briefly
 GROUP = "trident.states"
 """The group of entry points under which other packages register schemes."""
 
-_REDIS = BuiltIn("trident.backends.redis:from_url", "redis")
 BUILT_IN: Mapping[str, BuiltIn] = {
-    "redis": _REDIS,
-    "rediss": _REDIS,
-    "redis+cluster": _REDIS,
-    "rediss+cluster": _REDIS,
-    "redis+sentinel": _REDIS,
-    "rediss+sentinel": _REDIS,
+    **dict.fromkeys(REDIS, BuiltIn("trident.backends.redis:from_url", "redis")),
     "memcached": BuiltIn("trident.backends.memcached:from_url", "memcached"),
     "hbase": BuiltIn("trident.backends.hbase:from_url", "hbase"),
     "postgresql": BuiltIn("trident.backends.postgres:from_url", "postgres"),

@@ -140,8 +140,8 @@ def loaded(
 ) -> list[Any]:
     """Return what is made of the values of `data`; None for each None, an absent key.
 
-    CorruptStateError names the first bytes that are no such value, as of a class that is not
-    importable here.
+    Raises CorruptStateError for bytes that are no such value, as of a class that is not importable
+    here.
     """
     found: list[Any] = []
     load = serializer.deserialize

@@ -21,7 +21,7 @@ from trident.states.expiry import KeepUntil
 def needs_tags(value: Any) -> bool:
     """Return whether a value has no form in JSON, or holds one that has none.
 
-    A value that can't be written with tags either is a TypeError.
+    Raises TypeError for a value that can't be written with tags either.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def tagged(value: Any) -> Any:
 def untagged(tree: Any) -> Any:
     """Return the value that :func:`tagged` was given.
 
-    A tag that is unknown, or has another content, is a ValueError.
+    Raises ValueError for a tag that is unknown, or has another content.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def untagged(tree: Any) -> Any:
 def utc(moment: datetime) -> datetime:
     """Return a moment, which has a zone, in UTC.
 
-    A TypeError says that UTC's calendar doesn't have it.
+    Raises TypeError where UTC's calendar doesn't have it.
     """
     try:
         return moment.astimezone(UTC)

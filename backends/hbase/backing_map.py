@@ -34,8 +34,8 @@ class HBaseMap(IBackingMap):
     """A column of a table, as a map of encoded keys and bytes; the other columns stay untouched.
 
     Runs wherever a state is updated or queried. Any thread of any process may use it, each call
-    through a connection of the process; calls are never repeated. Pickles without connections. A
-    key that is too long for a row is a SerializationError.
+    through a connection of the process; calls are never repeated. Pickles without connections.
+    Raises SerializationError for a key that is too long for a row.
 
     A cell's timestamp is its version. Of the cells of a row HBase shows the one with the highest
     timestamp, and of several with the same timestamp the last that was written. So a late write

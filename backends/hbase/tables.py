@@ -14,8 +14,8 @@ _FOREVER = 2**31 - 1
 def prepare_table(client: Any, gateway: str, table: str, family: str) -> None:
     """Make `table` with `family` where it is missing; check `family` where it is there.
 
-    Runs once a process, before its first use of the table. Several processes may run it at once. A
-    family that forgets is refused.
+    Runs once a process, before its first use of the table. Several processes may run it at once.
+    Raises StateError for a family that forgets.
     """
     found = families(client, table)
     if found is None:

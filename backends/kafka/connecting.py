@@ -53,8 +53,8 @@ class KafkaConnectionError(TridentError):
 def connect(module: Any, kafka: Any, settings: Mapping[str, Any]) -> Any:
     """Make a client that asks a cluster about itself, and let it connect.
 
-    It returns the client also where nobody answers within a few seconds: that may pass. What
-    waiting doesn't mend, as a wrong password, is a KafkaConnectionError.
+    It returns the client also where nobody answers within a few seconds: that may pass. Raises
+    KafkaConnectionError for what waiting doesn't mend, such as a wrong password.
     """
     try:
         return _connect(module, kafka, settings)

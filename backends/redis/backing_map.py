@@ -70,8 +70,8 @@ class RedisMap(ShardedMap):
     def occupant(self) -> str | None:
         """Look through all keys that no state with a prefix has, up to the first.
 
-        Another state's redis keys could be entries of this one, or this one's of it: ``a:b:c`` is
-        the entry ``c`` of ``a:b``, and ``b:c`` of ``a``. That is a StateError.
+        Raises StateError where another state's redis keys would be entries of this one, or the
+        other way round: ``a:b:c`` is the entry ``c`` of ``a:b``, and ``b:c`` of ``a``.
         """
         name = self._layout.name
         around = [name[:end] for end in _colons(name)]

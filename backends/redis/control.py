@@ -68,7 +68,7 @@ INFO: tuple[Command, Command] = (("INFO", "server"), ("INFO", "replication"))
 def incarnation(wire: Wire, answers: Sequence[bytes]) -> str:
     """Return what identifies the server that answered `INFO`: its run, role and replication id.
 
-    A server that is no master raises StateUnavailableError: nothing that is written there lasts.
+    Raises StateUnavailableError where it is no master: nothing that is written there lasts.
     """
     found = facts(answers)
     role = found["role"]

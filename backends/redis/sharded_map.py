@@ -126,7 +126,8 @@ class ShardedMap(IBackingMap):
     def incarnation(self) -> str:
         """Return which runs of which servers hold the state, after looking anew who they are.
 
-        None of them may be a replica: what is written there may be lost.
+        Raises StateUnavailableError where one of them is a replica: what is written there may be
+        lost.
         """
         self._found = None
         nodes = sorted(set(self._nodes()))

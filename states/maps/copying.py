@@ -332,7 +332,7 @@ class _Copy:
 def _other_key(source: StoredMap, target: StoredMap) -> Mapping[bytes, bytes]:
     """Return which key stands for which, both ways, where a single value changes its key.
 
-    Where other entries are beside it, it is a CopyError: the key may as well be one of a group.
+    Raises CopyError where other entries are beside it: the key may as well be one of a group.
     """
     here, there = encode_key(source.key), encode_key(target.key)
     if here == there or source.tables.reading.read([here])[0] is None:

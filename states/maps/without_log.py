@@ -16,7 +16,7 @@ def begin_without_log(control: Control, txid: int) -> ControlRecord:
     A repeated txid is a replay, even of a batch that had been committed: it starts from the batch
     before. What a batch wrote that was passed over without a commit does not count.
 
-    A later txid that has begun is a StaleBatchError, a state of a topology an OtherLogError.
+    Raises StaleBatchError where a later txid has begun, OtherLogError for a state of a topology.
     """
     found = control.read()
     if found is not None and found.is_free_for(STAND_ALONE):

@@ -31,7 +31,7 @@ class Misfortunes:
     def befall(self, store: str, whole: Callable[[], T], beginning: Beginning) -> T:
         """Do a write, or what the misfortune that was asked for leaves of it.
 
-        After every misfortune a StateUnavailableError names `store`.
+        Raises StateUnavailableError, which names `store`, after every misfortune.
         """
         misfortune, self._misfortune = self._misfortune, None
         if misfortune is None:

@@ -35,8 +35,8 @@ class NamedState:
     def open(self) -> StoredMap:
         """Return the state, for reading.
 
-        A state that only the process of its run can see is refused, and one that is no map of this
-        library.
+        Raises UsageError for a state that only the process of its run can see, and for one that is
+        no map of this library.
         """
         kind = self.factory.map_type
         if kind is not None and not kind.lasts:

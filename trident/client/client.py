@@ -74,8 +74,9 @@ class Client:
     ) -> T:
         """Ask one server after the other.
 
-        `repeatable` tells that it may be asked again of any server, or of those only that apply a
-        request once by its id. Where it may not, a lost answer is an AnswerLostError.
+        What is `repeatable` may be asked again of any server, other requests only of those that
+        apply a request once by its id. Raises AnswerLostError where the answer was lost and it may
+        not be asked again.
         """
         if timeout is not None:
             check_seconds(type(self).__name__, timeout)

@@ -24,7 +24,7 @@ class Workers:
     def start(self, job: Job) -> None:
         """Run a job, soon.
 
-        A RuntimeError says that the system has no more threads; then nothing will run the job.
+        Raises RuntimeError where the system has no more threads; nothing will run the job.
         """
         with self._lock:
             idle = self._idle > 0

@@ -48,7 +48,7 @@ class ServerFigures:
     async def asked(self) -> dict[str, Any]:
         """Return the figures, without blocking the event loop: Spark is asked for some of them.
 
-        Those who ask at the same time are told the same. After two seconds it is a TimeoutError.
+        Those who ask at the same time are told the same. Raises TimeoutError after two seconds.
         """
         if self._asked.under_way < LIMIT:  # else each who waits would be kept until it ends
             future = asyncio.wrap_future(self._asked.ask())

@@ -166,7 +166,7 @@ def groups_at(place: Place) -> list[str]:
 def local_path(path: Place) -> Path:
     """Return `path` as a local, absolute one.
 
-    The URL of another file system is refused, and one that says more than a folder.
+    Raises CheckpointError for the URL of another file system, and one that says more than a folder.
 
     Examples
     --------

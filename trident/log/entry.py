@@ -145,8 +145,8 @@ class LogEntry:
         The end may be torn: cut off, or with zeros where a loss of power came before the data. An
         entry that is torn was never confirmed, so it doesn't count; None where no other is there.
 
-        An entry that is damaged otherwise, or of a format that this version doesn't read, is a
-        CorruptLogError.
+        Raises CorruptLogError for an entry that is damaged otherwise, or of a format that this
+        version doesn't read.
         """
         entries = _whole(data)
         for entry in entries[:-1]:
@@ -222,7 +222,7 @@ def check_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
 
     A copy, because the spout may change in place what the log goes on to remember.
 
-    A MetadataError says that it would come back changed.
+    Raises MetadataError where it would come back changed.
 
     Examples
     --------

@@ -28,7 +28,7 @@ class HeldCheckpoint(ABC):
     def folder(self, group: str) -> Path:
         """Return the folder of `group`, for what can only be files; not made yet.
 
-        A CheckpointError says that there is none.
+        Raises CheckpointError where there is none.
         """
 
     @abstractmethod
@@ -42,7 +42,8 @@ class HeldCheckpoint(ABC):
     def check_groups(self, groups: Iterable[str]) -> None:
         """Refuse to leave a log behind, as a topology would whose stream has got another id.
 
-        A group of another name whose log no other checkpoint has taken over is a CheckpointError.
+        Raises CheckpointError for a group of another name whose log no other checkpoint has taken
+        over.
         """
         ours = dict.fromkeys(groups)
         for group in self.groups():

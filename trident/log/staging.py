@@ -110,7 +110,7 @@ class StagingArea:
     def stage(self, batch: StagedFile) -> None:
         """Make a batch durable; it may be called again with the same one.
 
-        Other content that another run has staged for it is a StagingError. After a
+        Raises StagingError where another run has staged it with other content. After a
         LogUnavailableError the batch may be staged or not.
         """
         try:
@@ -121,7 +121,7 @@ class StagingArea:
     def staged(self) -> list[StagedFile]:
         """Return what is staged, in the order of the txids; remove what was never finished.
 
-        A file that isn't what was written is a StagingError, and so are two of one batch.
+        Raises StagingError for a file that isn't what was written, and for two of one batch.
         """
         try:
             paths = sorted(self.folder.iterdir()) if self.folder.is_dir() else []

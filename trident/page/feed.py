@@ -59,7 +59,8 @@ class Feed:
     async def latest(self) -> Shown:
         """What is shown now, or was a moment ago.
 
-        A first look that takes too long is a TimeoutError; later ones are not waited for so long.
+        Raises TimeoutError where the first look takes too long; later ones are not waited for so
+        long.
         """
         looking = self._look.ask()
         if not looking.done():

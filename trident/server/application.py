@@ -41,7 +41,7 @@ def listed(routes: Iterable[BaseRoute]) -> Sequence[tuple[str, str]]:
 def param(request: Request, name: str, what: str) -> str:
     """A parameter of the path without its escapes; empty where the path has none of the name.
 
-    Where it is no UTF-8 the error names `what` it is.
+    Raises MalformedRequestError, which names `what` it is, where it is no UTF-8.
     """
     return utf8(unquote_to_bytes(request.path_params.get(name, "")), what)
 

@@ -74,7 +74,7 @@ def error_response(
 def utf8(text: bytes, what: str) -> str:
     """The text of bytes.
 
-    Where they are no UTF-8 the error names `what` they are.
+    Raises MalformedRequestError, which names `what` they are, where they are no UTF-8.
     """
     try:
         return text.decode()

@@ -35,8 +35,8 @@ class Serving:
     """What is served: functions, states, figures and a page, and the routes to them.
 
     A run has its queries; for a topology they are compiled, and its states opened for reading.
-    `others` answer the functions that none of these has. What can't be served is a DRPCUsageError,
-    and leaves nothing open.
+    `others` answer the functions that none of these has. Raises DRPCUsageError for what can't be
+    served, and leaves nothing open.
     """
 
     def __init__(self, served: Any, access: Access, limits: DRPCLimits, *others: Service) -> None:

@@ -8,7 +8,7 @@ from trident.tuples.fields import Fields, FieldsLike
 def line_field(spout: str, field: FieldsLike) -> Fields:
     """Return the field of a line.
 
-    A ValueError says that it isn't one field, or declared as anything but a string.
+    Raises ValueError where it isn't one field, or declared as anything but a string.
 
     Examples
     --------

@@ -79,8 +79,8 @@ def fitting(state: str, fields: Fields | None, keys: Sequence[Key]) -> Sequence[
 
     A whole number becomes a double where one is declared, as in a step; text stays text.
 
-    Where `fields` aren't known every key fits. A key with other fields, which can't be in the
-    state, is a MalformedRequestError.
+    Where `fields` aren't known every key fits. Raises MalformedRequestError for a key with other
+    fields, which can't be in the state.
 
     Examples
     --------

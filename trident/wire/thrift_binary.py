@@ -52,7 +52,7 @@ class Message(NamedTuple):
 def read_message(data: bytes) -> Message:
     """A message, of the bytes of a frame.
 
-    Anything else is a ThriftError; a string that is no UTF-8 is None.
+    Raises ThriftError for anything else; a string that is no UTF-8 is None.
 
     Examples
     --------

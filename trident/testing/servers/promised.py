@@ -48,7 +48,7 @@ class BrokenPromise(TridentError):
 def served(name: str, made: Callable[[], AbstractContextManager[Served]]) -> Iterator[Served]:
     """Give the server of TRIDENT_TEST_<name>_URL, else what `made` makes and starts.
 
-    Where that variable is set and no server is there, it is a BrokenPromise.
+    Raises BrokenPromise where that variable is set and no server is there.
     """
     refuse_where_quick()
     variable = f"TRIDENT_TEST_{name}_URL"
