@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from trident.batch.open_states import close_states, make_states
+from trident.drpc.idle_objects import IdleObjects
 from trident.plan.nodes import StateNode
 from trident.plan.plan import DRPCQuery, Plan
 from trident.states.maps.reading import read_committed
@@ -22,11 +22,13 @@ class StateSets:
     """The states of a query; any number of threads may read, each of them a set of its own."""
 
     def __init__(self, plan: Plan, query: DRPCQuery, conf: Mapping[str, Any] | None) -> None:
-        self._groups = _groups(plan, query)
-        self._nodes = tuple(self._groups)
-        self._conf = conf
-        self._idle: deque[list[tuple[str, State]]] = deque()
-        self._closed = False
+        groups = _groups(plan, query)
+        self._nodes = tuple(groups)
+
+        def make() -> list[tuple[str, State]]:
+            return [(groups[node], state) for node, state in make_states(groups, conf).items()]
+
+        self._sets = IdleObjects(make, lambda states: close_states(state for _, state in states))
 
     def __bool__(self) -> bool:
         return bool(self._nodes)
@@ -35,31 +37,16 @@ class StateSets:
         """Call `ask` with views of the states as of one moment, perhaps several times."""
         if not self._nodes:
             return ask({})
-        try:
-            states = self._idle.pop()
-        except IndexError:
-            made = make_states(self._nodes, self._conf)
-            states = [(self._groups[node], state) for node, state in made.items()]
+        states = self._sets.take()
         names = [node.state.name for node in self._nodes]
         try:
             return read_committed(states, lambda views: ask(dict(zip(names, views, strict=True))))
         finally:
-            self._idle.append(states)
-            if self._closed:
-                self._close_idle()
+            self._sets.give_back(states)
 
     def close(self) -> None:
         """Close the idle sets; a thread that still asks closes the one that it uses."""
-        self._closed = True
-        self._close_idle()
-
-    def _close_idle(self) -> None:
-        while self._idle:
-            try:
-                states = self._idle.pop()
-            except IndexError:
-                return
-            close_states(state for _, state in states)
+        self._sets.close()
 
 
 def _groups(plan: Plan, query: DRPCQuery) -> dict[StateNode, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from trident.drpc.errors import (
     DRPCUnavailableError,
     StateNotThereError,
 )
+from trident.drpc.idle_objects import IdleObjects
 from trident.state_service.errors import (
     AnswerTooLargeError,
     NoJSONError,
@@ -38,36 +38,14 @@ MOST_BYTES = 16 * 2**20
 """What the values of an answer may take as JSON."""
 
 
-class StateObjects:
+class StateObjects(IdleObjects[State]):
     """The objects of one state, of which each is used by one thread at a time."""
 
     def __init__(self, served: ServedState) -> None:
+        super().__init__(
+            lambda: served.factory.makeState({}, None, 0, 1), lambda state: state.close()
+        )
         self.served = served
-        self._idle: deque[State] = deque()
-        self._closed = False
-
-    def take(self) -> State:
-        """An idle object, or a new one; raises what making it does."""
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return self.served.factory.makeState({}, None, 0, 1)
-
-    def give_back(self, state: State) -> None:
-        """The object may be used by another thread."""
-        self._idle.append(state)
-        if self._closed:
-            self.close()
-
-    def close(self) -> None:
-        """Close those that are idle, and each other one when it is given back."""
-        self._closed = True
-        while self._idle:
-            try:
-                state = self._idle.pop()
-            except IndexError:
-                return
-            state.close()
 
 
 class _Found(NamedTuple):
