@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.servers import spark_kafka
 from tests.servers.postgres import PgBouncer
 from tests.spark import java
-from trident.testing.servers import spark_kafka
 from trident.testing.servers.memcached import MemcachedServers
 from trident.testing.servers.postgres import PostgresServer
 from trident.testing.servers.process import QUICK

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.kafka.counting import Counting
+from tests.servers import spark_kafka
 from trident.spark import kafka_frame, local_session
 from trident.spouts.kafka import KafkaSpout
 from trident.testing import kill_at
-from trident.testing.servers import spark_kafka
 
 KILLS = [
     ("after begin", 1),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from trident.testing.servers import spark_kafka
+from tests.servers import spark_kafka
 from trident.testing.servers.hbase import HBaseServer
 from trident.testing.servers.java import jars
 from trident.testing.servers.kafka import KafkaServer
