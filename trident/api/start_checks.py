@@ -43,7 +43,9 @@ def check_start(plan: Plan, options: StartOptions) -> None:
         check_dead_letter(plan)
     check_requests(plan, options)
     for part in plan.parts:
-        partitions_asked(part.steps)
+        _, refused = partitions_asked(part.steps)
+        if refused:
+            raise refused[0]
     check_states(plan)
 
 

@@ -184,9 +184,8 @@ class _Compiler:
         self._target = target
         self._spark = target if isinstance(target, Spark) else None
         self._result = result
-        self.refused: list[PlanError] = []
         self._needed = needed_fields(nodes, [result] if result else ())
-        self._hints = partitions_asked(nodes)
+        self._hints, self.refused = partitions_asked(nodes)
         self._consumers: dict[Node, list[Node]] = {node: [] for node in nodes}
         for node in nodes:
             for parent in dict.fromkeys(node.parents):

@@ -55,13 +55,15 @@ def merged_names(node: MergeNode, parent: Node, names: Iterable[str]) -> list[st
     return [theirs.get(name, name) for name in names]
 
 
-def partitions_asked(nodes: Sequence[Node]) -> Mapping[Node, int | None]:
+def partitions_asked(
+    nodes: Sequence[Node],
+) -> tuple[Mapping[Node, int | None], list[PlanError]]:
     """How many partitions the topology asks for, for each step; None where the engine chooses.
 
     A hint counts from the last step that moves tuples to the next one; of several the greatest. A
     state that requires a number wins over hints, and one step that brings all together over both.
 
-    Raises `PlanError` where two states that no exchange parts require different numbers.
+    Second, what can't run: states that no exchange parts, and that require different numbers.
     """
     between: list[list[Node]] = []
     of_node: dict[Node, list[Node]] = {}
@@ -71,8 +73,18 @@ def partitions_asked(nodes: Sequence[Node]) -> Mapping[Node, int | None]:
             between.append(before := [])
         before.append(node)
         of_node[node] = before
-    counts = [1 if _is_single(steps) else _count_asked(steps) for steps in between]
-    return {node: count for steps, count in zip(between, counts, strict=True) for node in steps}
+    asked: dict[Node, int | None] = {}
+    refused = []
+    for steps in between:
+        required = {} if _is_single(steps) else _required(steps)
+        if len(required) > 1:
+            names = " and ".join(f"{name!r} ({count})" for count, name in required.items())
+            what = f"states {names} need different numbers of partitions in one stage"
+            refused.append(PlanError(what, "", (), "Put a partitionBy() between them."))
+        hints = [node.parallelism for node in steps if isinstance(node, HintNode)]
+        count = 1 if _is_single(steps) else next(iter(required), max(hints, default=None))
+        asked |= dict.fromkeys(steps, count)
+    return asked, refused
 
 
 def is_unkeyed_update(node: Node) -> bool:
@@ -104,15 +116,10 @@ def _is_single(steps: Sequence[Node]) -> bool:
     )
 
 
-def _count_asked(steps: Sequence[Node]) -> int | None:
+def _required(steps: Sequence[Node]) -> Mapping[int, str]:
+    """The numbers of partitions that states require, each with the name of such a state."""
     states = [node.updates for node in steps if node.updates is not None]
-    required = {s.required_partitions: s.name for s in states if s.required_partitions}
-    if len(required) > 1:
-        names = " and ".join(f"{name!r} ({count})" for count, name in required.items())
-        what = f"states {names} need different numbers of partitions in one stage"
-        raise PlanError(what, "", (), "Put a partitionBy() between them.")
-    hints = [node.parallelism for node in steps if isinstance(node, HintNode)]
-    return next(iter(required), max(hints, default=None))
+    return {each.required_partitions: each.name for each in states if each.required_partitions}
 
 
 def in_order(nodes: Sequence[Node]) -> tuple[Node, ...]:

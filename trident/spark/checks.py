@@ -49,8 +49,8 @@ def checked(group: BatchGroup, spark: SparkSession) -> SparkGroup:
 
 def most_partitions(part: Part, spark: SparkSession) -> int:
     """How many partitions an exchange makes where nothing else is said."""
-    asked = partitions_asked(part.steps).values()
-    return max([default_partitions(spark), *(each or 1 for each in asked)])
+    asked, _ = partitions_asked(part.steps)
+    return max([default_partitions(spark), *(each or 1 for each in asked.values())])
 
 
 def check_names(nodes: Sequence[Node], spark: SparkSession) -> None:
