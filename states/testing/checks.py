@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from random import Random
 from typing import Any, ClassVar, TypeVar
@@ -146,14 +146,13 @@ class Checks(ABC):
         reached: IBackingMap = pickle.loads(pickle.dumps(backing))
         return reached
 
-    @contextmanager
-    def kept(self, *values: Any) -> Iterator[None]:
+    def keeps(self, *values: Any) -> bool:
+        """Tell whether the map keeps these values, by what its tests say."""
+        return self.values is None or {*map(type, values)} <= {self.values, type(None)}
+
+    def kept(self, *values: Any) -> AbstractContextManager[Any]:
         """Have what stores `values` inside refused, where the map doesn't keep one of them."""
-        if self.values is None or {*map(type, values)} <= {self.values, type(None)}:
-            yield
-        else:
-            with pytest.raises(SerializationError):
-                yield
+        return nullcontext() if self.keeps(*values) else pytest.raises(SerializationError)
 
     @pytest.fixture
     def backing(self) -> Iterator[IBackingMap]:
@@ -178,6 +177,47 @@ def value_of(backing: IBackingMap, number: int, kind: StateType = StateType.OPAQ
             return TransactionalValue(7, number)
         case StateType.NON_TRANSACTIONAL:
             return number
+
+
+def put_and_get(backing: IBackingMap, keys: Sequence[Any], values: Sequence[Any]) -> Sequence[Any]:
+    """Return what comes back of each key after its value was stored."""
+    backing.multiPut(keys, values)
+    return backing.multiGet(keys)
+
+
+def in_bulk(call: Callable[..., Sequence[Any]], *sequences: Sequence[Any]) -> list[Any]:
+    """Return what a call for all answers; where it fails, what calls for one each do, or raise."""
+    try:
+        return list(call(*sequences))
+    except Exception as error:
+        alone = [_alone(call, *each) for each in zip(*sequences, strict=True)]
+        if any(isinstance(answer, Exception) for answer in alone):
+            return alone
+        raise AssertionError("each of these works alone, and all at once do not") from error
+
+
+def _alone(call: Callable[..., Sequence[Any]], *arguments: Any) -> Any:
+    try:
+        [answer] = call(*([each] for each in arguments))
+    except Exception as error:
+        return error
+    return answer
+
+
+def wrong_answers(
+    what: str, names: Sequence[Any], expected: Sequence[Any], found: Sequence[Any]
+) -> str:
+    """Return a line for each of `names` whose answer is another one, or one of another type."""
+    if len(found) != len(expected):
+        return f"{len(expected)} keys were asked for, and {len(found)} answers came"
+    lines = []
+    for name, value, answer in zip(names, expected, found, strict=True):
+        if answer != value or repr(answer) != repr(value):
+            line = f"{what} {name!a:.60}: {value!a:.60} became {answer!a:.60}"
+            others = (name for name, each in zip(names, expected, strict=True) if each == answer)
+            other = next(others, name)
+            lines.append(line if other == name else f"{line}, that of {other!a:.60}")
+    return "\n".join(lines)
 
 
 def record(txid: int, attempt: int = 0, log_id: str = "log", **retried: int) -> ControlRecord:

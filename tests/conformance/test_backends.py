@@ -1,13 +1,13 @@
-"""Every backend of the table, bare and under its caches, passes the suite on its real server."""
+"""Every backend of the table passes the suite on its real server."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
 from tests.backends_table import BACKENDS, Backend
-from trident.states import CachedMap, IBackingMap, LayeredMap, StateType
+from trident.states import IBackingMap, StateType
 from trident.states.testing.suite import BackingMapConformance
 
 
@@ -34,24 +34,8 @@ class BackendConformance(BackingMapConformance):
         opened.close()
 
 
-class CachedConformance(BackendConformance):
-    """The same under a cache, which has to be the only writer."""
-
-    shared = False
-
-    def layers(self, backing: IBackingMap) -> LayeredMap:
-        return CachedMap(backing, 100)
-
-
-def vars_of(row: Backend) -> dict[str, Any]:
-    return {"backend": row, "abilities": row.abilities, "values": row.values}
-
-
-def suite(name: str, kind: type[BackendConformance], row: Backend) -> None:
-    globals()[name] = type(name, (kind,), vars_of(row))
-
-
 for row in BACKENDS:
-    suite(f"Test{row.words}", BackendConformance, row)
-    if row.cached:
-        suite(f"TestCached{row.words}", CachedConformance, row)
+    if row.variant_of is None:
+        members = {"backend": row, "abilities": row.abilities, "values": row.values}
+        name = f"Test{row.words}"
+        globals()[name] = type(name, (BackendConformance,), members)

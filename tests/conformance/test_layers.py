@@ -1,11 +1,13 @@
-"""Every layer over a backing map passes the suite that the map below it passes."""
+"""Every layer over a backing map passes the suite that the map below it passes.
+
+A layer stands on tables, which are alike for all stores: one store does, and a second where what a
+write answers differs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
-
-import pytest
 
 from trident.states import (
     Ability,
@@ -24,12 +26,8 @@ from trident.states.testing.stores import (
     EntryMap,
     FencedMap,
     PlainMap,
-    VersionedMap,
 )
 from trident.states.testing.suite import BackingMapConformance
-
-# The whole suite, for each layer over each kind of store.
-pytestmark = pytest.mark.slow
 
 FENCED = frozenset({Ability.FENCED, Ability.REMOVE})
 
@@ -55,64 +53,26 @@ class LayerConformance(OpaqueChecks, OtherStateChecks):
         return self.store()
 
 
-class MicroBatchConformance(LayerConformance):
+class TestMicroBatchedFencedMap(LayerConformance):
     def layers(self, backing: IBackingMap) -> LayeredMap:
         return MicroBatchMap(backing, max_get=2, max_put=3)
 
 
-class TestMicroBatchedPlainMap(MicroBatchConformance):
-    store = PlainMap
-    abilities = frozenset()
-
-
-class TestMicroBatchedFencedMap(MicroBatchConformance):
-    pass
-
-
-class TestMicroBatchedEntryMap(MicroBatchConformance):
+class TestMicroBatchedEntryMap(TestMicroBatchedFencedMap):
     store = EntryMap
     abilities = frozenset({Ability.ENTRY})
 
 
-class TestMicroBatchedVersionedMap(MicroBatchConformance):
-    store = VersionedMap
-    abilities = frozenset({Ability.VERSIONED})
+class TestTinyCache(LayerConformance):
+    shared = False  # a cache has to be the only writer
 
-
-class CachedConformance(LayerConformance):
-    """A cache has to be the only writer."""
-
-    shared = False
-
-    def layers(self, backing: IBackingMap) -> LayeredMap:
-        return CachedMap(backing, 100)
-
-
-class TestCachedPlainMap(CachedConformance):
-    store = PlainMap
-    abilities = frozenset()
-
-
-class TestCachedFencedMap(CachedConformance):
-    pass
-
-
-class TestCachedEntryMap(CachedConformance):
-    store = EntryMap
-    abilities = frozenset({Ability.ENTRY})
-
-
-class TestCachedVersionedMap(CachedConformance):
-    store = VersionedMap
-    abilities = frozenset({Ability.VERSIONED})
-
-
-class TestTinyCache(CachedConformance):
     def layers(self, backing: IBackingMap) -> LayeredMap:
         return CachedMap(backing, 1)
 
 
-class TestAllLayers(CachedConformance):
+class TestAllLayers(LayerConformance):
+    shared = False
+
     def layers(self, backing: IBackingMap) -> LayeredMap:
         return CachedMap(MicroBatchMap(backing, 3, 2), 50)
 
@@ -149,11 +109,6 @@ class LayersConformance(MapChecks):
 
     def through(self, store: IBackingMap) -> LayeredMap:
         raise NotImplementedError
-
-
-class TestThroughACache(LayersConformance):
-    def through(self, store: IBackingMap) -> LayeredMap:
-        return CachedMap(store, 100)
 
 
 class TestThroughATinyCache(LayersConformance):

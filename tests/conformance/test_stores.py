@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import Any, ClassVar
+from unicodedata import normalize
 
 import pytest
 
@@ -148,3 +151,34 @@ class TestSuite:
         suite = Undeclared()
         with pytest.raises(AssertionError, match="declare what the map can do"):
             suite.test_the_declared_abilities_are_those_of_the_class(suite.make_map())
+
+    @pytest.mark.parametrize(
+        ("broken", "told"),
+        [
+            pytest.param(str.lower, ["Key", "key"], id="case is folded"),
+            pytest.param(str.strip, ["key ", "key"], id="spaces are trimmed"),
+            pytest.param(
+                partial(normalize, "NFC"), ["caf\u00e9", "cafe\u0301"], id="Unicode is normalised"
+            ),
+        ],
+    )
+    def test_each_key_that_does_not_come_back_is_told(
+        self, broken: Callable[[str], str], told: list[str]
+    ) -> None:
+        class Broken(FieldsMap):
+            def _name(self, key: Any) -> Any:
+                return repr(tuple(broken(each) if isinstance(each, str) else each for each in key))
+
+        lost, other = (re.escape(ascii((key,))) for key in told)
+        with pytest.raises(AssertionError, match=f"the key {lost}: .* became .*, that of {other}"):
+            TestFieldsMap().test_a_key_may_be_anything(Broken({}))
+
+    def test_a_key_that_is_refused_is_told(self) -> None:
+        class Short(FieldsMap):
+            def _name(self, key: Any) -> Any:
+                if len(repr(key)) > 5_000:
+                    raise ValueError("the key is too long")
+                return super()._name(key)
+
+        with pytest.raises(AssertionError, match="kkk.*: None became ValueError"):
+            TestFieldsMap().test_a_key_may_be_anything(Short({}))

@@ -22,8 +22,8 @@ SETTINGS = settings(
     derandomize=True,
     suppress_health_check=list(HealthCheck),
 )
-ROWS = [row for row in BACKENDS if row.values is None]  # it stores texts
-CACHED = [row for row in ROWS if row.cached]
+# It stores texts.
+ROWS = [row for row in BACKENDS if row.values is None and row.variant_of is None]
 
 
 class TableMachine(BackendMachine):
@@ -52,11 +52,6 @@ def test_states_hold_what_was_committed(row: Backend, request: pytest.FixtureReq
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_transactional_states_do(row: Backend, request: pytest.FixtureRequest) -> None:
     run(TableMachine, row, request, state=TransactionalMap)
-
-
-@pytest.mark.parametrize("row", CACHED, ids=lambda row: row.name)
-def test_states_under_a_cache_do(row: Backend, request: pytest.FixtureRequest) -> None:
-    run(TableMachine, row, request, cache_size=2)
 
 
 def test_a_backend_that_ignores_the_fence_shows() -> None:
