@@ -13,6 +13,10 @@ MINUTES ?=
 CHAOS  ?=
 LOCK   ?=
 
+# Images for containers forbid byte code. A test starts many processes, and each would compile the
+# library anew: half of what they cost.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help wordcount test quick pythons chaos bench lint typecheck lock environment java servers clean
 
