@@ -6,9 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 
-from matplotlib import rc_context
-from matplotlib.figure import Figure
-
 Points = Sequence[tuple[float, float]]
 
 _PANEL = 4.2
@@ -76,6 +73,10 @@ def svg(
     >>> picture.count(">memory<"), picture.count(">ours<")
     (1, 1)
     """
+    # imported late: it takes a second, and whoever collects tests imports this module
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
     with rc_context(_SETTINGS):
         figure = Figure((_PANEL * len(panels), _PANEL + 1.5), layout="constrained")
         figure.suptitle(title, fontweight="bold")

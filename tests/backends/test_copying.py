@@ -507,6 +507,7 @@ def test_a_copy_whose_target_is_taken_over_ends_with_an_error() -> None:
     assert target.backing.getControl() == other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "redis"])
 def test_a_copy_that_is_killed_at_any_moment_is_whole_or_refused_and_goes_on(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest

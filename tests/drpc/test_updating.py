@@ -98,6 +98,7 @@ def test_a_request_is_known_after_a_restart(tmp_path: Path) -> None:
             assert balance(run) == 5
 
 
+@pytest.mark.slow
 def test_a_request_is_applied_once_whenever_the_process_is_killed(tmp_path: Path) -> None:
     command = [sys.executable, "-m", updating.__name__, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

@@ -119,7 +119,7 @@ class Machine:
                 script=str(script),
             )
         )
-        return self.command(name, f'exec {sys.executable} {pretended} "$@"\n')
+        return self.command(name, f'exec {sys.executable} -I -S {pretended} "$@"\n')
 
     def uv(self, fails: str = "nothing") -> None:
         """Have the uv that pip installs fail where it is asked what this pattern says."""

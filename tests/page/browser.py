@@ -6,10 +6,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
-
-from playwright.sync_api import Browser, Page, sync_playwright
+from typing import TYPE_CHECKING
 
 from trident.testing.servers.process import not_installed, refuse_where_quick
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 PATIENCE = 60_000.0
 """Milliseconds for whatever a browser is asked: it starts slowly where others work."""
@@ -29,6 +31,8 @@ def started() -> Iterator[Browser]:
         Where none is installed.
     """
     refuse_where_quick()
+    from playwright.sync_api import sync_playwright  # half a second for each who collects tests
+
     found = next(filter(None, map(shutil.which, _PROGRAMS)), None)
     if found is None:
         raise not_installed(_PROGRAMS[0], _PROGRAMS[0])

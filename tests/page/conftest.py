@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, Page
 
 from tests.page.browser import PATIENCE, started
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 
 # Not for the session: while its driver runs, this thread has an event loop that is running.

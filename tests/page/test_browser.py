@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from playwright.sync_api import Page as Tab
 
 from tests.drpc.asking import until
 from tests.page.browser import UP_TO_DATE, wait_for
@@ -21,6 +20,9 @@ from trident import (
     TridentTopology,
 )
 from trident.server.server import DRPCServer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page as Tab
 
 Scheme = Literal["light", "dark"]
 HOSTILE = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"

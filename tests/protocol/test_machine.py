@@ -20,11 +20,10 @@ from trident.states.testing.stores import (
     VersionedMap,
 )
 
-RUNS = 25
 BUDGET = 300
 """How many runs may pass before a rule that was taken out shows."""
 SETTINGS = settings(
-    max_examples=RUNS,
+    max_examples=settings.default.max_examples // 4,
     stateful_step_count=40,
     deadline=None,
     database=None,

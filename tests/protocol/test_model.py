@@ -27,7 +27,7 @@ from tests.protocol.model import (
 from tests.protocol.model.world import World
 from trident.testing.servers.process import QUICK
 
-RUNS = 15 if QUICK in os.environ else 60
+RUNS = 5 if QUICK in os.environ else 60
 """Random runs of each setting; the search for a fault of one rule may take BUDGET."""
 BUDGET = 300
 

@@ -552,7 +552,7 @@ _PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(st.lists(st.one_of(_PIECES, st.binary(max_size=40)), max_size=30))
 def test_whatever_bytes_come_are_answered_or_ended(parts: list[bytes]) -> None:
     for line in asyncio.run(fed(parts)).split(b"\r\n"):
@@ -561,7 +561,6 @@ def test_whatever_bytes_come_are_answered_or_ended(parts: list[bytes]) -> None:
             assert 100 <= status < 500 or status == 505  # a version that isn't spoken
 
 
-@settings(max_examples=100)
 @given(st.binary(min_size=1, max_size=300), st.lists(st.integers(1, 60), max_size=20))
 def test_a_request_is_the_same_however_its_bytes_come(body: bytes, cuts: list[int]) -> None:
     request = b"POST /drpc/echo HTTP/1.1\r\nHost:\r\nContent-Length: %d\r\n\r\n%b" % (

@@ -309,7 +309,6 @@ def test_bytes_that_nobody_asked_for_need_be_no_text() -> None:
 _SAFE = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 
-@settings(max_examples=100)
 @given(_SAFE, _SAFE, st.integers(-(2**31), 2**31 - 1), st.booleans())
 def test_messages_are_those_of_a_library_for_thrift(
     function: str, args: str, seqid: int, strict: bool
@@ -388,7 +387,7 @@ async def fed(parts: list[bytes]) -> tuple[bytes, bool]:
 _CALL = written_message("execute", 1, 7, {1: "echo", 2: "cat"})
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(st.data())
 def test_whatever_bytes_come_in_a_frame_are_answered_or_ended(data: st.DataObject) -> None:
     frame = bytearray(_CALL)
@@ -405,7 +404,6 @@ def test_whatever_bytes_come_in_a_frame_are_answered_or_ended(data: st.DataObjec
         written = written[4 + size :]
 
 
-@settings(max_examples=100)
 @given(st.lists(st.binary(max_size=40), max_size=20))
 def test_whatever_bytes_come_without_frames_are_answered_or_ended(parts: list[bytes]) -> None:
     asyncio.run(fed(parts))

@@ -252,7 +252,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(
     target=st.sampled_from(["/counts:batchGet", "/total:batchGet", ":batchGet"]),
     body=st.binary()
@@ -269,7 +269,7 @@ def test_whatever_is_sent_is_answered_or_refused_as_malformed(
     assert response.status in (200, 400, 404), (body, response)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(name=st.sampled_from(["counts", "total", "no"]), key=st.binary() | st.text().map(str.encode))
 def test_whatever_is_in_a_url_is_answered_or_refused_as_malformed(
     sold: Serving, name: str, key: bytes
