@@ -153,9 +153,9 @@ class OtherLogError(StateError):
     _template = (
         "state {state} belongs to another checkpoint: its log id is {found}, this "
         "checkpoint's is {expected}. If a run of that checkpoint is alive, stop it. To continue "
-        "that state, start with that checkpoint, or here with adopt=<its path>, or where it is "
-        "gone, or there was none, with "
-        "adopt={{'log_id': '{found}', 'in_flight': 'committed' or 'burn'}}; to begin anew, "
+        "that state, start with that checkpoint, or here with "
+        "adopt=Adopt.from_checkpoint(<its path>), or where it is gone, or there was none, with "
+        "adopt=Adopt.from_states('{found}', in_flight='committed' or 'burn'); to begin anew, "
         "give the state another name, or remove what is there: python -m trident state drop URL "
         "(in memory: make a new Factory)."
     )
@@ -267,7 +267,7 @@ class UnownedStateError(StateError):
 
     _template = (
         "state {state} can't begin: there is {found} already, and no control record. Where "
-        "Storm wrote it, start with a new checkpoint and adopt={{'base': <txid>}}: of opaque "
+        "Storm wrote it, start with a new checkpoint and adopt=Adopt.from_storm(<txid>): of opaque "
         "state the last batch that Storm committed, of transactional state the highest txid "
         "among the values, of plain values any number from 1 (docs/protocol.md, \"Storm's "
         'state"). Otherwise give the state another prefix, or remove what is there; if its '
@@ -286,7 +286,7 @@ class GivenBackError(StateError):
         "state {state} was given back to Storm, and its control record is still there. Delete that "
         'first (docs/protocol.md, "Storm\'s state", says how). Then Storm may go on, readers open '
         "the state with written_by=storm, and a topology takes it over again with a new checkpoint "
-        "and adopt={{'base': <Storm's last txid>}}."
+        "and adopt=Adopt.from_storm(<Storm's last txid>)."
     )
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from trident.api.stream import GroupedStream, Stream, TridentState
     from trident.api.topology import TridentTopology
     from trident.backends.memory import MemoryMapState
-    from trident.batch.adoption import Adoption
+    from trident.batch.adopt import Adopt
     from trident.batch.progress import BatchProgress
     from trident.client.drpc_client import DRPCClient
     from trident.client.state_client import StateClient
@@ -86,7 +86,7 @@ _HOMES = {
     "api.stream": "GroupedStream Stream TridentState",
     "api.topology": "TridentTopology",
     "backends.memory": "MemoryMapState",
-    "batch.adoption": "Adoption",
+    "batch.adopt": "Adopt",
     "batch.progress": "BatchProgress",
     "operations.builtin": "Count FilterNull MapGet Max Min SnapshotGet Split Sum",
     "operations.callables": "native",
@@ -119,7 +119,7 @@ _PACKAGES = frozenset(
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
-    "Adoption",
+    "Adopt",
     "Aggregator",
     "BatchProgress",
     "CombinerAggregator",

@@ -204,7 +204,7 @@ class StormControl(Control):
     def _read_only(self) -> StateError:
         return StateError(
             f"state {self.place} was opened with written_by=storm, which is for reading. Leave it "
-            "out, and start with a new checkpoint and adopt={'base': <Storm's last txid>}."
+            "out, and start with a new checkpoint and adopt=Adopt.from_storm(<Storm's last txid>)."
         )
 
 

@@ -22,6 +22,7 @@ from trident.api.start import start
 from trident.api.topology import TridentTopology
 from trident.backends import sqlite
 from trident.backends.memory import MemoryMapState
+from trident.batch.adopt import Adopt
 from trident.batch.engine import Engine
 from trident.batch.start_options import StartOptions
 from trident.errors import GuaranteeWarning, LostStateError, OperationTypeError, PlanError
@@ -59,7 +60,11 @@ class Unannotated(StateFactory):
         ({"patience": float("nan")}, "a number of seconds from 0"),
         ({"patience": True}, "a number of seconds from 0"),
         ({"patience": "10 minutes"}, "a number of seconds from 0"),
-        ({"adopt": "old"}, "without a checkpoint nothing can be adopted.*Give checkpoint="),
+        (
+            {"adopt": Adopt.from_checkpoint("old")},
+            "without a checkpoint nothing can be adopted.*Give checkpoint=",
+        ),
+        ({"adopt": "old"}, r"adopt= .* found 'str'.*Adopt\.from_checkpoint\(<its folder or URL>\)"),
         ({"on_failure": "ded-letter"}, "Did you mean 'dead-letter'"),
         ({"accept_loss": {"cuont": 5}}, "accept_loss names no state .*Did you mean 'count'"),
         ({"accept_loss": {"count": "5"}}, "number of a batch for 'count', found \"'5'\""),

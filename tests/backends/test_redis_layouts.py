@@ -59,7 +59,7 @@ def laid_out(factory: MapStateFactory, layout: type[StringLayout]) -> RedisMap:
 
 
 def taken_over(factory: MapStateFactory, base: int) -> MapStateFactory:
-    """Do what adopt={"base": …} does."""
+    """Do what Adopt.from_storm does."""
     factory.makeMap().control.create(ControlRecord("log", Token(base, 0), base))
     return factory
 

@@ -12,7 +12,7 @@ import pytest
 from redis import Redis
 
 from tests.backends.redis_batches import committed, plain, record, written
-from trident import Count, FeederBatchSpout, MapGet, TridentTopology
+from trident import Adopt, Count, FeederBatchSpout, MapGet, TridentTopology
 from trident.backends.urls import state_from_url
 from trident.errors import (
     CorruptStateError,
@@ -87,10 +87,12 @@ class TestBeforeATakeOver:
     ) -> None:
         client.mset(STORMS[mode])
         url = f"{server.url}?prefix=&mode={mode}"
-        with pytest.raises(UnownedStateError, match=r"the entry b'(dog|cat)'.*adopt=\{'base'"):
+        with pytest.raises(
+            UnownedStateError, match=r"the entry b'(dog|cat)'.*adopt=Adopt.from_storm"
+        ):
             count(url, "dog", tmp_path)
         assert client.mget("dog", "cat") == [text.encode() for text in STORMS[mode].values()]
-        count(url, "dog", tmp_path, adopt={"base": 9})
+        count(url, "dog", tmp_path, adopt=Adopt.from_storm(9))
         assert seen(url, "dog", "cat") == [2, 5]
 
     @pytest.mark.filterwarnings("ignore::trident.errors.GuaranteeWarning")
@@ -99,7 +101,7 @@ class TestBeforeATakeOver:
     ) -> None:
         client.mset(STORMS["transactional"])
         with pytest.raises(CorruptStateError, match="another kind of map"):
-            count(f"{server.url}?prefix=", "dog", tmp_path, adopt={"base": 9})
+            count(f"{server.url}?prefix=", "dog", tmp_path, adopt=Adopt.from_storm(9))
         url = f"{server.url}?prefix=&mode=transactional"
         count(url, "dog", tmp_path)
         assert seen(url, "dog", "cat") == [2, 5]
@@ -132,8 +134,8 @@ class TestBeforeATakeOver:
     ) -> None:
         client.mset(STORMS["opaque"])
         url = f"{server.url}?prefix=&written_by=storm"
-        for adopt in (None, {"base": 9}):
-            with pytest.raises(StateError, match=r"is for reading.*adopt=\{'base'"):
+        for adopt in (None, Adopt.from_storm(9)):
+            with pytest.raises(StateError, match=r"is for reading.*adopt=Adopt.from_storm"):
                 count(url, "dog", tmp_path / str(adopt), adopt=adopt)
         assert sorted(client.keys()) == [b"cat", b"dog"]
 
@@ -142,7 +144,7 @@ class TestBeforeATakeOver:
         self, server: RedisServer, client: Redis, tmp_path: Path, mode: str
     ) -> None:
         client.mset(STORMS["opaque"])
-        count(f"{server.url}?prefix=", "dog", tmp_path, adopt={"base": 9})
+        count(f"{server.url}?prefix=", "dog", tmp_path, adopt=Adopt.from_storm(9))
         state = state_from_url(f"{server.url}?prefix=&written_by=storm&mode={mode}").makeState()
         for _ in range(2):
             with pytest.raises(StateError, match="taken over from Storm.*without written_by=storm"):
@@ -168,7 +170,7 @@ class TestBeforeATakeOver:
         assert read_committed(read, ask) == alone
         assert read_each(states, ask) == alone
         for name in names:
-            count(f"{server.url}?prefix={name}", "dog", tmp_path / name, adopt={"base": 9})
+            count(f"{server.url}?prefix={name}", "dog", tmp_path / name, adopt=Adopt.from_storm(9))
         with pytest.raises(StateError, match="taken over from Storm"):
             read_committed(read, ask)
         with pytest.raises(StateError, match="taken over from Storm"):
@@ -190,7 +192,7 @@ class TestASingleValue:
     ) -> None:
         client.set(key, "[9,5,4]")
         url = f"{server.url}?prefix={option}"
-        count(url, "dog", tmp_path, grouped=False, adopt={"base": 9})
+        count(url, "dog", tmp_path, grouped=False, adopt=Adopt.from_storm(9))
         assert client.get(key) == b"[10,6,5,1]"
         assert sorted(client.keys()) == sorted([CONTROL_KEY, key.encode()])
 
@@ -200,9 +202,9 @@ class TestASingleValue:
         client.set("all", "[9,5,4]")
         url = f"{server.url}?prefix="
         with pytest.raises(StateError, match=r"\$REDIS-MAP-STATE-GLOBAL.*b'all'.*snapshot_key="):
-            count(url, "dog", tmp_path, grouped=False, adopt={"base": 9})
+            count(url, "dog", tmp_path, grouped=False, adopt=Adopt.from_storm(9))
         assert client.keys() == [b"all"]
-        count(f"{url}&snapshot_key=all", "dog", tmp_path, grouped=False, adopt={"base": 9})
+        count(f"{url}&snapshot_key=all", "dog", tmp_path, grouped=False, adopt=Adopt.from_storm(9))
         assert client.get("all") == b"[10,6,5,1]"
 
     def test_one_that_an_earlier_version_began_is_not_begun_from_nothing(
@@ -230,7 +232,7 @@ class TestASingleValue:
     ) -> None:
         client.set("dog", "[9,5,4]")
         with pytest.raises(AdoptionError, match="no entries are in count"):
-            count(server.url, "dog", tmp_path, adopt={"base": 9})
+            count(server.url, "dog", tmp_path, adopt=Adopt.from_storm(9))
 
 
 class TestNeighbours:
@@ -372,7 +374,12 @@ class TestGivingBack:
             control.begin(own, following(control, own, Token(19, 0)))
 
     @pytest.mark.parametrize(
-        "adopt", [None, {"base": 40}, {"log_id": "given-back-to-storm", "in_flight": "burn"}]
+        "adopt",
+        [
+            None,
+            Adopt.from_storm(40),
+            Adopt.from_states("given-back-to-storm", in_flight="burn"),
+        ],
     )
     def test_it_is_nobody_s_until_its_control_record_is_deleted(
         self, server: RedisServer, counts: MapStateFactory, tmp_path: Path, adopt: Any
@@ -395,7 +402,7 @@ class TestGivingBack:
         client.hset("storm", "dog", "[18,4,3]")  # one more, by Storm's batch 18
         url = f"{server.url}?prefix=storm&layout=hash"
         assert seen(f"{url}&written_by=storm", "dog", "cat") == [4, 1]
-        count(url, "dog", tmp_path, adopt={"base": 18})
+        count(url, "dog", tmp_path, adopt=Adopt.from_storm(18))
         assert seen(url, "dog", "cat", "old") == [5, 1, 5]
 
     @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from uuid import uuid4
 
 from trident.backends.memory import MemoryMap
+from trident.batch.adopt import Adopt
 from trident.batch.computed import Postponed
 from trident.batch.failure_policy import FailurePolicy
 from trident.batch.outcome import Outcome
@@ -135,7 +136,7 @@ def make_runner(
 def open_runner(
     log: Log,
     *states: StoredMap,
-    adopt: Any = None,
+    adopt: Adopt | None = None,
     accept_loss: Mapping[str, int] | None = None,
     **options: Any,
 ) -> BatchRunner:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
@@ -23,10 +23,11 @@ from tests.batch.counting import (
     seen_elsewhere,
 )
 from trident.backends.memory import MemoryMap
-from trident.batch.adoption import Adoption, StormState
+from trident.batch.adopt import Adopt
 from trident.batch.errors import BatchFailedError
 from trident.batch.runner import BatchRunner
 from trident.batch.states import GroupStates
+from trident.errors import PlanError
 from trident.log.checkpoint import Checkpoint, groups_at, held_checkpoint
 from trident.log.errors import (
     AdoptionError,
@@ -111,7 +112,7 @@ def test_a_checkpoint_older_than_its_state_is_not_taken_over(
     checkpoint.release()
     before = state.control.read()
     with pytest.raises(CopiedLogError, match="restored from an older backup than the store"):
-        open_runner(MemoryLog("new"), state, adopt=tmp_path / "backup")
+        open_runner(MemoryLog("new"), state, adopt=Adopt.from_checkpoint(tmp_path / "backup"))
     assert state.control.read() == before
     open_runner(Checkpoint(tmp_path / "original").log("words"), state)
 
@@ -124,7 +125,7 @@ def test_a_new_log_continues_where_the_old_one_was(
     log = Checkpoint(tmp_path / "new").log("words")
     with pytest.raises(OtherLogError, match=old):
         open_runner(log, state)
-    runner = open_runner(log, state, adopt=tmp_path / "old")
+    runner = open_runner(log, state, adopt=Adopt.from_checkpoint(tmp_path / "old"))
     assert (runner.base, runner.next_txid, runner.last) == (2, 3, None)
     assert newest(log).adopted == (old,)
     assert log_id(state) == newest(log).log_id != old
@@ -146,7 +147,7 @@ def test_committed_retries_and_planned_batches_are_taken_over(
         runner.run(Words(engine, "c", plans={"words": 2}, interrupt=crash))
     checkpoint.release()
     work = Words(engine, "a b c", plans={"words": 3})
-    open_runner(MemoryLog("new"), state, adopt=tmp_path / "old").run(work)
+    open_runner(MemoryLog("new"), state, adopt=Adopt.from_checkpoint(tmp_path / "old")).run(work)
     assert work.calls[0] == ("emit", Token(2, 1), {"words": 2})
     assert counts(state, "a b c") == [2, 1, 1]
 
@@ -160,7 +161,9 @@ def test_what_the_old_spouts_had_stored_is_taken_over(
     open_runner(checkpoint.log("words"), state).run(work)
     checkpoint.release()
     following = Words(engine, "a")
-    open_runner(MemoryLog("new"), state, adopt=tmp_path / "old").run(following)
+    open_runner(MemoryLog("new"), state, adopt=Adopt.from_checkpoint(tmp_path / "old")).run(
+        following
+    )
     assert following.calls[1] == ("emit", Token(2, 1), {"words": {"offset": 5}})
 
 
@@ -169,8 +172,8 @@ def test_adopting_again_at_the_next_start_changes_nothing(
 ) -> None:
     old_checkpoint(tmp_path / "old", state, engine)
     log = Checkpoint(tmp_path / "new").log("words")
-    open_runner(log, state, adopt=tmp_path / "old").run(Words(engine, "c"))
-    open_runner(log, state, adopt=tmp_path / "old").run(Words(engine, "c"))
+    open_runner(log, state, adopt=Adopt.from_checkpoint(tmp_path / "old")).run(Words(engine, "c"))
+    open_runner(log, state, adopt=Adopt.from_checkpoint(tmp_path / "old")).run(Words(engine, "c"))
     assert counts(state, "a b c") == [2, 1, 2]
 
 
@@ -178,20 +181,24 @@ def test_the_old_checkpoint_is_closed_for_good(
     tmp_path: Path, state: OpaqueMap, engine: CountingEngine
 ) -> None:
     old_checkpoint(tmp_path / "old", state, engine)
-    open_runner(Checkpoint(tmp_path / "new").log("words"), state, adopt=tmp_path / "old")
+    open_runner(
+        Checkpoint(tmp_path / "new").log("words"),
+        state,
+        adopt=Adopt.from_checkpoint(tmp_path / "old"),
+    )
     with pytest.raises(AdoptionError, match=f"taken over by {tmp_path}/new"):
         open_runner(Checkpoint(tmp_path / "old").log("words"), state)
     with pytest.raises(CheckpointInUseError):
-        open_runner(MemoryLog("third"), state, adopt=tmp_path / "old")
+        open_runner(MemoryLog("third"), state, adopt=Adopt.from_checkpoint(tmp_path / "old"))
 
 
 def test_two_new_checkpoints_cannot_adopt_one(
     tmp_path: Path, state: OpaqueMap, engine: CountingEngine
 ) -> None:
     old_checkpoint(tmp_path / "old", state, engine)
-    open_runner(MemoryLog("second"), state, adopt=tmp_path / "old")
+    open_runner(MemoryLog("second"), state, adopt=Adopt.from_checkpoint(tmp_path / "old"))
     with pytest.raises(AdoptionError, match="taken over by second"):
-        open_runner(MemoryLog("third"), state, adopt=tmp_path / "old")
+        open_runner(MemoryLog("third"), state, adopt=Adopt.from_checkpoint(tmp_path / "old"))
 
 
 def test_a_crash_between_closing_the_old_log_and_beginning_the_new_one_is_continued(
@@ -204,8 +211,10 @@ def test_a_crash_between_closing_the_old_log_and_beginning_the_new_one_is_contin
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        open_runner(Crashing("new"), state, adopt=tmp_path / "old")
-    open_runner(MemoryLog("new"), state, adopt=tmp_path / "old").run(Words(engine, "c"))
+        open_runner(Crashing("new"), state, adopt=Adopt.from_checkpoint(tmp_path / "old"))
+    open_runner(MemoryLog("new"), state, adopt=Adopt.from_checkpoint(tmp_path / "old")).run(
+        Words(engine, "c")
+    )
     assert counts(state, "a b c") == [2, 1, 1]
 
 
@@ -218,7 +227,7 @@ def test_a_driver_of_the_old_log_that_still_lives_is_shut_out(
     taken = seen_elsewhere(state)
 
     def adopt(record: ControlRecord) -> None:
-        runner = open_runner(MemoryLog("new"), taken, adopt=tmp_path / "old")
+        runner = open_runner(MemoryLog("new"), taken, adopt=Adopt.from_checkpoint(tmp_path / "old"))
         runner.run(Words(CountingEngine(taken), "b"))
 
     with pytest.raises(TakenOverError):
@@ -231,12 +240,12 @@ def test_adopted_state_that_is_gone_is_lost(
 ) -> None:
     old_checkpoint(tmp_path / "old", state, engine)
     with pytest.raises(LostStateError):
-        open_runner(MemoryLog("new"), memory_state(), adopt=tmp_path / "old")
+        open_runner(MemoryLog("new"), memory_state(), adopt=Adopt.from_checkpoint(tmp_path / "old"))
 
 
 def test_there_must_be_a_log_of_the_same_group(tmp_path: Path, state: OpaqueMap) -> None:
     with pytest.raises(AdoptionError, match="no log of the group words"):
-        open_runner(MemoryLog("new"), state, adopt=tmp_path)
+        open_runner(MemoryLog("new"), state, adopt=Adopt.from_checkpoint(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -248,7 +257,7 @@ def test_a_log_with_state_of_its_own_cannot_adopt(
     log = MemoryLog("log")
     open_runner(log, state).run(Words(engine, "a"))
     with pytest.raises(AdoptionError, match="Only a new checkpoint can adopt"):
-        open_runner(log, state, adopt=tmp_path / "old")
+        open_runner(log, state, adopt=Adopt.from_checkpoint(tmp_path / "old"))
 
 
 # The old log is gone
@@ -269,10 +278,10 @@ def orphan(state: OpaqueMap, *, in_flight: str | None) -> None:
 
 @pytest.mark.parametrize(("in_flight", "found"), [("committed", [3, 1, 1]), ("burn", [2, None, 1])])
 def test_what_was_in_flight_is_committed_or_burnt(
-    state: OpaqueMap, engine: CountingEngine, in_flight: str, found: list[int | None]
+    state: OpaqueMap, engine: CountingEngine, in_flight: Any, found: list[int | None]
 ) -> None:
     orphan(state, in_flight="before commit")
-    adopt = {"log_id": log_id(state), "in_flight": in_flight}
+    adopt = Adopt.from_states(log_id(state), in_flight=in_flight)
     log = MemoryLog("new")
     runner = open_runner(log, state, adopt=adopt)
     assert counts(state, "a c d") == [*found[:2], None]
@@ -287,8 +296,12 @@ def test_a_batch_that_was_not_ready_cannot_be_committed(
 ) -> None:
     orphan(state, in_flight="before ready")
     with pytest.raises(AdoptionError, match=r"not everything was written to count.*burn"):
-        open_runner(MemoryLog("new"), state, adopt=Adoption(log_id(state), "committed"))
-    runner = open_runner(MemoryLog("new"), state, adopt=Adoption(log_id(state), "burn"))
+        open_runner(
+            MemoryLog("new"), state, adopt=Adopt.from_states(log_id(state), in_flight="committed")
+        )
+    runner = open_runner(
+        MemoryLog("new"), state, adopt=Adopt.from_states(log_id(state), in_flight="burn")
+    )
     runner.run(Words(engine, "a"))
     assert counts(state, "a c") == [3, None]
 
@@ -298,7 +311,7 @@ def test_nothing_in_flight_leaves_nothing_to_decide(
     state: OpaqueMap, engine: CountingEngine, in_flight: Any
 ) -> None:
     orphan(state, in_flight=None)
-    adopt = Adoption(log_id(state), in_flight)
+    adopt = Adopt.from_states(log_id(state), in_flight=in_flight)
     open_runner(MemoryLog("new"), state, adopt=adopt).run(Words(engine, "a"))
     assert counts(state, "a") == [3]
 
@@ -312,8 +325,15 @@ def test_a_batch_that_not_all_states_had_begun_cannot_be_committed(state: Opaque
     other.control.begin(before)
     other.control.announce(other.control.ready(before))
     with pytest.raises(AdoptionError, match="burn"):
-        open_runner(MemoryLog("new"), state, other, adopt=Adoption(record.log_id, "committed"))
-    runner = open_runner(MemoryLog("new"), state, other, adopt=Adoption(record.log_id, "burn"))
+        open_runner(
+            MemoryLog("new"),
+            state,
+            other,
+            adopt=Adopt.from_states(record.log_id, in_flight="committed"),
+        )
+    runner = open_runner(
+        MemoryLog("new"), state, other, adopt=Adopt.from_states(record.log_id, in_flight="burn")
+    )
     runner.run(Words(CountingEngine(state, other), "a"))
     assert counts(state, "a") + counts(other, "a") == [3, 1]
 
@@ -326,31 +346,56 @@ def test_burning_is_for_opaque_maps_only() -> None:
     record = state.control.read()
     assert record is not None
     with pytest.raises(AdoptionError, match="only what opaque maps hold"):
-        open_runner(MemoryLog("new"), state, adopt=Adoption(record.log_id, "burn"))
+        open_runner(
+            MemoryLog("new"), state, adopt=Adopt.from_states(record.log_id, in_flight="burn")
+        )
+
+
+def test_a_log_id_that_no_state_has_is_refused(state: OpaqueMap) -> None:
+    orphan(state, in_flight="before commit")
+    log = MemoryLog("new")
+    with pytest.raises(AdoptionError, match="the log id unknown: no state has this log id"):
+        open_runner(log, state, adopt=Adopt.from_states("unknown", in_flight="burn"))
+    assert log.newest() is None
 
 
 @pytest.mark.parametrize(
-    "adopt",
+    ("made", "problem"),
     [
-        {},
-        {"log_id": "a1"},
-        {"log_id": "a1", "in_flight": "maybe"},
-        {"log_id": "a1", "in_flight": "burn", "more": 1},
-        {"log_id": "unknown", "in_flight": "burn"},
-        7,
-        "",
-        b"redis://:s3cr3t@cache?prefix=words",
-        {"checkpoint": None, "spark_checkpoint": "/mnt"},
-        {"checkpoint": "/words", "spark_checkpoint": ["/mnt"]},
+        (
+            lambda: Adopt.from_states("a1", in_flight=cast(Any, "maybe")),
+            "in_flight is 'maybe'; there are: committed, burn",
+        ),
+        (lambda: Adopt.from_states("", in_flight="burn"), "the log id .* found \"''\""),
+        (lambda: Adopt.from_checkpoint(""), "found an empty str"),
+        (lambda: Adopt.from_checkpoint(cast(Any, 7)), "found int"),
+        (lambda: Adopt.from_checkpoint(cast(Any, b"redis://:s3cr3t@cache")), "found bytes"),
+        (lambda: Adopt.from_checkpoint("/words", cast(Any, ["/mnt"])), "found list"),
+        (lambda: Adopt(cast(Any, "redis://:s3cr3t@cache")), r"not made of str\. .*from_checkpoint"),
     ],
 )
-def test_what_says_too_little_is_refused(state: OpaqueMap, adopt: Any) -> None:
-    orphan(state, in_flight="before commit")
-    log = MemoryLog("new")
-    with pytest.raises(AdoptionError) as raised:
-        open_runner(log, state, adopt=adopt)
+def test_what_says_too_little_is_refused(made: Callable[[], Adopt], problem: str) -> None:
+    with pytest.raises(PlanError, match=problem) as raised:
+        made()
     assert "s3cr3t" not in str(raised.value)
-    assert log.newest() is None
+
+
+@pytest.mark.parametrize(
+    ("adopt", "text"),
+    [
+        (Adopt.from_checkpoint("/old"), "Adopt.from_checkpoint('/old')"),
+        (
+            Adopt.from_checkpoint("redis://:s3cr3t@cache/0?prefix=words", Path("/mnt")),
+            "Adopt.from_checkpoint('redis://:***@cache/0?prefix=words', '/mnt')",
+        ),
+        (Adopt.from_states("a1", in_flight="burn"), "Adopt.from_states('a1', in_flight='burn')"),
+        (Adopt.from_storm(17), "Adopt.from_storm(17)"),
+    ],
+)
+def test_what_is_adopted_is_shown_as_it_is_written_and_without_a_password(
+    adopt: Adopt, text: str
+) -> None:
+    assert repr(adopt) == text
 
 
 # Storm wrote the state
@@ -366,7 +411,7 @@ def storms(**entries: OpaqueValue) -> OpaqueMap:
 def test_storms_state_is_read_at_once_and_counted_on() -> None:
     state = storms(a=OpaqueValue(17, 0, 5, 4), b=OpaqueValue(3, 0, 2, 1))
     log = MemoryLog("new")
-    runner = open_runner(log, state, adopt={"base": 17})
+    runner = open_runner(log, state, adopt=Adopt.from_storm(17))
     assert (runner.base, runner.next_txid, runner.last) == (17, 18, None)
     assert counts(state, "a b c") == [5, 2, None]
     runner.run(Words(CountingEngine(state), "a c"))
@@ -376,7 +421,7 @@ def test_storms_state_is_read_at_once_and_counted_on() -> None:
 
 def test_what_storms_last_batch_left_uncommitted_does_not_count() -> None:
     state = storms(a=OpaqueValue(18, 0, 9, 5), b=OpaqueValue(18, 0, 1, None))
-    runner = open_runner(MemoryLog("new"), state, adopt=StormState(17))
+    runner = open_runner(MemoryLog("new"), state, adopt=Adopt.from_storm(17))
     assert counts(state, "a b") == [5, None]
     runner.run(Words(CountingEngine(state), "a"))
     runner.run(Words(CountingEngine(state), "b"))
@@ -386,11 +431,11 @@ def test_what_storms_last_batch_left_uncommitted_does_not_count() -> None:
 def test_storms_state_is_taken_over_once() -> None:
     state = storms(a=OpaqueValue(17, 0, 5, 4))
     log = MemoryLog("new")
-    open_runner(log, state, adopt={"base": 17}).run(Words(CountingEngine(state), "a"))
-    open_runner(log, state, adopt={"base": 17}).run(Words(CountingEngine(state), "a"))
+    open_runner(log, state, adopt=Adopt.from_storm(17)).run(Words(CountingEngine(state), "a"))
+    open_runner(log, state, adopt=Adopt.from_storm(17)).run(Words(CountingEngine(state), "a"))
     assert counts(state, "a") == [7]
     with pytest.raises(OtherLogError):
-        open_runner(MemoryLog("other"), state, adopt={"base": 17})
+        open_runner(MemoryLog("other"), state, adopt=Adopt.from_storm(17))
 
 
 @pytest.mark.parametrize(
@@ -408,7 +453,7 @@ def test_storms_state_is_neither_counted_from_nor_over_unless_told_so(
     state.backing.multiPut([b"a"], [entry])
     log = MemoryLog("new")
     for _ in range(2):
-        with pytest.raises(UnownedStateError, match=r"the entry b'a'.*adopt=\{'base'"):
+        with pytest.raises(UnownedStateError, match=r"the entry b'a'.*adopt=Adopt.from_storm"):
             open_runner(log, state)
     assert state.control.read() is None
     assert state.backing.multiGet([b"a"]) == [entry]
@@ -536,8 +581,8 @@ def test_what_the_log_lists_and_another_checkpoint_waits_in_belongs_to_neither(
 
 @pytest.mark.parametrize("base", [0, -1, "17", None, True, 1.0])
 def test_storms_last_txid_is_a_number_from_1(base: Any) -> None:
-    with pytest.raises(AdoptionError, match="the last txid that Storm committed"):
-        open_runner(MemoryLog("new"), memory_state(), adopt={"base": base})
+    with pytest.raises(PlanError, match="the last txid that Storm committed"):
+        Adopt.from_storm(base)
 
 
 @pytest.fixture(params=["redis_server", "zookeeper_server"])
@@ -558,7 +603,7 @@ def test_a_state_moves_between_a_folder_and_a_url(
         open_runner(held.log("words"), state).run(Words(engine, "a"))
         place = held.log("words").place
     with closing_checkpoint(new) as held:
-        runner = open_runner(held.log("words"), state, adopt=old)
+        runner = open_runner(held.log("words"), state, adopt=Adopt.from_checkpoint(old))
         runner.run(Words(engine, "a b"))
         successor = held.log("words").place
     assert counts(state, "a b") == [2, 1]
@@ -577,15 +622,17 @@ def test_nothing_begins_behind_an_end_of_the_old_log_that_is_not_confirmed(
     log = MemoryLog("new")
     for _ in range(2):
         with pytest.raises(LogUnavailableError, match="of 99 replicas have acknowledged"):
-            open_runner(log, state, adopt=f"{url}&wait_replicas=99&wait_timeout=0.01")
+            open_runner(
+                log, state, adopt=Adopt.from_checkpoint(f"{url}&wait_replicas=99&wait_timeout=0.01")
+            )
         assert log.newest() is None
-    open_runner(log, state, adopt=url).run(Words(engine, "a"))
+    open_runner(log, state, adopt=Adopt.from_checkpoint(url)).run(Words(engine, "a"))
     assert counts(state, "a") == [2]
 
 
 def test_a_checkpoint_by_url_that_is_not_there_is_not_made(url: str, state: OpaqueMap) -> None:
     with pytest.raises(AdoptionError, match="adopt=.*no log of the group words"):
-        open_runner(MemoryLog("new"), state, adopt=url)
+        open_runner(MemoryLog("new"), state, adopt=Adopt.from_checkpoint(url))
     assert groups_at(url) == []
 
 
@@ -594,7 +641,7 @@ def test_what_is_staged_beside_a_url_is_asked_for(
 ) -> None:
     url = f"{redis_server.url}?prefix={uuid4().hex}"
 
-    def open_of_frame(log: Log, adopt: Any = None) -> BatchRunner:
+    def open_of_frame(log: Log, adopt: Adopt | None = None) -> BatchRunner:
         runner = make_runner(log, state)
         runner.open(streams=STREAMS, clock="dataframe", adopt=adopt)
         return runner
@@ -604,14 +651,16 @@ def test_what_is_staged_beside_a_url_is_asked_for(
         runner = open_of_frame(log)
         runner.run(Words(engine, "a"), digest="d", query_id="q")
         log_id = newest(log).log_id
-    with pytest.raises(AdoptionError, match="whether batches of it are staged.*Give both: adopt="):
-        open_of_frame(MemoryLog("new"), url)
-    wrong = {"checkpoint": url, "spark_checkpoint": tmp_path / "not mounted"}
+    with pytest.raises(
+        AdoptionError, match="whether batches of it are staged.*Give both: Adopt.from_checkpoint"
+    ):
+        open_of_frame(MemoryLog("new"), Adopt.from_checkpoint(url))
+    wrong = Adopt.from_checkpoint(url, tmp_path / "not mounted")
     with pytest.raises(AdoptionError, match="not mounted/words: there is no such folder"):
         open_of_frame(MemoryLog("new"), wrong)
     staged = StagingArea(tmp_path / "words" / "staged")
     staged.stage(StagedFile(log_id, "q", 2, "5f3a"))
-    adopt = {"checkpoint": url, "spark_checkpoint": tmp_path}
+    adopt = Adopt.from_checkpoint(url, tmp_path)
     with pytest.raises(AdoptionError, match="batches 2 to 2 are staged there"):
         open_of_frame(MemoryLog("new"), adopt)
     staged.remove(staged.staged()[0])

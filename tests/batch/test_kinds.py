@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from trident import Count, FixedBatchSpout, TridentTopology
+from trident import Adopt, Count, FixedBatchSpout, TridentTopology
 from trident.log.errors import LogMismatchError
 
 MODES = {
@@ -46,5 +46,11 @@ def test_a_state_that_became_another_kind_is_refused_by_both_kinds(
 def test_a_checkpoint_that_takes_a_state_over_knows_its_kind(tmp_path: Path) -> None:
     count(tmp_path, "opaque", "a")
     with pytest.raises(LogMismatchError, match="another kind of the state 'count'"):
-        count(tmp_path, "nontransactional", "a", checkpoint="new", adopt=tmp_path / "run")
-    count(tmp_path, "opaque", "a", checkpoint="new", adopt=tmp_path / "run")
+        count(
+            tmp_path,
+            "nontransactional",
+            "a",
+            checkpoint="new",
+            adopt=Adopt.from_checkpoint(tmp_path / "run"),
+        )
+    count(tmp_path, "opaque", "a", checkpoint="new", adopt=Adopt.from_checkpoint(tmp_path / "run"))

@@ -92,8 +92,13 @@ def test_a_failure_is_told_and_is_the_status(capsys: pytest.CaptureFixture[str])
         (["--accept-loss", "cuont=5"], "accept_loss names no state 'cuont'"),
         (["--accept-change", "count"], "--accept-change is not name=what it is now: 'count'"),
         (["--accept-change", "cuont=Sum"], "accept_change names no state or stream 'cuont'"),
-        (["--adopt", "{base}", "--checkpoint", "log"], "--adopt begins as JSON, and is none"),
-        (["--adopt", "old"], "without a checkpoint nothing can be adopted"),
+        (["--adopt-checkpoint", "old"], "without a checkpoint nothing can be adopted"),
+        (["--adopt-states", "a1", "--checkpoint", "log"], "is not log-id=committed or"),
+        (
+            ["--adopt-storm", "0", "--checkpoint", "log"],
+            "the last txid that Storm committed, from 1, found '0'",
+        ),
+        (["--adopt-spark-checkpoint", "old"], "without --adopt-checkpoint"),
         (["--engine", "spark"], "without a session"),
         (["--port", "70000"], "a number from 0 to 65535"),
     ],
@@ -110,12 +115,24 @@ def test_run_refuses_what_it_cannot_use(
     assert problem in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_adopt_takes_the_mapping_of_start_as_json(
-    place: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("--adopt-checkpoint {place}/old", "adopt={place}/old: there is no log of the group"),
+        (
+            "--adopt-checkpoint {place}/old --adopt-spark-checkpoint {place}/more",
+            "adopt={place}/old: there is no log of the group",
+        ),
+        ("--adopt-states a1=burn", "the log id a1: no state has this log id"),
+        ("--adopt-storm 17", "Adopt.from_storm(17): no entries are in"),
+    ],
+)
+def test_what_is_adopted_is_told_by_options(
+    words: str, problem: str, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["--checkpoint", str(place / "log"), "--adopt", '{"base": 17}']
-    assert main(["run", "tests.cli.counted:topology", *words]) == 1
-    assert "adopt={'base': 17}" in capsys.readouterr().err
+    options = ["--checkpoint", str(place / "log"), *words.format(place=place).split()]
+    assert main(["run", "tests.cli.counted:topology", *options]) == 1
+    assert problem.format(place=place) in capsys.readouterr().err
 
 
 FORMS = ("explain", "to_mermaid", "to_dict", "to_svg")

@@ -13,6 +13,7 @@ import pytest
 from tests.crash import counting
 from tests.crash.program import committed, counted_once, run, sentences
 from trident.api.run import Run
+from trident.batch.adopt import Adopt
 from trident.batch.group_run import GroupRun
 from trident.errors import OtherLogError, StaleBatchError
 from trident.log.errors import CheckpointInUseError, LogConflictError, LogError, TakenOverError
@@ -84,7 +85,7 @@ def test_a_new_checkpoint_on_old_state_is_an_error_and_adopting_continues(tmp_pa
 
     made = counting.topology(tmp_path)
     old, new = tmp_path / "run", tmp_path / "new"
-    with made.start(None, new, trigger="available", adopt=old) as adopting:
+    with made.start(None, new, trigger="available", adopt=Adopt.from_checkpoint(old)) as adopting:
         assert adopting.awaitTermination(60)
     assert counted_once(tmp_path)
     with pytest.raises(LogError, match=re.escape(str(new))):

@@ -19,6 +19,7 @@ import pytest
 
 from trident.backends.checkpoints import GROUP, checkpoint_from_url
 from trident.backends.state_url import StateURL
+from trident.batch.adopt import Adopt
 from trident.batch.start_options import StartOptions
 from trident.errors import PlanError
 from trident.log.checkpoint import groups_at, held_checkpoint, open_checkpoint
@@ -229,7 +230,7 @@ def test_a_server_that_is_not_there_is_told_without_the_password(
     chain = [raised.value, raised.value.__cause__, raised.value.__context__]
     assert "s3cr3t" not in repr([(str(error), error and error.args) for error in chain])
     assert "s3cr3t" not in caplog.text
-    assert "s3cr3t" not in repr(StartOptions(checkpoint=url, adopt=url))
+    assert "s3cr3t" not in repr(StartOptions(checkpoint=url, adopt=Adopt.from_checkpoint(url)))
 
 
 def test_a_later_configuration_of_logging_does_not_show_the_password(

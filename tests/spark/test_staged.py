@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from tests.spark.lines import NATIVE_SPLIT, PATIENCE, Lines
 from tests.spark.test_streaming import failing_once, inverse
-from trident import Count, TridentTopology
+from trident import Adopt, Count, TridentTopology
 from trident.backends import sqlite
 from trident.batch.errors import BatchFailedError
 from trident.batch.watchpoints import watching
@@ -283,12 +283,12 @@ def test_a_checkpoint_with_staged_batches_is_not_adopted(lines: Lines) -> None:
     leave_staged(lines)
     old, lines.checkpoint = lines.checkpoint, lines.folder / "another"
     with pytest.raises(AdoptionError, match="batches 1 to 2 are staged"):
-        lines.start(adopt=old)
+        lines.start(adopt=Adopt.from_checkpoint(old))
     lines.checkpoint = old
     lines.count()
     assert lines.counts == lines.expected
     lines.checkpoint = lines.folder / "another"
-    lines.count(adopt=old)
+    lines.count(adopt=Adopt.from_checkpoint(old))
 
 
 def test_staged_batches_of_a_log_that_is_gone_are_refused(lines: Lines) -> None:

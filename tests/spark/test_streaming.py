@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.spark.lines import NATIVE_SPLIT, PATIENCE, Lines
 from tests.topologies.capture import captured_in
 from tests.topologies.test_aggregates import Spread
-from trident import Count, TridentTopology
+from trident import Adopt, Count, TridentTopology
 from trident.backends import sqlite
 from trident.batch.events import GroupEnded, GroupStarted
 from trident.errors import FailedException
@@ -185,7 +185,7 @@ def test_a_new_checkpoint_on_old_state_is_refused_until_it_adopts(lines: Lines) 
     old, lines.checkpoint = lines.checkpoint, lines.folder / "another"
     with pytest.raises(OtherLogError):
         lines.start()
-    lines.count(adopt=old)
+    lines.count(adopt=Adopt.from_checkpoint(old))
     assert lines.counts == {"a": 2, "b": 2}  # a new checkpoint reads every file anew
 
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from trident import Count, FeederBatchSpout, MapGet, TridentTopology
+from trident import Adopt, Count, FeederBatchSpout, MapGet, TridentTopology
 from trident.backends import redis
 from trident.backends.memory import MemoryMap
 from trident.states import OpaqueMap
@@ -82,7 +82,7 @@ def test_what_storm_wrote_with_a_key_factory_is_gone_on_from(
     asked = topology.newDRPCStream("ask")
     asked = asked.each("args", lambda args: [args.split()], ["kind", "colour"])
     asked.stateQuery(counts, "kind, colour", MapGet(), "count").project("count")
-    with topology.start(checkpoint=tmp_path, adopt={"base": 7}) as run:
+    with topology.start(checkpoint=tmp_path, adopt=Adopt.from_storm(7)) as run:
         pets.feed([("dog", "brown"), ("cat", "grey")], 30)
         assert run.drpc.execute("ask", "dog brown") == "[[3]]"
         assert run.drpc.execute("ask", "cat grey") == "[[1]]"

@@ -22,7 +22,7 @@ from tests.topologies.changed import (
     words,
 )
 from tests.topologies.conftest import Engine
-from trident import Count, FixedBatchSpout, GeneratorSpout, Max, Sum, TumblingCountWindow
+from trident import Adopt, Count, FixedBatchSpout, GeneratorSpout, Max, Sum, TumblingCountWindow
 from trident.backends.urls import state_from_url
 from trident.errors import GuaranteeWarning, OperationTypeError, TridentError
 from trident.log.errors import ChangedTopologyError
@@ -224,10 +224,15 @@ def test_a_new_checkpoint_that_adopts_is_refused_before_the_old_one_is_closed(li
     life.run(words())
     new = life.folder / "new"
     with pytest.raises(ChangedTopologyError):
-        life.run(words(Sum()), checkpoint=new, adopt=life.checkpoint)
+        life.run(words(Sum()), checkpoint=new, adopt=Adopt.from_checkpoint(life.checkpoint))
     life.run(words())
     accept = {"count": "Sum by word string"}
-    life.run(words(Sum()), checkpoint=new, adopt=life.checkpoint, accept_change=accept)
+    life.run(
+        words(Sum()),
+        checkpoint=new,
+        adopt=Adopt.from_checkpoint(life.checkpoint),
+        accept_change=accept,
+    )
     with pytest.raises(ChangedTopologyError):
         life.run(words(), checkpoint=new)
 
@@ -235,7 +240,7 @@ def test_a_new_checkpoint_that_adopts_is_refused_before_the_old_one_is_closed(li
 def test_a_new_checkpoint_that_adopts_takes_another_schema(life: Life) -> None:
     life.run(words())
     wider = words(spout=FixedBatchSpout(f"{FIELDS}, m long", 3))
-    life.run(wider, checkpoint=life.folder / "new", adopt=life.checkpoint)
+    life.run(wider, checkpoint=life.folder / "new", adopt=Adopt.from_checkpoint(life.checkpoint))
 
 
 def test_progress_is_not_adopted_for_another_class_of_spout(life: Life) -> None:
@@ -248,15 +253,20 @@ def test_progress_is_not_adopted_for_another_class_of_spout(life: Life) -> None:
     life.run(made(GeneratorSpout))
     new = life.folder / "new"
     with pytest.raises(ChangedTopologyError, match=r"stream 'words' \(GeneratorSpout\)"):
-        life.run(made(Another), checkpoint=new, adopt=life.checkpoint)
+        life.run(made(Another), checkpoint=new, adopt=Adopt.from_checkpoint(life.checkpoint))
     accept = {"words": "Another"}
-    life.run(made(Another), checkpoint=new, adopt=life.checkpoint, accept_change=accept)
+    life.run(
+        made(Another),
+        checkpoint=new,
+        adopt=Adopt.from_checkpoint(life.checkpoint),
+        accept_change=accept,
+    )
 
 
 def test_a_source_is_read_anew_where_the_log_is_left_behind(life: Life) -> None:
     life.run(words())
     [log_id] = {re.search(r'"lineage":"(\w+)"', text)[1] for text in entries(life)}  # type: ignore[index]
-    adopt = {"log_id": log_id, "in_flight": "committed"}
+    adopt = Adopt.from_states(log_id, in_flight="committed")
     spout = GeneratorSpout(FIELDS, lambda n: ("a", n, n), total=2)
     life.run(words(spout=spout), checkpoint=life.folder / "new", adopt=adopt)
     assert value_of(life, "a") == 1 + 2

@@ -32,7 +32,7 @@ from trident.tuples.fields import Fields, FieldsLike
 
 if TYPE_CHECKING:
     from trident.api.run import Run
-    from trident.batch.adoption import Adopt
+    from trident.batch.adopt import Adopt
     from trident.batch.engine import Engine
     from trident.server.server import DRPCServer
 
@@ -555,12 +555,9 @@ class TridentTopology(Published):
             Counted from the first failure of a batch to the begin of its last attempt, so give
             more than a batch takes. A store that is away when the topology starts is not waited
             for.
-        adopt : path, mapping, Adoption or StormState, optional
-            An old checkpoint, a folder or a URL, whose state this one takes over, once. For a URL
-            with a streaming DataFrame, a mapping with ``checkpoint`` and ``spark_checkpoint``.
-            Where the old one is gone, a mapping with the ``log_id`` of the state, and whether the
-            batch ``in_flight`` is ``"committed"`` or to ``"burn"``. For state that Storm wrote,
-            ``{"base": its last txid}``.
+        adopt : Adopt, optional
+            Whose state a new checkpoint takes over, once: that of an older checkpoint, of one that
+            is gone, or Storm's.
         accept_loss : mapping of str to int, optional
             ``{"count": 5}`` goes on although the state ``count`` has lost writes of batch 5 that
             were committed, as the error that stopped the run said. It is kept in the log, and has

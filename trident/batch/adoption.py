@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from collections.abc import Callable
+from dataclasses import replace
 
+from trident.batch.adopt import Adopt, OlderCheckpoint, StatesAlone, StormsStates
 from trident.batch.states import GroupStates
 from trident.log.checkpoint import groups_at, held_checkpoint, shown
 from trident.log.entry import LogEntry
@@ -18,87 +18,6 @@ from trident.log.staging import StagingArea
 from trident.log.writer import LogWriter
 from trident.states.control import BURNT, ControlRecord
 from trident.states.values import Token
-
-InFlight = Literal["committed", "burn"]
-
-
-@dataclass(frozen=True, slots=True)
-class Adoption:
-    """How to continue state whose log is gone.
-
-    Parameters
-    ----------
-    log_id : str
-        The log id that the states' control records hold; their errors name it.
-    in_flight : str
-        What the last begun batch is: ``"committed"``, or ``"burn"`` to undo it, for opaque
-        states only. Has no effect where the states know that it is committed.
-    """
-
-    log_id: str
-    in_flight: InFlight
-
-    def __post_init__(self) -> None:
-        if self.in_flight not in get_args(InFlight):
-            raise AdoptionError(
-                "adopt=",
-                f"in_flight is {self.in_flight!r}",
-                "Allowed are 'committed' and 'burn'.",
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class StormState:
-    """How to continue state that Storm wrote.
-
-    Parameters
-    ----------
-    base : int
-        Storm's last txid: what it wrote up to that batch counts, what it wrote of a later one does
-        not. For transactional states it has to be the highest txid among their values: what Storm
-        wrote there can't be undone, and our batch of that number would be taken for applied.
-    """
-
-    base: int
-
-    def __post_init__(self) -> None:
-        if type(self.base) is not int or self.base < 1:
-            raise AdoptionError(
-                "adopt=",
-                f"base is {self.base!r}",
-                "Give the last txid that Storm committed, a whole number from 1.",
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class OlderCheckpoint:
-    """An older checkpoint to continue.
-
-    Parameters
-    ----------
-    checkpoint : str or path
-        Its folder or URL.
-    spark_checkpoint : str or path, optional
-        What it was started with beside a URL.
-    """
-
-    checkpoint: str | os.PathLike[str] = field(repr=False)
-    spark_checkpoint: str | os.PathLike[str] | None = None
-
-    def __post_init__(self) -> None:
-        beside = () if self.spark_checkpoint is None else (self.spark_checkpoint,)
-        for given in (self.checkpoint, *beside):
-            if not (isinstance(given, str | os.PathLike) and given):
-                # Only its type, as it may hold a password.
-                found = "an empty str" if given == "" else type(given).__name__
-                raise AdoptionError(
-                    "adopt=",
-                    f"found {found}, where a folder or URL is due",
-                    "Give the path of the older checkpoint, or its URL, as a str.",
-                )
-
-
-Adopt = str | os.PathLike[str] | Mapping[str, Any] | Adoption | StormState
 
 
 def adopt_state(
@@ -118,10 +37,8 @@ def adopt_state(
         The batch group.
     states : GroupStates
         Its states; only read.
-    adopt : path, mapping, Adoption or StormState
-        The folder or URL of the older checkpoint, which then can't be started any more; or, where
-        that is gone, the log id of its states and what to do with the batch that was in flight; or
-        the last txid of Storm's, where Storm wrote the states.
+    adopt : Adopt
+        Whose state it takes over.
     check : callable
         Raises where what an older log says doesn't fit, before that log is closed.
 
@@ -134,11 +51,11 @@ def adopt_state(
     OtherLogError
         When a state that is said to be Storm's belongs to a log of ours.
     """
-    match _told(adopt):
-        case Adoption() as adoption:
-            return _from_states(states, adoption)
-        case StormState(base):
-            return _from_storm(states, base)
+    match adopt.source:
+        case StatesAlone() as alone:
+            return _from_states(states, alone)
+        case StormsStates(txid):
+            return _from_storm(states, adopt, txid)
         case OlderCheckpoint(place, spark_checkpoint):
             _check_there(place, group)
             held = held_checkpoint(place, spark_checkpoint)
@@ -148,30 +65,10 @@ def adopt_state(
                 held.release()
 
 
-def _told(adopt: Adopt) -> OlderCheckpoint | Adoption | StormState:
-    if isinstance(adopt, Adoption | StormState):
-        return adopt
-    if not isinstance(adopt, Mapping):
-        return OlderCheckpoint(adopt)
-    for keys, told in (
-        ({"log_id", "in_flight"}, Adoption),
-        ({"base"}, StormState),
-        ({"checkpoint", "spark_checkpoint"}, OlderCheckpoint),
-    ):
-        if adopt.keys() == keys:
-            return told(**adopt)
-    raise AdoptionError(
-        "adopt=",
-        f"found the keys {', '.join(map(str, adopt)) or 'none'}",
-        "Give 'log_id' and 'in_flight'; 'base', for state that Storm wrote; or 'checkpoint' and "
-        "'spark_checkpoint', for a checkpoint by URL that had a streaming DataFrame.",
-    )
-
-
-def _from_storm(states: GroupStates, base: int) -> LogEntry:
+def _from_storm(states: GroupStates, adopt: Adopt, base: int) -> LogEntry:
     log_id = secrets.token_hex(8)
     states.check_unowned(log_id)
-    states.check_occupied(f"adopt={{'base': {base}}}")
+    states.check_occupied(f"{adopt}")
     # Attempt 0 might be taken for what Storm has written of the next batch.
     return LogEntry(1, "", log_id, begun=Token(base + 1, 1), committed=base, base=base)
 
@@ -183,7 +80,7 @@ def _check_there(place: str | os.PathLike[str], group: str) -> None:
             f"adopt={shown(place)}",
             f"there is no log of the group {group}",
             "Give the checkpoint of a topology with the same streams; or, where it is gone, "
-            "adopt={'log_id': …, 'in_flight': 'committed' or 'burn'}.",
+            "Adopt.from_states(<log id>, in_flight='committed' or 'burn').",
         )
 
 
@@ -236,7 +133,7 @@ def _check_nothing_staged(checkpoint: HeldCheckpoint, group: str, committed: int
             checkpoint.where,
             f"the group {group} reads a streaming DataFrame, and whether batches of it are staged "
             "in the folder beside that checkpoint can't be seen",
-            "Give both: adopt={'checkpoint': …, 'spark_checkpoint': …}.",
+            "Give both: Adopt.from_checkpoint(<its URL>, <that folder>).",
         ) from None
     if not folder.parent.is_dir():
         raise AdoptionError(
@@ -264,25 +161,25 @@ def adopted_already(log: Log, successor: str) -> AdoptionError:
     )
 
 
-def _from_states(states: GroupStates, adopt: Adoption) -> LogEntry:
+def _from_states(states: GroupStates, alone: StatesAlone) -> LogEntry:
     found: dict[str, ControlRecord] = {}
     others = set()
     for name, control in states.controls.items():
         record = control.read()
-        if record is not None and record.log_id == adopt.log_id:
+        if record is not None and record.log_id == alone.log_id:
             found[name] = record
         elif record is not None and not record.is_unused:
             others.add(record.log_id)
     if not found or others:
         raise AdoptionError(
-            f"adopt={adopt.log_id}",
+            f"the log id {alone.log_id}",
             "no state has this log id" if not found else "some states have another log id",
             f"Found: {', '.join(sorted(others)) or 'no control record'}.",
         )
     newest = max(found.values(), key=lambda record: (record.token, record.committed))
     token, retried = newest.token, dict(newest.retried)
     if newest.committed < token.txid:
-        if adopt.in_flight == "burn":
+        if alone.in_flight == "burn":
             if states.inexact:
                 raise AdoptionError(
                     f"in_flight='burn' for {', '.join(states.inexact)}",
@@ -315,5 +212,5 @@ def _from_states(states: GroupStates, adopt: Adoption) -> LogEntry:
         base=token.txid,
         states={name: record.token for name, record in found.items()},
         retried=retried,
-        adopted=(adopt.log_id,),
+        adopted=(alone.log_id,),
     )

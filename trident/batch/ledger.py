@@ -75,7 +75,7 @@ class Ledger:
                 entry.query_id,
                 query_id,
                 f"{self._source} belongs to another query: restore it, or start with a new "
-                "checkpoint and adopt=<this one>.",
+                "checkpoint and adopt=Adopt.from_checkpoint(<this one>).",
             )
         if txid is None or txid == entry.committed + 1:
             return False

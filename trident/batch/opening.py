@@ -6,7 +6,8 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 
-from trident.batch.adoption import Adopt, adopt_state, adopted_already
+from trident.batch.adopt import Adopt
+from trident.batch.adoption import adopt_state, adopted_already
 from trident.batch.changes import Topology, check_unchanged, described_anew
 from trident.batch.states import GroupStates
 from trident.log.entry import LogEntry
@@ -44,7 +45,7 @@ def opening_entry(
         What each stream of files reads, by its id.
     clock : str
         Who decides what a batch is.
-    adopt : path, mapping, Adoption, StormState or None
+    adopt : Adopt or None
         Whose state a new log takes over; ignored once that is done.
     topology : mapping
         What the log keeps of the topology; empty where nothing is to be compared.
@@ -148,7 +149,7 @@ def _check_same(
             newest.clock,
             clock,
             "A group of spouts and one with a streaming DataFrame can't share a log: start with a "
-            "new checkpoint and adopt=<this one>.",
+            "new checkpoint and adopt=Adopt.from_checkpoint(<this one>).",
         )
     if newest.streams.keys() != streams.keys():
         raise LogMismatchError(
@@ -156,7 +157,8 @@ def _check_same(
             "set of streams",
             newest.streams,
             streams,
-            "Give the streams their old ids, or start with a new checkpoint and adopt=<this one>.",
+            "Give the streams their old ids, or start with a new checkpoint and "
+            "adopt=Adopt.from_checkpoint(<this one>).",
         )
 
 
@@ -169,5 +171,6 @@ def _check_reads(log: Log, newest: LogEntry, reads: Mapping[str, str]) -> None:
                 known,
                 found,
                 "Which files are done is known by their full paths. Give the stream its old path, "
-                "or start with a new checkpoint and adopt=<this one>, which reads all files anew.",
+                "or start with a new checkpoint and adopt=Adopt.from_checkpoint(<this one>), which "
+                "reads all files anew.",
             )

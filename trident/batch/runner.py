@@ -9,7 +9,7 @@ from functools import partial
 from time import time
 from types import MappingProxyType
 
-from trident.batch.adoption import Adopt
+from trident.batch.adopt import Adopt
 from trident.batch.attempt import Attempt, Due, Making
 from trident.batch.changes import Topology
 from trident.batch.errors import BatchInterruptedError
@@ -144,7 +144,7 @@ class BatchRunner:
             What each of its streams of files reads, by its id; must stay the same.
         clock : str
             ``"spout"`` or ``"dataframe"``.
-        adopt : path, mapping, Adoption, StormState or None
+        adopt : Adopt or None
             Whose state a new log takes over; see :func:`adopt_state`. Ignored once that is done.
         accept_loss : mapping of str to int
             Of each state the batch whose loss is accepted; see :meth:`GroupStates.accept`.

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
+from trident.batch.adopt import ADOPT_FORMS, Adopt
 from trident.errors import PlanError
-
-if TYPE_CHECKING:
-    from trident.batch.adoption import Adopt
 
 OnFailure = Literal["stop", "dead-letter"]
 EngineChoice = Literal["auto", "spark"]
@@ -45,7 +43,7 @@ class StartOptions:
     retries: int = 3
     on_failure: OnFailure = "stop"
     patience: float = 600.0
-    adopt: Adopt | None = field(default=None, repr=False)
+    adopt: Adopt | None = None
     accept_loss: Mapping[str, int] = field(default_factory=dict)
     accept_change: Mapping[str, str] = field(default_factory=dict)
     engine: EngineChoice = "auto"
@@ -80,6 +78,10 @@ def _check_checkpoint(checkpoint: Any, spark_checkpoint: Any, adopt: Any) -> Non
     if spark_checkpoint is not None and checkpoint is None:
         advice = "Give checkpoint= as well: a folder, and no other is needed, or a URL."
         raise PlanError("start: a spark_checkpoint without a checkpoint", "", (), advice)
+    if adopt is not None and not isinstance(adopt, Adopt):
+        what = "start: adopt= takes what an Adopt is made by, found"
+        # Only its type, as it may hold a password.
+        raise PlanError(what, type(adopt).__name__, (), f"Give one of: {ADOPT_FORMS}.")
     if adopt is not None and checkpoint is None:
         advice = "Give checkpoint=, or the state would belong to a log that is gone with this run."
         raise PlanError("start: without a checkpoint nothing can be adopted", "", (), advice)

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from typing import Any, get_args
 
 from trident.api.run import Run
+from trident.batch.adopt import Adopt
 from trident.batch.progress import BatchProgress
 from trident.batch.start_options import EngineChoice, OnFailure
 from trident.cli.named import named_topology
@@ -57,10 +58,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--max-pending", type=int, default=1, help="batches not committed (1)")
     parser.add_argument("--spark-checkpoint", metavar="folder", help="beside a checkpoint by URL")
-    parser.add_argument(
-        "--adopt",
+    adopted = parser.add_mutually_exclusive_group()
+    adopted.add_argument(
+        "--adopt-checkpoint",
         metavar="checkpoint",
-        help='an older checkpoint to go on from, or start\'s mapping as JSON: {"base": 17}',
+        help="the older checkpoint that a new one goes on from, a folder or a URL",
+    )
+    adopted.add_argument(
+        "--adopt-states",
+        metavar="log-id=committed",
+        help="go on with states whose checkpoint is gone; =burn undoes what was in flight",
+    )
+    adopted.add_argument(
+        "--adopt-storm", metavar="txid", type=int, help="go on behind the last batch of Storm"
+    )
+    parser.add_argument(
+        "--adopt-spark-checkpoint", metavar="folder", help="beside --adopt-checkpoint by URL"
     )
     parser.add_argument(
         "--accept-loss",
@@ -120,7 +133,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         **{name: given[name] for name in names},
         "trigger": _trigger(arguments.trigger),
-        "adopt": _adopt(arguments.adopt),
+        "adopt": _adopt(arguments),
         "accept_loss": dict(map(_loss, arguments.accept_loss)),
         "accept_change": dict(map(_change, arguments.accept_change)),
     }
@@ -134,14 +147,21 @@ def _trigger(word: str | None) -> float | str | None:
         return word
 
 
-def _adopt(word: str | None) -> Any:
-    if word is None or not word.startswith("{"):
-        return word
-    try:
-        return json.loads(word)
-    except ValueError as error:
-        what = f"--adopt begins as JSON, and is none ({error})"
-        raise UsageError(what, "", (), "As in --adopt '{\"base\": 17}'.") from error
+def _adopt(arguments: argparse.Namespace) -> Adopt | None:
+    if arguments.adopt_spark_checkpoint and not arguments.adopt_checkpoint:
+        advice = "Give both, as of the run that is gone on from."
+        raise UsageError("--adopt-spark-checkpoint without --adopt-checkpoint", "", (), advice)
+    if arguments.adopt_checkpoint is not None:
+        return Adopt.from_checkpoint(arguments.adopt_checkpoint, arguments.adopt_spark_checkpoint)
+    if arguments.adopt_states is not None:
+        log_id, _, in_flight = arguments.adopt_states.rpartition("=")
+        if not log_id:
+            what = "--adopt-states is not log-id=committed or log-id=burn:"
+            raise UsageError(what, arguments.adopt_states)
+        return Adopt.from_states(log_id, in_flight=in_flight)
+    if arguments.adopt_storm is not None:
+        return Adopt.from_storm(arguments.adopt_storm)
+    return None
 
 
 def _loss(word: str) -> tuple[str, int]:

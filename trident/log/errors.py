@@ -62,7 +62,7 @@ class CorruptLogError(LogError):
     _template = (
         "the log entry {path} can't be read: {found}. Don't delete it: older entries don't "
         "know what it committed. Restore it from a backup of the checkpoint, or start with a "
-        "new checkpoint and adopt={{'log_id': …, 'in_flight': 'committed' or 'burn'}}; "
+        "new checkpoint and adopt=Adopt.from_states(<log id>, in_flight='committed' or 'burn'); "
         "the states' errors name their log id."
     )
 
@@ -161,8 +161,8 @@ class PlacementError(LogError):
             f"the log {self.place} has committed batch {self.committed}, but {self.source} offers "
             f"batch {self.txid}; only {self.committed} (again) or {self.committed + 1} can be. "
             "Files of one of the two are missing or from another time: restore both from one "
-            "backup, or start with a new checkpoint and adopt=<the old one>, knowing that the "
-            "source then starts as a new one does."
+            "backup, or start with a new checkpoint and adopt=Adopt.from_checkpoint(<the old "
+            "one>), knowing that the source then starts as a new one does."
         )
 
 

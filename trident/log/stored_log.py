@@ -79,7 +79,7 @@ class StoredLog(Log):
                 f"an entry of the log has {len(new.data)} bytes, and {largest} is the most that "
                 "is taken there",
                 "What a spout returns as metadata is part of it. Take a checkpoint in a folder or "
-                "in Redis: a new one, with adopt=<this one>.",
+                "in Redis: a new one, with adopt=Adopt.from_checkpoint(<this one>).",
             )
 
     @contextmanager
