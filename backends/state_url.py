@@ -41,9 +41,9 @@ class StateURL:
 
     Examples
     --------
-    >>> url = StateURL.parse("redis://me:secret@[::1]:6379/0?mode=opaque&tls=true&cache_size=10000")
+    >>> url = StateURL.parse("redis://me:secret@[::1]:6379/0?kind=opaque&tls=true&cache_size=10000")
     >>> url
-    StateURL('redis://me:***@[::1]:6379/0?mode=opaque&tls=true&cache_size=10000')
+    StateURL('redis://me:***@[::1]:6379/0?kind=opaque&tls=true&cache_size=10000')
     >>> url.hosts, url.path
     ((('::1', 6379),), '/0')
     >>> options = url.read(tls=bool, ttl=int)

@@ -13,12 +13,12 @@ from trident.states.secrets import is_secret
 from trident.states.serializers import JSONSerializer, PickleSerializer
 from trident.states.values import StateType
 
-_MODES = {kind.value.replace("-", ""): kind for kind in StateType}
+_KINDS = {kind.value.replace("-", ""): kind for kind in StateType}
 _SERIALIZERS = {"json": JSONSerializer, "pickle": PickleSerializer}
 _COUNTS = ("cache_size", "max_get", "max_put")
 _WRITERS = {"trident": "trident", "storm": "storm"}
 _HOSTS = {"driver": "driver", "executor": "executor"}
-_COMMON = ("mode", "prefix", "serializer", "snapshot_key", "written_by", "hosted", *_COUNTS)
+_COMMON = ("kind", "prefix", "serializer", "snapshot_key", "written_by", "hosted", *_COUNTS)
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -29,7 +29,7 @@ class URLOptions:
     Parameters
     ----------
     kind : StateType
-        How the state keeps its values; opaque unless ``mode`` says otherwise.
+        How the state keeps its values; opaque unless ``kind`` says otherwise.
     prefix : str or None
         None where it wasn't given, and the state's name is to be taken; empty for bare keys.
     state : dict
@@ -60,7 +60,7 @@ def read_options(scheme: str, given: Mapping[str, str], own: Mapping[str, type])
     if "hosted" in given:
         state["hosted"] = _choice(scheme, "hosted", given, _HOSTS)
     return URLOptions(
-        _choice(scheme, "mode", given, _MODES) if "mode" in given else StateType.OPAQUE,
+        _choice(scheme, "kind", given, _KINDS) if "kind" in given else StateType.OPAQUE,
         given.get("prefix"),
         state,
         _converted(scheme, given, own),

@@ -37,7 +37,7 @@ def state_from_url(url: str | StateURL) -> MapStateFactory:
     Parameters
     ----------
     url : str or StateURL
-        ``scheme:place?option=value&…``. Every scheme takes the options ``mode`` (``opaque``, which
+        ``scheme:place?option=value&…``. Every scheme takes the options ``kind`` (``opaque``, which
         is the default, ``transactional`` or ``nontransactional``), ``prefix`` (default: the state's
         name), ``cache`` (entries to keep in memory), ``max_get`` and ``max_put`` (keys to read and
         write at once), ``serializer`` (``json`` or ``pickle``) and ``hosted`` (``driver`` or
@@ -63,7 +63,7 @@ def state_from_url(url: str | StateURL) -> MapStateFactory:
 
     Examples
     --------
-    >>> counts = state_from_url("sqlite:counts.db?prefix=words&mode=transactional")
+    >>> counts = state_from_url("sqlite:counts.db?prefix=words&kind=transactional")
     >>> counts.kind, counts.store.prefix
     (<StateType.TRANSACTIONAL: 'transactional'>, 'words')
     >>> state_from_url("memory:seen?cachesize=100")

@@ -536,8 +536,8 @@ class UsageError(TridentError, ValueError):
 
     Examples
     --------
-    >>> str(UsageError("sqlite: unknown option", "cash", ["cache", "mode"]))
-    "sqlite: unknown option 'cash'; there are: cache, mode. Did you mean 'cache'?"
+    >>> str(UsageError("sqlite: unknown option", "cash", ["cache", "kind"]))
+    "sqlite: unknown option 'cash'; there are: cache, kind. Did you mean 'cache'?"
     """
 
     what: str

@@ -56,9 +56,9 @@ class Backend:
 
     def factory(self, server: str, kind: StateType = StateType.OPAQUE) -> MapStateFactory:
         """Return the factory of an empty state of its own."""
-        mode = kind.value.replace("-", "")
-        place = self.url.format(server=server, own=uuid4().hex, kind=mode)
-        factory: Any = state_from_url(f"{place}&mode={mode}")
+        word = kind.value.replace("-", "")
+        place = self.url.format(server=server, own=uuid4().hex, kind=word)
+        factory: Any = state_from_url(f"{place}&kind={word}")
         assert isinstance(factory, MapStateFactory)
         return factory
 

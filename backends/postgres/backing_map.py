@@ -230,7 +230,7 @@ class PostgresMap(IBackingMap):
             raise CorruptStateError(
                 f"state {self._table.name} in {self.where}",
                 f"it keeps {kept}, and was opened for {self._table.kept}",
-                "Give mode=, values=, serializer= and table= as they were, or another prefix.",
+                "Give kind=, values=, serializer= and table= as they were, or another prefix.",
             )
 
     def _make(self) -> bool:

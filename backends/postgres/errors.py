@@ -40,7 +40,7 @@ _ADVICE = {
 }
 """The next step, by the code's first characters."""
 _CORRUPT = (
-    "Open it as the state that wrote it (mode=, values=, table=), or restore it from a backup: "
+    "Open it as the state that wrote it (kind=, values=, table=), or restore it from a backup: "
     "something else has that name, or has changed its columns."
 )
 

@@ -98,7 +98,7 @@ def copy_state(
         raise CopyError(
             f"the state to copy, {_place(source)}, keeps {source.kind.value} values, and "
             f"{_place(target)} was opened for {target.kind.value} ones",
-            "Give both the same mode=, that of the topology.",
+            "Give both the same kind=, that of the topology.",
         )
     if not source.tables.reading.has_pages:
         raise CopyError(

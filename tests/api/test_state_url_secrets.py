@@ -103,7 +103,7 @@ def test_a_wrong_option_of_the_backend(url: str) -> None:
 
 
 def test_a_state_that_cannot_be_exact(url: str) -> None:
-    plan = counted(f"{url}?mode=nontransactional")._builder.plan()
+    plan = counted(f"{url}?kind=nontransactional")._builder.plan()
     with pytest.warns(GuaranteeWarning) as caught:
         warn_inexact(plan)
     assert SECRET not in str(caught[0].message)

@@ -154,7 +154,7 @@ def test_entries_without_a_record_are_found_in_a_cluster_too(redis_cluster: Serv
 
 
 def test_a_target_of_another_kind_is_refused() -> None:
-    target = state_from_url(f"memory:{uuid4().hex}?mode=transactional&prefix=x").makeState()
+    target = state_from_url(f"memory:{uuid4().hex}?kind=transactional&prefix=x").makeState()
     assert isinstance(target, StoredMap)
     with pytest.raises(CopyError, match="keeps opaque values, and .* for transactional ones"):
         copy_state(left(plain({"dog": 2}), SETTLED), target)
@@ -162,9 +162,9 @@ def test_a_target_of_another_kind_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", [StateType.TRANSACTIONAL, StateType.NON_TRANSACTIONAL])
 def test_states_of_the_other_kinds_are_copied_too(kind: StateType, tmp_path: Path) -> None:
-    mode = kind.value.replace("-", "")
+    word = kind.value.replace("-", "")
     one, other = (
-        state_from_url(f"sqlite:{tmp_path}/{name}.db?mode={mode}&prefix=x").makeState()
+        state_from_url(f"sqlite:{tmp_path}/{name}.db?kind={word}&prefix=x").makeState()
         for name in ("one", "other")
     )
     assert isinstance(one, StoredMap)

@@ -507,7 +507,7 @@ def test_a_url_names_the_store(url: str, store: HBaseStore) -> None:
 
 
 def test_a_url_names_the_kind_and_the_limits() -> None:
-    url = "hbase://h/t?mode=transactional&max_get=5"
+    url = "hbase://h/t?kind=transactional&max_get=5"
     factory = hbase.from_url(StateURL.parse(url))
     assert (factory.kind, factory.max_get) == (StateType.TRANSACTIONAL, 5)
 

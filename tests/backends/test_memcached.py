@@ -132,7 +132,7 @@ def test_a_factory_pickles_and_connects_to_nothing() -> None:
 
 
 def test_a_url_says_all_there_is_to_say() -> None:
-    text = "memcached://h1,h2:2?prefix=words&ttl=60&timeout=1.5&mode=transactional&max_get=10"
+    text = "memcached://h1,h2:2?prefix=words&ttl=60&timeout=1.5&kind=transactional&max_get=10"
     assert from_url(StateURL.parse(text)) == transactional(
         ["h1", "h2:2"], "words", ttl=60, timeout=1.5, max_get=10
     )

@@ -253,7 +253,7 @@ def test_settings_are_handed_to_libpq_as_they_are() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"mode": "transactional"},
+        {"kind": "transactional"},
         {"values": "bigint"},
         {"table": "elsewhere"},
         {"serializer": "pickle"},

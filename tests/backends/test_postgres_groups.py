@@ -193,7 +193,7 @@ def test_an_announcement_whose_answer_is_lost_is_found_made(
 
 
 def test_states_of_other_kinds_are_announced_with_them(opened: Any) -> None:
-    states = opened("mode=transactional", "mode=opaque&table=shared-with-others")
+    states = opened("kind=transactional", "kind=opaque&table=shared-with-others")
     runner = open_runner(MemoryLog("log"), *states)
     runner.run(Words(CountingEngine(*states), "a b"))
     assert [state.control.read().committed for state in states] == [1, 1]

@@ -86,14 +86,14 @@ class TestStrings:
     def test_transactional_values_are_storms(self, bare: RedisServer) -> None:
         with plain(bare.url) as client:
             client.set("dog", "[7,5]")
-            counts = taken_over(opened(bare, "prefix=&mode=transactional"), 7)
+            counts = taken_over(opened(bare, "prefix=&kind=transactional"), 7)
             committed(counts, record(8), dog=1)
             assert client.get("dog") == b"[8,6]"
 
     def test_plain_values_are_storms(self, bare: RedisServer) -> None:
         with plain(bare.url) as client:
             client.set("dog", "5")
-            counts = taken_over(opened(bare, "prefix=&mode=nontransactional"), 7)
+            counts = taken_over(opened(bare, "prefix=&kind=nontransactional"), 7)
             committed(counts, record(8), dog=1)
             assert client.get("dog") == b"6"
 
@@ -146,7 +146,7 @@ class TestOtherTypes:
     """Something else has written a key of the state: it is named, and left as it is."""
 
     @pytest.mark.parametrize(
-        "options", ["", "&ttl=1000", "&cache_size=9", "&mode=nontransactional"]
+        "options", ["", "&ttl=1000", "&cache_size=9", "&kind=nontransactional"]
     )
     def test_a_list_in_place_of_an_entry(
         self, redis_server: Served, client: Redis, prefix: str, options: str

@@ -8,6 +8,7 @@ import sys
 import tomllib
 import traceback
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,12 @@ from trident.backends.state_spec import StateSpec
 from trident.backends.state_url import StateURL
 from trident.backends.urls import BUILT_IN, GROUP, state_from_url
 from trident.errors import StateURLError, UsageError
-from trident.states import JSONSerializer, MapStateFactory, PickleSerializer, StateType
+from trident.states import JSONSerializer, MapStateFactory, PickleSerializer, StateType, Store
 
 SECRET = "s3cr3t"
 COMMON = {
     "hosted",
-    "mode",
+    "kind",
     "prefix",
     "cache_size",
     "max_get",
@@ -35,10 +36,38 @@ COMMON = {
 }
 
 
-def store_of(url: str) -> object:
+def store_of(url: str) -> Store:
     factory = state_from_url(url)
     assert isinstance(factory, MapStateFactory)
     return factory.store
+
+
+def url_of(scheme: str) -> str:
+    place = {"memory": "words", "sqlite": "counts.db"}.get(scheme, "//h")
+    return f"{scheme}:{place}{'/service' if scheme.endswith('sentinel') else ''}"
+
+
+def elsewhere(scheme: str) -> set[str]:
+    """The parameters in Python that a URL says by its scheme, login, hosts and path."""
+    redis = set("host port db user password cluster sentinels service".split())
+    of_cluster, of_sentinel = {"partitions"}, {"sentinel_user", "sentinel_password"}
+    match scheme.removeprefix("rediss").removeprefix("redis"):
+        case "":
+            return redis | of_cluster | of_sentinel
+        case "+cluster":
+            return redis | of_sentinel
+        case "+sentinel":
+            return redis | of_cluster
+        case "memcached":
+            return {"nodes"}
+        case "hbase":
+            return {"host", "port", "table", "family"}
+        case "postgresql":
+            return {"host", "port", "database", "user", "password"}
+        case "sqlite":
+            return {"path"}
+        case _:
+            return {"id"}
 
 
 class TestParsing:
@@ -155,7 +184,7 @@ class TestParsing:
 class TestOptions:
     def test_the_common_ones(self) -> None:
         url = (
-            "memory:?mode=transactional&prefix=p&cache_size=7&max_get=8&max_put=9&serializer=pickle"
+            "memory:?kind=transactional&prefix=p&cache_size=7&max_get=8&max_put=9&serializer=pickle"
         )
         options = StateURL.parse(url).read()
         assert options.kind is StateType.TRANSACTIONAL
@@ -198,8 +227,8 @@ class TestOptions:
             ("cache_size=-1", "0 or more, found '-1'"),
             ("cache_size=1_000", "found '1_000'"),
             ("cache_size=1e3", "found '1e3'"),
-            ("mode=", "option mode is empty; there are: opaque, transactional, nontransactional"),
-            ("mode=opaqe", "option mode can't be 'opaqe'.*Did you mean 'opaque'?"),
+            ("kind=", "option kind is empty; there are: opaque, transactional, nontransactional"),
+            ("kind=opaqe", "option kind can't be 'opaqe'.*Did you mean 'opaque'?"),
             ("serializer=xml", "can't be 'xml'; there are: json, pickle"),
             (
                 "cach_size=1",
@@ -252,8 +281,8 @@ class TestSecrets:
             f"redis://me:{SECRET}@h\n",
             f"redis://me:{SECRET}@h?cache",
             f"redis://me:{SECRET}@h?cach_size=1",
-            f"redis://me:{SECRET}@h?mode=other",
-            f"redis://me:{SECRET}@h?mode=opaque&mode=opaque",
+            f"redis://me:{SECRET}@h?kind=other",
+            f"redis://me:{SECRET}@h?kind=opaque&kind=opaque",
             f"redis://me:{SECRET}@[h",
             f"redis://me:{SECRET}@h,,h",
             f"redis://me:{SECRET}%zz@h",
@@ -315,7 +344,7 @@ class TestSQLite:
         assert not list(tmp_path.iterdir())
 
     def test_everything_is_told_to_the_store(self) -> None:
-        url = "sqlite:///var/c.db?prefix=p&mode=nontransactional&serializer=pickle&patience=1.5"
+        url = "sqlite:///var/c.db?prefix=p&kind=nontransactional&serializer=pickle&patience=1.5"
         factory = state_from_url(f"{url}&cache_size=3")
         kind, pickled = StateType.NON_TRANSACTIONAL, PickleSerializer()
         store = SQLiteStore("/var/c.db", "p", kind, pickled, 1.5)
@@ -388,6 +417,16 @@ class TestSchemes:
         assert f"Did you mean '{nearest}'?" in text
         assert f'pip install "trident-spark[{extra}]"' in text
 
+    @pytest.mark.parametrize("scheme", BUILT_IN)
+    def test_an_option_is_called_as_the_parameter_is_in_python(self, scheme: str) -> None:
+        with pytest.raises(StateURLError) as caught:
+            state_from_url(f"{url_of(scheme)}?colour=red")
+        options = set(caught.value.allowed)
+        store = store_of(url_of(scheme))
+        parameters = {each.name for made in (MapStateFactory, store) for each in fields(made)}
+        assert options <= parameters
+        assert parameters - options - {"store", "key_factory"} == elsewhere(scheme)
+
     def test_every_driver_has_its_extra(self) -> None:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         extras = {built_in.extra for built_in in BUILT_IN.values() if built_in.extra}
@@ -399,10 +438,8 @@ class TestSchemes:
         lines = (ROOT / "docs" / "states.md").read_text().splitlines()
         rows = {known: [line for line in lines if f"`{known}:" in line] for known in BUILT_IN}
         told = rows[scheme] + (rows["redis"] if scheme.startswith("redis") else [])
-        place = "" if scheme in ("memory", "sqlite") else "//h"
-        place += "/service" if scheme.endswith("sentinel") else ""
         with pytest.raises(StateURLError, match="unknown option 'colour'") as caught:
-            state_from_url(f"{scheme}:{place}?colour=red")
+            state_from_url(f"{url_of(scheme)}?colour=red")
         own = set(caught.value.args[2]) - COMMON
         assert own
         for option in own:

@@ -39,7 +39,7 @@ STORMS: dict[str, dict[str, Any]] = {
     "transactional": {"dog": "[1,1]", "cat": "[9,5]"},
     "nontransactional": {"dog": "1", "cat": "5"},
 }
-MODES = pytest.mark.parametrize("mode", STORMS)
+KINDS = pytest.mark.parametrize("kind", STORMS)
 
 
 @pytest.fixture(scope="module")
@@ -81,17 +81,17 @@ def seen(url: str, *asked: str) -> list[Any]:
 
 class TestBeforeATakeOver:
     @pytest.mark.filterwarnings("ignore::trident.errors.GuaranteeWarning")
-    @MODES
+    @KINDS
     def test_a_topology_does_not_start_on_it(
-        self, server: RedisServer, client: Redis, mode: str, tmp_path: Path
+        self, server: RedisServer, client: Redis, kind: str, tmp_path: Path
     ) -> None:
-        client.mset(STORMS[mode])
-        url = f"{server.url}?prefix=&mode={mode}"
+        client.mset(STORMS[kind])
+        url = f"{server.url}?prefix=&kind={kind}"
         with pytest.raises(
             UnownedStateError, match=r"the entry b'(dog|cat)'.*adopt=Adopt.from_storm"
         ):
             count(url, "dog", tmp_path)
-        assert client.mget("dog", "cat") == [text.encode() for text in STORMS[mode].values()]
+        assert client.mget("dog", "cat") == [text.encode() for text in STORMS[kind].values()]
         count(url, "dog", tmp_path, adopt=Adopt.from_storm(9))
         assert seen(url, "dog", "cat") == [2, 5]
 
@@ -102,7 +102,7 @@ class TestBeforeATakeOver:
         client.mset(STORMS["transactional"])
         with pytest.raises(CorruptStateError, match="another kind of map"):
             count(f"{server.url}?prefix=", "dog", tmp_path, adopt=Adopt.from_storm(9))
-        url = f"{server.url}?prefix=&mode=transactional"
+        url = f"{server.url}?prefix=&kind=transactional"
         count(url, "dog", tmp_path)
         assert seen(url, "dog", "cat") == [2, 5]
 
@@ -111,12 +111,12 @@ class TestBeforeATakeOver:
         with pytest.raises(NoStateError, match="no state with the prefix 'storm'"):
             seen(f"{server.url}?prefix=storm&written_by=storm", "dog")
 
-    @MODES
+    @KINDS
     def test_it_is_read_when_asked_for_by_name(
-        self, server: RedisServer, client: Redis, mode: str
+        self, server: RedisServer, client: Redis, kind: str
     ) -> None:
-        client.hset("trident:counts", mapping=STORMS[mode])
-        url = f"{server.url}?prefix=trident:counts&layout=hash&mode={mode}"
+        client.hset("trident:counts", mapping=STORMS[kind])
+        url = f"{server.url}?prefix=trident:counts&layout=hash&kind={kind}"
         with pytest.raises(NoStateError, match="written_by=storm"):
             seen(url, "dog")
         assert seen(f"{url}&written_by=storm", "dog", "cat", "cow") == [1, 5, None]
@@ -139,13 +139,13 @@ class TestBeforeATakeOver:
                 count(url, "dog", tmp_path / str(adopt), adopt=adopt)
         assert sorted(client.keys()) == [b"cat", b"dog"]
 
-    @pytest.mark.parametrize("mode", ["opaque", "transactional", "nontransactional"])
+    @pytest.mark.parametrize("kind", ["opaque", "transactional", "nontransactional"])
     def test_what_was_taken_over_is_not_read_as_storms(
-        self, server: RedisServer, client: Redis, tmp_path: Path, mode: str
+        self, server: RedisServer, client: Redis, tmp_path: Path, kind: str
     ) -> None:
         client.mset(STORMS["opaque"])
         count(f"{server.url}?prefix=", "dog", tmp_path, adopt=Adopt.from_storm(9))
-        state = state_from_url(f"{server.url}?prefix=&written_by=storm&mode={mode}").makeState()
+        state = state_from_url(f"{server.url}?prefix=&written_by=storm&kind={kind}").makeState()
         for _ in range(2):
             with pytest.raises(StateError, match="taken over from Storm.*without written_by=storm"):
                 state.multiGet([("dog",)])
@@ -406,18 +406,18 @@ class TestGivingBack:
         assert seen(url, "dog", "cat", "old") == [5, 1, 5]
 
     @pytest.mark.parametrize(
-        ("mode", "left"),
+        ("kind", "left"),
         [
             ("transactional", {b"dog": b"[17,2]", b"cat": b"[9,1]"}),
             ("nontransactional", {b"dog": b"2", b"cat": b"1"}),
         ],
     )
     def test_the_other_kinds_are_given_back_too(
-        self, server: RedisServer, client: Redis, mode: str, left: dict[bytes, bytes]
+        self, server: RedisServer, client: Redis, kind: str, left: dict[bytes, bytes]
     ) -> None:
-        texts = {"transactional": ("[9,1]", "[9,1]"), "nontransactional": ("1", "1")}[mode]
+        texts = {"transactional": ("[9,1]", "[9,1]"), "nontransactional": ("1", "1")}[kind]
         client.mset(dict(zip(["dog", "cat"], texts, strict=True)))
-        counts = opened(server, f"prefix=&mode={mode}")
+        counts = opened(server, f"prefix=&kind={kind}")
         counts.makeMap().control.create(ControlRecord("log", Token(17, 0), 17))
         committed(counts, record(18), dog=1)
         give_back(counts.makeState(), 17)

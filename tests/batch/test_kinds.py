@@ -11,23 +11,23 @@ import pytest
 from trident import Adopt, Count, FixedBatchSpout, TridentTopology
 from trident.log.errors import LogMismatchError
 
-MODES = {
+KINDS = {
     "opaque": "opaque",
     "transactional": "transactional",
     "nontransactional": "non-transactional",
 }
 
 
-def count(folder: Path, mode: str, *words: str, checkpoint: str = "run", **options: Any) -> None:
+def count(folder: Path, kind: str, *words: str, checkpoint: str = "run", **options: Any) -> None:
     topology = TridentTopology()
     spout = FixedBatchSpout("word string", 1, *((word,) for word in words))
     counted = topology.newStream("words", spout).groupBy("word")
-    counted.persistentAggregate(f"sqlite:{folder}/counts.db?mode={mode}", Count(), "count")
+    counted.persistentAggregate(f"sqlite:{folder}/counts.db?kind={kind}", Count(), "count")
     with topology.start(None, folder / checkpoint, trigger="available", **options) as run:
         assert run.awaitTermination(60)
 
 
-@pytest.mark.parametrize(("before", "after"), list(permutations(MODES, 2)))
+@pytest.mark.parametrize(("before", "after"), list(permutations(KINDS, 2)))
 @pytest.mark.filterwarnings("ignore::trident.errors.GuaranteeWarning")
 def test_a_state_that_became_another_kind_is_refused_by_both_kinds(
     tmp_path: Path, before: str, after: str
@@ -36,8 +36,8 @@ def test_a_state_that_became_another_kind_is_refused_by_both_kinds(
     with pytest.raises(LogMismatchError) as caught:
         count(tmp_path, after, "a", "a")
     assert (
-        f"was written with another kind of the state 'count': it has {MODES[before]}, "
-        f"found {MODES[after]}. Keep that kind"
+        f"was written with another kind of the state 'count': it has {KINDS[before]}, "
+        f"found {KINDS[after]}. Keep that kind"
     ) in str(caught.value)
     count(tmp_path, before, "a", "a")
 

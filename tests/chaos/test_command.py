@@ -62,14 +62,14 @@ def test_it_says_by_which_command_it_is_repeated(said: Said) -> None:
 
 def test_a_transactional_state_is_exact_where_batches_come_back_the_same(tmp_path: Path) -> None:
     words = ("--source", "transactional", "--rounds", "15", "--words", "300", "--seed", "3")
-    said = chaos(tmp_path, "--state", "sqlite:?mode=transactional", *words)
+    said = chaos(tmp_path, "--state", "sqlite:?kind=transactional", *words)
     assert said.status == 0, said.text + said.errors
 
 
 def test_a_state_that_is_not_exact_is_reported_and_is_the_exit_status(tmp_path: Path) -> None:
     for seed in "123":
         words = ("--rounds", "25", "--words", "300", "--seed", seed)
-        said = chaos(tmp_path, "--state", "sqlite:?mode=nontransactional", *words)
+        said = chaos(tmp_path, "--state", "sqlite:?kind=nontransactional", *words)
         assert said.status == 1, said.text
         if "found no store" not in said.text:  # as drivers may on a machine that is too busy
             break
@@ -131,7 +131,7 @@ def test_what_is_not_compared_is_shown_as_not_yet_compared(tmp_path: Path) -> No
     said = chaos(tmp_path, "failing:topology", "--state", "sqlite:", *words)
     assert said.status == 1, said.text + said.errors
     row = (tmp_path / "table.md").read_text().splitlines()[-1]
-    for contender in ("a classical (txid, previous value) map", "mode=nontransactional"):
+    for contender in ("a classical (txid, previous value) map", "kind=nontransactional"):
         assert f"{contender}: not yet compared" in said.text
         assert f"{contender}: not yet compared" in row
 

@@ -51,7 +51,7 @@ def test_every_store_can_be_looked_at(
 def test_what_is_away_or_inexact_is_told_without_passwords(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv(counted.PLACE, "redis://me:s3cret@127.0.0.1:1/0?mode=nontransactional")
+    monkeypatch.setenv(counted.PLACE, "redis://me:s3cret@127.0.0.1:1/0?kind=nontransactional")
     missing = tmp_path / "nowhere"
     assert main(["doctor", "tests.cli.counted:topology", f"sqlite:{missing}/counts.db"]) == 1
     told = capsys.readouterr().out

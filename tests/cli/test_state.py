@@ -202,9 +202,9 @@ def test_a_copy_into_its_own_place_is_refused(place: str, said: Said) -> None:
 
 
 def test_a_copy_of_another_kind_says_how_to_name_it(place: str, said: Said) -> None:
-    target = f"{place}?prefix=other&mode=transactional"
+    target = f"{place}?prefix=other&kind=transactional"
     line = said("state", "copy", COUNTED, target, status=1)
-    assert line.endswith("Give both the same mode=, that of the topology.")
+    assert line.endswith("Give both the same kind=, that of the topology.")
 
 
 def test_nobody_has_to_read_all_keys(tmp_path: Path) -> None:

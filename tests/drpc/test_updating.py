@@ -550,7 +550,7 @@ def _until_done(topology: TridentTopology, stream: Any) -> object:
 
 
 def _plain_answers(topology: TridentTopology, stream: Any) -> object:
-    return topology.newDRPCStream("g", answers="sqlite:answers.db?mode=transactional")
+    return topology.newDRPCStream("g", answers="sqlite:answers.db?kind=transactional")
 
 
 @pytest.mark.parametrize(

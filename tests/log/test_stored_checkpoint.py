@@ -256,7 +256,7 @@ def test_a_later_configuration_of_logging_does_not_show_the_password(
     ("url", "text"),
     [
         ("redis://:s3cr3t@cache/0", "the URL of a checkpoint names it.*Add \\?prefix=name"),
-        ("redis://:s3cr3t@cache/0?prefix=a&mode=opaque", "unknown option 'mode'; there are"),
+        ("redis://:s3cr3t@cache/0?prefix=a&kind=opaque", "unknown option 'kind'; there are"),
         ("redis+cluster://cache?prefix=a&partitions=3", "unknown option 'partitions'"),
         ("redis://:s3cr3t@cache/0?prefix=a{b", "holds one of '{'"),
         ("redis://:s3cr3t@cache/0?prefix=a&timeout=-1", "timeout -1.0 is not above 0"),

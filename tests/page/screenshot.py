@@ -44,7 +44,7 @@ def topology(folder: Path, lines: FeederBatchSpout) -> TridentTopology:
     counts = words.groupBy("word").persistentAggregate(
         f"sqlite:{folder / 'counts.db'}?prefix=words", Count(), "count"
     )
-    most = f"sqlite:{folder / 'counts.db'}?prefix=most&mode=nontransactional"
+    most = f"sqlite:{folder / 'counts.db'}?prefix=most&kind=nontransactional"
     counts.newValuesStream().persistentAggregate(most, "count", Max(), "most")
     (
         made.newDRPCStream("words")

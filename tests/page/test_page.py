@@ -140,7 +140,7 @@ def test_of_a_topology_that_runs_elsewhere_no_empty_tables_are_shown() -> None:
 def test_what_would_be_exact_is_a_sentence_of_its_own() -> None:
     topology = TridentTopology()
     counted = sentences(topology).groupBy("id")
-    counted.persistentAggregate("memory:x?mode=nontransactional", Count(), "n")
+    counted.persistentAggregate("memory:x?kind=nontransactional", Count(), "n")
     served = Served(figures(), topology)
     page = served.text()
     served.feed.close()

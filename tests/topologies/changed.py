@@ -256,7 +256,7 @@ class Change:
 
 
 EVEN = TumblingCountWindow.of(2)
-MODES = "sqlite:{folder}/{name}.db?mode=%s"
+KINDS = "sqlite:{folder}/{name}.db?kind=%s"
 UNKNOWN = FixedBatchSpout("word, n long, at long", 3, *ROWS)
 
 CHANGES = {
@@ -295,7 +295,7 @@ CHANGES = {
         words(Total(), window=SlidingCountWindow.of(4, 2)),
     ),
     "opaque, transactional or plain values where they were others": Change(
-        words(store=MODES % "opaque"), words(store=MODES % "transactional")
+        words(store=KINDS % "opaque"), words(store=KINDS % "transactional")
     ),
     "a state is renamed": Change(words(name="count"), words(name="counts")),
     "a state is left out": Change(both("one", "two"), both("one")),

@@ -299,7 +299,7 @@ def test_a_state_that_comes_back_changed_is_refused(life: Life) -> None:
 
 
 def test_a_transactional_state_is_refused_before_its_first_commit_too(life: Life) -> None:
-    store = "sqlite:{folder}/{name}.db?mode=transactional"
+    store = "sqlite:{folder}/{name}.db?kind=transactional"
     with fail_at("before commit", 1, times=9), pytest.raises(Exception):  # noqa: B017, PT011
         life.run(words(store=store), retries=0)
     with pytest.raises(ChangedTopologyError):

@@ -34,7 +34,7 @@ class ChaosStore:
     def plain(self) -> MapStateFactory:
         """Makes states of values alone: a batch that runs twice counts twice."""
         url = StateURL.parse(self.url)
-        return _factory(replace(url, options={**url.options, "mode": "nontransactional"}))
+        return _factory(replace(url, options={**url.options, "kind": "nontransactional"}))
 
 
 @contextmanager

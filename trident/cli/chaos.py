@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         compared: dict[Contender, Tested | None] = dict.fromkeys(
             [
                 *way.by_hand(record, store, source),
-                way.declared("mode=nontransactional", word_count, store.plain, source),
+                way.declared("kind=nontransactional", word_count, store.plain, source),
             ]
         )
         try:

@@ -160,7 +160,7 @@ def new_drpc_stream(
             state = builder.state(call, answers, None, (name, "answers"))
             if state.factory.kind is not StateType.OPAQUE:
                 what = f"{call}: the answers are kept in an opaque map, such as"
-                advice = 'Give the URL of a store without mode=, as in answers="sqlite:answers.db".'
+                advice = 'Give the URL of a store without kind=, as in answers="sqlite:answers.db".'
                 raise PlanError(what, "MemoryMapState.Factory()", (), advice)
             builder.add(
                 StateUpdateNode,

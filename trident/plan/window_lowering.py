@@ -221,4 +221,4 @@ def _check_opaque(state: StateDeclaration) -> None:
         return
     kind = factory.kind.value if factory.kind else "no map"
     what = f"{CALL}: open windows are kept in an opaque map, found {factory.label},"
-    raise PlanError(what, kind, (), "Use opaque(…) of its backend, or mode=opaque in the URL.")
+    raise PlanError(what, kind, (), "Use opaque(…) of its backend, or kind=opaque in the URL.")
