@@ -18,7 +18,7 @@ Wait: TypeAlias = Callable[[], T]
 Reading: TypeAlias = Generator[None, None, T]
 """A read that yields where it has asked its store, and returns what it has read."""
 
-_ASKS = {"multiGet": "ask", "getControl": "ask_control"}
+_ASKS = {"multiGet": "ask", "getControl": "askControl"}
 """The plain reads of maps and states, each with what asks for the same."""
 
 

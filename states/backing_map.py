@@ -123,7 +123,7 @@ class IBackingMap(Askable, ABC):
         """
         return partial(self.multiGet, keys)
 
-    def ask_control(self) -> Wait[bytes | None]:
+    def askControl(self) -> Wait[bytes | None]:
         """Ask for what :meth:`getControl` returns, and return a function that waits for it."""
         return self.getControl
 

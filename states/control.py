@@ -299,7 +299,7 @@ class Control:
     def ask(self) -> Wait[ControlRecord | None]:
         """Ask for what :meth:`expect` returns, and return a function that waits for it."""
         self.calls += 1
-        wait = self._backing.ask_control()
+        wait = self._backing.askControl()
         return lambda: self._begun(self._own(*self._decoded(wait()))[1])
 
     def _begun(self, found: ControlRecord | None) -> ControlRecord | None:

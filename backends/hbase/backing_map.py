@@ -67,7 +67,7 @@ class HBaseMap(IBackingMap):
         found = {row: cell.value for row, cell in cells.items()}
         return list(map(found.get, rows))
 
-    def ask_control(self) -> Wait[bytes | None]:
+    def askControl(self) -> Wait[bytes | None]:
         return asked(self._read_control())
 
     def _read_control(self) -> Reading[bytes | None]:

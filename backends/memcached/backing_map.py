@@ -122,7 +122,7 @@ class MemcachedMap(IBackingMap):
     def getControl(self) -> bytes | None:
         return finished(self._read_control())
 
-    def ask_control(self) -> Wait[bytes | None]:
+    def askControl(self) -> Wait[bytes | None]:
         return asked(self._read_control())
 
     def _read_control(self) -> Reading[bytes | None]:

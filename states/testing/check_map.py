@@ -89,13 +89,13 @@ class MapChecks(Checks):
         assert [wait() for wait in waits] == found, (
             "ask returns what waits for the values of multiGet, also where several are asked first"
         )
-        assert backing.ask_control()() == backing.getControl(), (
-            "ask_control returns what waits for the record of getControl"
+        assert backing.askControl()() == backing.getControl(), (
+            "askControl returns what waits for the record of getControl"
         )
 
     def test_an_answer_that_nobody_waits_for_disturbs_nobody(self, backing: IBackingMap) -> None:
         self._store(backing, ["a"])
-        for ask in (partial(backing.ask, [key_of(backing, "a")]), backing.ask_control):
+        for ask in (partial(backing.ask, [key_of(backing, "a")]), backing.askControl):
             ask()
             found = backing.multiGet([key_of(backing, "a"), key_of(backing, "b")])
             assert found == [value_of(backing, 0), None], (

@@ -74,7 +74,7 @@ def test_available_runs_all_there_is_and_ends(start: Start, state: OpaqueMap) ->
     progress = loop.lastProgress
     assert progress is not None
     assert (progress.group, progress.txid) == ("words", 3)
-    assert json.loads(progress.json) == progress.as_dict()
+    assert json.loads(progress.json) == progress.to_dict()
 
 
 def test_a_restart_goes_on_after_the_last_batch(start: Start, state: OpaqueMap, log: Log) -> None:

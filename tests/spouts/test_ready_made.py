@@ -36,7 +36,7 @@ def test_a_generator_goes_on_where_the_last_run_ended(tmp_path: Path) -> None:
 
 
 def test_a_generator_of_columns_makes_many_at_once(tmp_path: Path) -> None:
-    spout = GeneratorSpout.ofColumns(
+    spout = GeneratorSpout.of_columns(
         "n long", lambda some: {"n": [n % 10 for n in some]}, total=1000, batch=300
     )
     assert count(tmp_path, spout, "n", list(range(10))) == [100] * 10

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::trident.errors.GuaranteeWarning
 class Queue(IRichSpout):
     """Emits words until each is acked; a failed one comes again, at the end."""
 
-    max_batch_size = 2
+    maxBatchSize = 2
 
     def __init__(self, words: str) -> None:
         self.waiting = deque(enumerate(words.split()))
@@ -79,8 +79,8 @@ def test_messages_that_are_pending_at_the_end_are_failed(tmp_path: Path) -> None
 
 def test_a_batch_that_takes_longer_than_messages_live_is_failed(tmp_path: Path) -> None:
     spout = Queue("a")
-    spout.message_timeout = 0.0
-    with pytest.raises(BatchFailedError, match=r"time out after 0 s \(message_timeout of Queue\)"):
+    spout.messageTimeout = 0.0
+    with pytest.raises(BatchFailedError, match=r"time out after 0 s \(messageTimeout of Queue\)"):
         count(tmp_path, spout, "word", ["a"], retries=1)
     assert spout.calls == [("fail", 0), ("fail", 0), ("close",)]
     assert count(tmp_path, Queue(""), "word", ["a"]) == [None]

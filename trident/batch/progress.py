@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 Html = Callable[[Mapping[str, Any]], str]
-"""Makes HTML of what `BatchProgress.as_dict` returns."""
+"""Makes HTML of what `BatchProgress.to_dict` returns."""
 
 
 def _text(progress: Mapping[str, Any]) -> str:
@@ -57,7 +57,7 @@ class BatchProgress:
     Examples
     --------
     >>> progress = BatchProgress("words", 7, attempts=1, tuples=3)
-    >>> progress.as_dict()["txid"]
+    >>> progress.to_dict()["txid"]
     7
     """
 
@@ -75,13 +75,13 @@ class BatchProgress:
     dead_letter: str | None = None
     at: float = 0.0
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the progress as JSON values."""
         return asdict(self)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: a table, where `trident.page` is loaded, as it is with a run."""
-        return _html(self.as_dict())
+        return _html(self.to_dict())
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """The same, and its repr for who shows text only."""
@@ -90,4 +90,4 @@ class BatchProgress:
     @property
     def json(self) -> str:
         """The progress as one line of JSON."""
-        return json.dumps(self.as_dict(), ensure_ascii=False)
+        return json.dumps(self.to_dict(), ensure_ascii=False)

@@ -35,7 +35,7 @@ def group_figures(group: Group) -> dict[str, Any]:
         "status": group.status,
         **group.monitor.figures(),
         "lag": None if lag is None else asdict(lag),
-        "recent": [done.as_dict() for done in recent[-_RECENT:]],
+        "recent": [done.to_dict() for done in recent[-_RECENT:]],
     }
 
 

@@ -29,29 +29,19 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class TridentOperationContext(Published):
-    """Where an operation runs.
+    """Where an operation runs: the partition, of how many, and what operations count there."""
 
-    Parameters
-    ----------
-    partition_index : int
-        The partition, from 0.
-    num_partitions : int
-        How many there are.
-    counters : CounterBook
-        What operations count there.
-    """
-
-    partition_index: int
-    num_partitions: int
-    counters: CounterBook = field(default_factory=CounterBook, compare=False, repr=False)
+    _partition: int
+    _partitions: int
+    _counters: CounterBook = field(default_factory=CounterBook, compare=False, repr=False)
 
     def getPartitionIndex(self) -> int:
         """The partition, from 0."""
-        return self.partition_index
+        return self._partition
 
     def numPartitions(self) -> int:
         """How many partitions there are."""
-        return self.num_partitions
+        return self._partitions
 
     def registerCounter(self, name: str) -> Counter:
         """A counter for ``prepare`` to keep; the batch's ``BatchProgress.counters`` has its total.
@@ -59,7 +49,7 @@ class TridentOperationContext(Published):
         Counters of one name count together, whatever operations have them. An attempt that failed
         has counted too, and so has a task that Spark ran again: a state is exact, a counter is not.
         """
-        return self.counters.counter(name)
+        return self._counters.counter(name)
 
 
 class TridentCollector(Published, ABC):

@@ -130,7 +130,7 @@ class RichSource(StreamSource):
         self._emitted_at = monotonic()
         try:
             taken = -1
-            while taken < self._into.emitted < self._spout.max_batch_size:
+            while taken < self._into.emitted < self._spout.maxBatchSize:
                 taken = self._into.emitted
                 self._spout.nextTuple()
         finally:
@@ -141,11 +141,11 @@ class RichSource(StreamSource):
 
     def committing(self, token: Token) -> None:
         """Fail an attempt that took longer than messages live: their source counts them as lost."""
-        took, allowed = monotonic() - self._emitted_at, self._spout.message_timeout
+        took, allowed = monotonic() - self._emitted_at, self._spout.messageTimeout
         if self._pending.get(token.txid) and took > allowed:
             raise FailedException(
                 f"stream {self.stream!r}: the batch took {took:.1f} s, its messages time out after "
-                f"{allowed:g} s (message_timeout of {type(self._spout).__name__})"
+                f"{allowed:g} s (messageTimeout of {type(self._spout).__name__})"
             )
         self._committing = token.txid
 

@@ -79,7 +79,7 @@ class GeneratorSpout(ITridentSpout):
         self._total = total
 
     @classmethod
-    def ofColumns(
+    def of_columns(
         cls, fields: FieldsLike, make: Callable[[range], Any], **options: Any
     ) -> GeneratorSpout:
         """Make whole columns at once, which is many times as fast.
@@ -96,7 +96,7 @@ class GeneratorSpout(ITridentSpout):
 
         Examples
         --------
-        >>> spout = GeneratorSpout.ofColumns("n long", lambda some: {"n": list(some)}, rate=5000)
+        >>> spout = GeneratorSpout.of_columns("n long", lambda some: {"n": list(some)}, rate=5000)
         """
         spout = cls(fields, make, **options)
         spout._emitter = _OfColumns(make)

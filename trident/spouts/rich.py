@@ -101,9 +101,9 @@ class IRichSpout(ITridentDataSource):
 
     kind: ClassVar[SpoutKind] = "non-transactional"
     strongest: ClassVar[SpoutKind] = "non-transactional"
-    max_batch_size: int = 1000
+    maxBatchSize: int = 1000
     """How many records a batch holds at most, apart from what one call of ``nextTuple`` emits."""
-    message_timeout: float = 30.0
+    messageTimeout: float = 30.0
     """Seconds from a batch's emission within which it has to be committed; later it is failed."""
 
     @abstractmethod
