@@ -71,5 +71,5 @@ class CheckpointStore(ABC):
         """
 
     @abstractmethod
-    def place(self, name: str) -> str:
+    def place_of(self, name: str) -> str:
         """Return where a value is, in words that whoever looks after the store understands."""

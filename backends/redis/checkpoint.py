@@ -35,7 +35,7 @@ class RedisCheckpoint(CheckpointStore):
     >>> checkpoint = RedisCheckpoint(RedisStore(host="cache", password="secret", prefix="words"))
     >>> checkpoint.where
     'redis://cache:6379/0?prefix=words'
-    >>> checkpoint.place("words")
+    >>> checkpoint.place_of("words")
     "the field 'words' of the hash 'trident.checkpoint:{words}' in redis://cache:6379/0?prefix=words"
     """
 
@@ -71,7 +71,7 @@ class RedisCheckpoint(CheckpointStore):
     def release(self) -> None:
         """Do nothing: connections are the process's, and are kept for states too."""
 
-    def place(self, name: str) -> str:
+    def place_of(self, name: str) -> str:
         return f"the field {name!r} of the hash {self._name!r} in {self.where}"
 
     def _ask(self, command: Command) -> Any:

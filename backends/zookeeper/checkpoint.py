@@ -53,7 +53,7 @@ class ZooKeeperCheckpoint(CheckpointStore):
     Examples
     --------
     >>> checkpoint = ZooKeeperCheckpoint([("one", 2181)], "/trident/words")
-    >>> checkpoint.place("a/b")
+    >>> checkpoint.place_of("a/b")
     'zookeeper://one:2181/trident/words/logs/a%2Fb'
     """
 
@@ -139,7 +139,7 @@ class ZooKeeperCheckpoint(CheckpointStore):
         self._known[name] = new, version
         return True
 
-    def place(self, name: str) -> str:
+    def place_of(self, name: str) -> str:
         return f"{self.where}/{_LOGS}/{_quoted(name)}"
 
     @property

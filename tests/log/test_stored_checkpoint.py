@@ -66,7 +66,7 @@ class SomeStore(CheckpointStore):
         self._values[name] = new
         return True
 
-    def place(self, name: str) -> str:
+    def place_of(self, name: str) -> str:
         return f"{name} in {self.where}"
 
 

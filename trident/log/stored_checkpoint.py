@@ -58,7 +58,7 @@ class StoredCheckpoint(HeldCheckpoint):
         self._store.release()
 
     def _to_leave(self, group: str) -> str:
-        return f"remove {self._store.place(group)}"
+        return f"remove {self._store.place_of(group)}"
 
 
 @contextmanager

@@ -30,7 +30,7 @@ class StoredLog(Log):
     """
 
     def __init__(self, store: CheckpointStore, group: str) -> None:
-        super().__init__(store.place(group))
+        super().__init__(store.place_of(group))
         self._store = store
         self._group = group
         self._known: EncodedEntry | None = None

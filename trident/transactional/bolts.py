@@ -50,7 +50,7 @@ class BoltTuple(TridentTuple):
 
     def getFields(self) -> Fields:
         """The names of its values."""
-        return self.fields
+        return self._fields
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Reader:
             source: type(
                 "BoltTuple",
                 (BoltTuple,),
-                {"__slots__": (), "fields": fields, "source": tuple(json.loads(source))},
+                {"__slots__": (), "_fields": fields, "source": tuple(json.loads(source))},
             )
             for source, fields in self.fields.items()
         }

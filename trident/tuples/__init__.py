@@ -26,15 +26,15 @@ class TridentTuple(tuple[Any, ...]):
     """
 
     __slots__ = ()
-    fields: ClassVar[Fields]
+    _fields: ClassVar[Fields]
 
     def __getitem__(self, which: SupportsIndex | slice | str) -> Any:
         if isinstance(which, str):
-            return tuple.__getitem__(self, self.fields.index(which))
+            return tuple.__getitem__(self, self._fields.index(which))
         return tuple.__getitem__(self, which)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restored, (self.fields, tuple(self))
+        return _restored, (self._fields, tuple(self))
 
     def size(self) -> int:
         """The number of values."""
@@ -42,15 +42,15 @@ class TridentTuple(tuple[Any, ...]):
 
     def contains(self, field: str) -> bool:
         """Whether there is a field of that name."""
-        return field in self.fields
+        return field in self._fields
 
     def fieldIndex(self, field: str) -> int:
         """The position of a field."""
-        return self.fields.index(field)
+        return self._fields.index(field)
 
     def getFields(self) -> Fields:
         """The fields, in order."""
-        return self.fields
+        return self._fields
 
     def getValues(self) -> tuple[Any, ...]:
         """The values as a plain tuple."""
@@ -58,7 +58,7 @@ class TridentTuple(tuple[Any, ...]):
 
     def select(self, fields: FieldsLike) -> TridentTuple:
         """The tuple of these fields only, in the order asked for."""
-        chosen = self.fields.select(fields)
+        chosen = self._fields.select(fields)
         return tuple_type(chosen)([self[name] for name in chosen])
 
     def getValue(self, index: int) -> Any:
@@ -75,7 +75,7 @@ class TridentTuple(tuple[Any, ...]):
 
     def getStringByField(self, field: str) -> str | None:
         """The string of a field, or None; another type raises `ValueTypeError`."""
-        return self._typed(self.fields.index(field), str)
+        return self._typed(self._fields.index(field), str)
 
     def getLong(self, index: int) -> int | None:
         """The integer at a position, or None; another type raises `ValueTypeError`."""
@@ -83,7 +83,7 @@ class TridentTuple(tuple[Any, ...]):
 
     def getLongByField(self, field: str) -> int | None:
         """The integer of a field, or None; another type raises `ValueTypeError`."""
-        return self._typed(self.fields.index(field), int)
+        return self._typed(self._fields.index(field), int)
 
     getInteger = getShort = getByte = getLong
     getIntegerByField = getShortByField = getByteByField = getLongByField
@@ -94,7 +94,7 @@ class TridentTuple(tuple[Any, ...]):
 
     def getDoubleByField(self, field: str) -> float | None:
         """The float of a field, or None; another type raises `ValueTypeError`."""
-        return self._typed(self.fields.index(field), float)
+        return self._typed(self._fields.index(field), float)
 
     getFloat = getDouble
     getFloatByField = getDoubleByField
@@ -105,7 +105,7 @@ class TridentTuple(tuple[Any, ...]):
 
     def getBooleanByField(self, field: str) -> bool | None:
         """The bool of a field, or None; another type raises `ValueTypeError`."""
-        return self._typed(self.fields.index(field), bool)
+        return self._typed(self._fields.index(field), bool)
 
     def getBinary(self, index: int) -> bytes | None:
         """The bytes at a position, or None; another type raises `ValueTypeError`."""
@@ -113,13 +113,13 @@ class TridentTuple(tuple[Any, ...]):
 
     def getBinaryByField(self, field: str) -> bytes | None:
         """The bytes of a field, or None; another type raises `ValueTypeError`."""
-        return self._typed(self.fields.index(field), bytes)
+        return self._typed(self._fields.index(field), bytes)
 
     def _typed(self, index: int, kind: type[V]) -> V | None:
         value = tuple.__getitem__(self, index)
         if value is None or type(value) is kind:
             return value
-        where = f"field {self.fields.names[index]!r}, read as {kind.__name__},"
+        where = f"field {self._fields.names[index]!r}, read as {kind.__name__},"
         raise ValueTypeError(where, f"a value of type {kind.__name__}", described(value))
 
 
@@ -132,7 +132,7 @@ def tuple_type(fields: Fields) -> type[TridentTuple]:
     >>> tuple_type(Fields("word"))(["cat"])
     ('cat',)
     """
-    return type("TridentTuple", (TridentTuple,), {"__slots__": (), "fields": fields})
+    return type("TridentTuple", (TridentTuple,), {"__slots__": (), "_fields": fields})
 
 
 def _restored(fields: Fields, values: Sequence[Any]) -> TridentTuple:
