@@ -3,7 +3,8 @@
     PYTHONPATH=<an earlier version> python tests/kept/word_sums.py <folder> <URL of Redis> killed
 
 writes the files of a run that is killed, or one that has `ended`, with that version. The database
-has to be empty, and is again afterwards. Nothing is used here that the earlier versions don't have.
+has to be empty, and is again afterwards. Nothing is used here that the earlier versions don't have;
+in their URLs `kind=` is `mode=`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def urls(store: str, place: str, prefix: str = "") -> dict[str, str]:
     """The URLs of all states in a file, or in a database of Redis that others may use as well."""
     layout = "" if store == "sqlite" else f"&layout={store}"
     return {
-        name: f"{place}?mode={kind}&serializer={serializer}&prefix={prefix}{name}{layout}"
+        name: f"{place}?kind={kind}&serializer={serializer}&prefix={prefix}{name}{layout}"
         for name, (kind, serializer, _) in STATES.items()
     }
 
