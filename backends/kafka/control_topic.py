@@ -118,7 +118,7 @@ class ControlTopic(IBackingMap):
                 "logger": DriversLog(),
             }
         )
-        self._asked(lambda: producer.init_transactions(self._timeout))
+        self._ask(lambda: producer.init_transactions(self._timeout))
         self._catch_up()
         self._producer = producer
 
@@ -137,9 +137,9 @@ class ControlTopic(IBackingMap):
                 producer.poll(0)
             producer.commit_transaction(self._timeout)
 
-        self._asked(written)
+        self._ask(written)
 
-    def _asked(self, ask: Callable[[], object]) -> None:
+    def _ask(self, ask: Callable[[], object]) -> None:
         """Ask the cluster to write; where that fails the producer's outcome is its successor's."""
         kafka = driver()
         try:

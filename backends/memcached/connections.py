@@ -78,7 +78,7 @@ def _greeted(node: NodeAddress) -> Greeting:
         addresses = socket.getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)
         for *_, address in addresses:
             try:
-                return _greeted_at(node.name, address[:2], deadline)
+                return _greet(node.name, address[:2], deadline)
             except OSError as error:
                 failure = error
     except socket.gaierror as error:
@@ -86,7 +86,7 @@ def _greeted(node: NodeAddress) -> Greeting:
     raise unreachable(node.name, node.port, failure, CONNECT_TIMEOUT) from failure
 
 
-def _greeted_at(name: str, address: tuple[Any, ...], deadline: float) -> Greeting:
+def _greet(name: str, address: tuple[Any, ...], deadline: float) -> Greeting:
     try:
         pymemcache = import_module("pymemcache")
     except ImportError as error:

@@ -42,13 +42,13 @@ def write_fenced(
         talks = [_Talk(wire, each, fence) for wire, each in zip(wires, writes, strict=True)]
         for talk in talks:
             talk.open()
-        if False in [talk.opened() for talk in talks]:
+        if False in [talk.read_opened() for talk in talks]:
             _unwatch(wires)
             return False
         while talks := [talk for talk in talks if talk.goes_on]:
             for talk in talks:
                 talk.send()
-            if False in [talk.executed() for talk in talks]:
+            if False in [talk.read_executed() for talk in talks]:
                 _unwatch(wires)
                 break
         else:
@@ -85,7 +85,7 @@ class _Talk:
         self._wire.send(self._wire.pack(("WATCH", self._controls[0]), *gets))
         self._pack()
 
-    def opened(self) -> bool:
+    def read_opened(self) -> bool:
         self._wire.read()
         return {self._wire.read() for _ in self._controls} == {self._fence}
 
@@ -98,7 +98,7 @@ class _Talk:
             self._wire.send(self._wire.pack(("WATCH", control), ("GET", control)))
             self._pack()
 
-    def executed(self) -> bool:
+    def read_executed(self) -> bool:
         for _ in range(self._unread):
             self._wire.read()
         executed = self._wire.read_executed()

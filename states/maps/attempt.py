@@ -158,14 +158,14 @@ class MapAttempt:
             keys = self._table.write(keys, entries)
             if not keys:
                 return
-            entries = self._redone(keys)
+            entries = self._redo(keys)
         raise StateUnavailableError(
             self._table.where or "a store of conditional writes",
             f"{len(keys)} entries were changed by somebody else {_CONFLICTS} times in a row",
             "Is another program writing the same keys?",
         )
 
-    def _redone(self, keys: Sequence[bytes]) -> Sequence[Any]:
+    def _redo(self, keys: Sequence[bytes]) -> Sequence[Any]:
         """Return the entries of `keys` computed from what is stored now."""
         stored, befores = self._read(keys)
         applied = set(self._kind.applied(keys, stored, self.record))

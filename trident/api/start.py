@@ -63,7 +63,7 @@ def start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
             clock.start()
             undo.callback(clock.stop)
             if isinstance(clock, RequestLoop):
-                drpc.answered_by(clock.function, clock)
+                drpc.answer_by(clock.function, clock)
         undo.pop_all()
     return Run(
         clocks,

@@ -89,7 +89,7 @@ Apply = Callable[[DeferredUpdate, State, Task], Any]
 """Updates a state, which has begun the attempt, with the tuples of a partition."""
 
 
-def written(
+def write_updates(
     computed: Computed,
     record: ControlRecord,
     states: Mapping[str, State],

@@ -12,7 +12,7 @@ from typing import Any
 from trident.backends.kafka.driver import admin_module, driver
 from trident.chaos.contender import EpisodePlace, WordSource
 from trident.chaos.record import Record
-from trident.chaos.trouble import paused, restarted
+from trident.chaos.trouble import pause, restart
 from trident.spouts.kafka.records import KafkaRecord
 from trident.spouts.kafka.spout import KafkaSpout
 from trident.states.errors import UsageError
@@ -69,8 +69,8 @@ def kafka_words(text: str, record: Record, most: int, folder: Path) -> Iterator[
     try:
         with KafkaServer(folder / "kafka") as server:
             troubles = [
-                lambda: f"broker {paused(server, 3.0)}",
-                lambda: f"broker {restarted(server)}",
+                lambda: f"broker {pause(server, 3.0)}",
+                lambda: f"broker {restart(server)}",
             ]
             yield KafkaWords(record, most, f"{server.host}:{server.port}", troubles)
     except MissingServer as missing:

@@ -30,7 +30,7 @@ from trident.chaos.contender import (
     WordSource,
 )
 from trident.chaos.life import STARTING, UNHARMED, Fate, Life
-from trident.chaos.process import DriverEnd, Process, ended
+from trident.chaos.process import DriverEnd, Process, run_to_end
 from trident.chaos.record import Record
 from trident.chaos.rounds import Episode, Killed
 from trident.chaos.store import ChaosStore
@@ -281,7 +281,7 @@ def main(told: Path) -> int:
     """Be the driver that a file tells of; return the exit status."""
     contender, place, life = pickle.loads(told.read_bytes())
     with life.watched():
-        return ended(lambda: contender.drive(place, life)).value
+        return run_to_end(lambda: contender.drive(place, life)).value
 
 
 if __name__ == "__main__":

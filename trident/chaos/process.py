@@ -71,7 +71,7 @@ class Process:
             os.dup2(to, 2)
             sys.stdout = sys.stderr = os.fdopen(2, "w", closefd=False)
             with life.watched() if life else nullcontext():
-                status = ended(work)
+                status = run_to_end(work)
             sys.stderr.flush()
         finally:
             os._exit(status.value)
@@ -122,7 +122,7 @@ class Process:
             os.kill(self.pid, number)
 
 
-def ended(work: Callable[[], object]) -> DriverEnd:
+def run_to_end(work: Callable[[], object]) -> DriverEnd:
     """Do the work; return how it ended, after the traceback was printed where it failed."""
     try:
         work()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trident.chaos.redis_cluster import ReplicatedCluster
-from trident.chaos.trouble import Trouble, paused, restarted
+from trident.chaos.trouble import Trouble, pause, restart
 from trident.states.errors import UsageError
 from trident.testing.servers.hbase import HBaseServer
 from trident.testing.servers.memcached import MemcachedServers
@@ -39,7 +39,7 @@ class Started:
 @contextmanager
 def _redis(folder: Path) -> Iterator[Started]:
     with RedisServer(folder / "redis", *_DURABLE) as server:
-        troubles = [partial(paused, server), partial(restarted, server)]
+        troubles = [partial(pause, server), partial(restart, server)]
         yield Started(server.url, troubles, (server.host, server.port))
 
 
@@ -47,26 +47,26 @@ def _redis(folder: Path) -> Iterator[Started]:
 def _memcached(folder: Path) -> Iterator[Started]:
     # It keeps nothing over a restart, so it is only paused.
     with MemcachedServers(folder / "memcached") as servers:
-        yield Started(servers.url, [partial(paused, node) for node in servers.nodes])
+        yield Started(servers.url, [partial(pause, node) for node in servers.nodes])
 
 
 @contextmanager
 def _postgres(folder: Path) -> Iterator[Started]:
     with PostgresServer(folder / "postgres") as server:
-        yield Started(server.url, [partial(paused, server), partial(restarted, server)])
+        yield Started(server.url, [partial(pause, server), partial(restart, server)])
 
 
 @contextmanager
 def _hbase(folder: Path) -> Iterator[Started]:
     with HBaseServer(folder / "hbase") as server:
-        troubles = [partial(paused, server, 3.0), partial(restarted, server)]
+        troubles = [partial(pause, server, 3.0), partial(restart, server)]
         yield Started(server.url, troubles, timeout=2.0)
 
 
 @contextmanager
 def _redis_cluster(folder: Path) -> Iterator[Started]:
     with ReplicatedCluster(folder / "redis-cluster") as cluster:
-        troubles: list[Trouble] = [cluster.fail_over, partial(paused, cluster.nodes[0])]
+        troubles: list[Trouble] = [cluster.fail_over, partial(pause, cluster.nodes[0])]
         # A write that no replica has yet would be gone with its master.
         options = {"wait_replicas": "1", "wait_timeout": "0.3", "partitions": "6"}
         yield Started(cluster.url, troubles, options=options)

@@ -27,7 +27,7 @@ class Hurtable(Protocol):
     def resume(self) -> None: ...
 
 
-def paused(server: Hurtable, seconds: float = 2 * TIMEOUT) -> str:
+def pause(server: Hurtable, seconds: float = 2 * TIMEOUT) -> str:
     """Stop a server for longer than anybody waits for an answer."""
     server.pause()
     sleep(seconds)
@@ -35,7 +35,7 @@ def paused(server: Hurtable, seconds: float = 2 * TIMEOUT) -> str:
     return "paused"
 
 
-def restarted(server: Hurtable) -> str:
+def restart(server: Hurtable) -> str:
     """Kill a server, and start it again."""
     server.kill()
     deadline = monotonic() + _PATIENCE

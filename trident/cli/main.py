@@ -49,13 +49,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:  # as it is after ``>&-``
             sys.stdout.flush()
     except TridentError as error:
-        return _told(f"{parser.prog} {arguments.command}: {error}", isinstance(error, UsageError))
+        return _tell(f"{parser.prog} {arguments.command}: {error}", isinstance(error, UsageError))
     except ImportError as error:
         if "pip install" not in str(error):  # one of ours says how a driver is installed
             raise
-        return _told(f"{parser.prog} {arguments.command}: {error}", usage=False)
+        return _tell(f"{parser.prog} {arguments.command}: {error}", usage=False)
     except KeyboardInterrupt:
-        _told(f"{parser.prog} {arguments.command}: interrupted", usage=False)
+        _tell(f"{parser.prog} {arguments.command}: interrupted", usage=False)
         return 130
     except BrokenPipeError:
         _write_nowhere()  # as in `… | head`
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _write_nowhere()
         where = f" ({error.filename})" if error.filename else ""
         what = f"{error.strerror}{where}. Make room for what is written, or write it elsewhere."
-        return _told(f"{parser.prog} {arguments.command}: {what}", usage=False)
+        return _tell(f"{parser.prog} {arguments.command}: {what}", usage=False)
     return status
 
 
@@ -83,6 +83,6 @@ class _Parser(argparse.ArgumentParser):
         super().error(one_line(masked(message)))
 
 
-def _told(text: str, usage: bool) -> int:
+def _tell(text: str, usage: bool) -> int:
     print(printable(text), file=sys.stderr)
     return 2 if usage else 1

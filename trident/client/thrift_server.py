@@ -57,8 +57,8 @@ class ThriftServer(Server):
         try:
             connection.settimeout(within.remaining())
             connection.sendall(framed(written_message(name, CALL, 0, fields)))
-            size = int.from_bytes(_received(connection, 4, within), "big")
-            reply = read_message(_received(connection, size, within))
+            size = int.from_bytes(_receive(connection, 4, within), "big")
+            reply = read_message(_receive(connection, size, within))
         except BaseException as error:
             connection.close()
             if isinstance(error, OSError) and not isinstance(error, TimeoutError):
@@ -94,7 +94,7 @@ class ThriftServer(Server):
         return connection
 
 
-def _received(connection: socket.socket, size: int, within: Within) -> bytes:
+def _receive(connection: socket.socket, size: int, within: Within) -> bytes:
     """So many bytes."""
     parts = []
     while size:

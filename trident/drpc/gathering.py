@@ -82,7 +82,7 @@ class Gathering:
         """How many calls are in the queue."""
         return len(self._waiting)
 
-    def alone(self, args: str) -> str | None:
+    def answer_alone(self, args: str) -> str | None:
         """Answer a call in this thread; None where it is better answered with others.
 
         That is where another one is being answered, and they could share what is read; and where
@@ -127,7 +127,7 @@ class Gathering:
             return False
         return True
 
-    def here(self, requests: Sequence[str]) -> Sequence[Answer]:
+    def answer_here(self, requests: Sequence[str]) -> Sequence[Answer]:
         """Answer some calls together in this thread, beside whatever else is answered."""
         with self._lock:
             if self._waiting.closed:
@@ -199,7 +199,7 @@ class Gathering:
 
     def _run_ticks(self) -> None:
         """Run ticks until nobody waits, in a worker."""
-        while calls := self._taken():
+        while calls := self._take():
             began = monotonic()
             answers = self._answers([call.args for call in calls])
             self._learn(len(calls), monotonic() - began)
@@ -218,7 +218,7 @@ class Gathering:
             failure.__cause__ = error
             return [failure]
 
-    def _taken(self) -> list[Call]:
+    def _take(self) -> list[Call]:
         """The calls of the next tick; none ends the ticks of a worker."""
         with self._lock:
             calls = self._waiting.take(self._together)

@@ -25,7 +25,7 @@ class LoopTicks:
         if not self._begun:
             self._begun = True
             asyncio.get_running_loop().call_soon(self._tick)
-            [answer] = self._gathering.here([args])
+            [answer] = self._gathering.answer_here([args])
             return answer
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((args, future))
@@ -37,7 +37,7 @@ class LoopTicks:
         if not calls:
             return
         asyncio.get_running_loop().call_soon(self._tick)
-        answers = self._gathering.here([args for args, _ in calls])
+        answers = self._gathering.answer_here([args for args, _ in calls])
         for (_, future), answer in zip(calls, answers, strict=True):
             if not future.done():  # its task may have been cancelled
                 future.set_result(answer)

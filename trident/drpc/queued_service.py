@@ -38,7 +38,7 @@ class CallQueue(Protocol):
     def waiting(self) -> int:
         """How many calls are in the queue."""
 
-    def alone(self, args: str) -> str | None:
+    def answer_alone(self, args: str) -> str | None:
         """Answer a call in this thread; None where it is better put into the queue."""
 
     def put(self, call: Call) -> None:
@@ -170,14 +170,14 @@ class QueuedService:
         args = _text(function, args)
         check_request_id(request_id)
         if timeout is None:
-            answer = gathering.alone(args)
+            answer = gathering.answer_alone(args)
             if answer is not None:
                 return answer
         call = ThreadCall(args, request_id)
         with self._figures_of(function).call():
             gathering.put(call)
             try:
-                return _returned(self._awaited(function, gathering, call, _seconds(timeout)))
+                return _returned(self._wait_for(function, gathering, call, _seconds(timeout)))
             finally:
                 gathering.leave(call)
 
@@ -214,9 +214,9 @@ class QueuedService:
             if isinstance(gathering, Gathering) and gathering.answers_here(args):
                 ticks = self._ticks(asyncio.get_running_loop(), gathering)
                 return _returned(await ticks.answer(args))
-            return await self._awaited_by_task(function, gathering, args, seconds, request_id)
+            return await self._wait_in_task(function, gathering, args, seconds, request_id)
 
-    async def _awaited_by_task(
+    async def _wait_in_task(
         self,
         function: str,
         gathering: CallQueue,
@@ -298,7 +298,7 @@ class QueuedService:
         except (KeyError, TypeError):
             raise UnknownFunctionError(function, self.functions) from None
 
-    def _awaited(
+    def _wait_for(
         self, function: str, gathering: CallQueue, call: ThreadCall, seconds: float
     ) -> Answer:
         """The answer to a call of this thread."""

@@ -105,7 +105,7 @@ class RequestEngine:
         failed: dict[int, Exception] = {}
         while True:
             attempt = _Attempt(self, record, known)
-            made = attempt.answered(requests, failed)
+            made = attempt.answer_all(requests, failed)
             if made is not None:
                 break
             # With others before it, it ends the batch: else each that fails would run all again.
@@ -144,7 +144,7 @@ class _Attempt:
         self._known = dict(known)
         self._now = time_ns() // 1_000_000
 
-    def answered(
+    def answer_all(
         self, requests: Sequence[Request], failed: dict[int, Exception]
     ) -> list[Answer] | None:
         """Of each request its answer; None where another one has failed, whose updates are to be
@@ -182,7 +182,7 @@ class _Attempt:
             return found.answer
         engine, record = self._engine, self._record
         sources, begun = {engine.function: Block({"args": [args]}, 1)}, self.begun
-        given = ProgramInput(record.token.txid, record, sources, begun.queried, begun.updated)
+        given = ProgramInput(record.token.txid, record, sources, begun.queried, begun.begin)
         answer = answer_json(engine._program.run(given))
         if id is not None:
             if len(answer) > MOST_KEPT:

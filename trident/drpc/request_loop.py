@@ -56,7 +56,7 @@ class RequestLoop(GroupRun):
         """How many calls are in the queue."""
         return len(self._waiting)
 
-    def alone(self, args: str) -> str | None:
+    def answer_alone(self, args: str) -> str | None:
         """None: no call is answered in its own thread, as batches have one thread."""
         return None
 
@@ -104,7 +104,7 @@ class RequestLoop(GroupRun):
     def _run(self) -> None:
         failure: BaseException | None = None
         try:
-            while calls := self._taken():
+            while calls := self._take():
                 self._answer(calls)
         except BatchInterruptedError:
             pass  # asked for by stop()
@@ -124,7 +124,7 @@ class RequestLoop(GroupRun):
         with self._changed:
             self._changed.notify_all()
 
-    def _taken(self) -> list[Call]:
+    def _take(self) -> list[Call]:
         """The calls of the next batch; none after the last one."""
         with self._changed:
             self._busy = False

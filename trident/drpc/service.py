@@ -84,7 +84,7 @@ class LocalDRPC(QueuedService):
         for function in plan.updating:
             self._gatherings[function] = _Elsewhere(function)
 
-    def answered_by(self, function: str, queue: CallQueue) -> None:
+    def answer_by(self, function: str, queue: CallQueue) -> None:
         """Have a function that updates a state answered, by the run of its topology."""
         self._gatherings[function] = queue
 
@@ -104,7 +104,7 @@ class _Elsewhere:
     def __init__(self, function: str) -> None:
         self._function = function
 
-    def alone(self, args: str) -> str | None:
+    def answer_alone(self, args: str) -> str | None:
         return None
 
     def put(self, call: Call) -> None:

@@ -61,7 +61,7 @@ class CheckedCalls:
         with self._task.at(self._step, self._names, self._block, pending):
             return list(map(check, pending))
 
-    def consumed(self, consumer: CallableConsumer) -> None:
+    def consume(self, consumer: CallableConsumer) -> None:
         """Show each tuple to a consumer."""
         pending, calls = self._begun(consumer.function)
         with self._task.at(self._step, self._names, self._block, pending):

@@ -50,7 +50,7 @@ class QueryKernel:
         given = made_tuples(self.operation, self.inputs, block)
         with task.at(self.step):
             results = retrieved(self.operation, view, given)
-        return self.emitted(block, given, results, task)
+        return self.emit(block, given, results, task)
 
     def given(self, block: Block) -> Sequence[Any]:
         """The tuples of a block, as the query is handed them."""
@@ -73,7 +73,7 @@ class QueryKernel:
 
         return answers
 
-    def emitted(
+    def emit(
         self, block: Block, given: Sequence[Any], results: Sequence[Any], task: Task
     ) -> Block:
         """What a block becomes with the results of its tuples."""

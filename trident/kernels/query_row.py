@@ -79,7 +79,7 @@ class QueryRow:
                 if isinstance(result, Exception) or not own:
                     continue
                 try:
-                    result = self._checked(place, query.emitted(result, own, results, task), task)
+                    result = self._checked(place, query.emit(result, own, results, task), task)
                 except Exception as error:
                     result = error
             made.append(result)

@@ -51,9 +51,9 @@ class EachKernel(TupleKernel):
             lists = calls.lists(self.operation)
             flat = calls.flattened(name, lists, self.outputs)
             return block.repeated(list(map(len, lists)), self.carried).added(flat)
-        return self._collected(block, task)
+        return self._execute(block, task)
 
-    def _collected(self, block: Block, task: Task) -> Block:
+    def _execute(self, block: Block, task: Task) -> Block:
         collector = ListCollector(operation_name(self.operation), len(self.outputs))
         counts, done = [], 0
         given = made_tuples(self.operation, self.inputs, block)
@@ -140,7 +140,7 @@ class PeekKernel(TupleKernel):
     def apply(self, block: Block, task: Task) -> Block:
         names = self.inputs.names
         if type(self.operation) is CallableConsumer:
-            CheckedCalls(self.step, names, block, task).consumed(self.operation)
+            CheckedCalls(self.step, names, block, task).consume(self.operation)
             return block
         pending = iter(made_tuples(self.operation, self.inputs, block))
         with task.at(self.step, names, block, pending):

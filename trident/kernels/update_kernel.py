@@ -64,16 +64,16 @@ class UpdateKernel:
         updater = self.operation
         with task.at(self.step):
             if type(updater) is MapCombinerAggStateUpdater and isinstance(state, MapState):
-                made = self._combined(updater, state, block)
+                made = self._combine(updater, state, block)
             elif isinstance(updater, WindowUpdater) and isinstance(state, StoredMap):
-                made = self._windowed(updater, state, block, task)
+                made = self._update_windows(updater, state, block, task)
             else:
-                made = self._updated(state, block)
+                made = self._update_tuples(state, block)
         if self.check is not None:
             made = self.check.apply(made, task)
         return NOTHING if self.kept is None else made.only(self.kept)
 
-    def _combined(
+    def _combine(
         self, updater: MapCombinerAggStateUpdater, state: MapState, block: Block
     ) -> Block:
         group = updater.group.names
@@ -85,14 +85,14 @@ class UpdateKernel:
         columns = dict(zip(self.outputs, [*map(block.values, group), values], strict=True))
         return Block(columns, block.length)
 
-    def _windowed(
+    def _update_windows(
         self, updater: WindowUpdater, state: StoredMap, block: Block, task: Task
     ) -> Block:
         collector = ListCollector(operation_name(updater), len(self.outputs))
         updater.update(state, window_tuples(updater, block, self.step, task), collector)
         return block_of(self.outputs, collector.rows)
 
-    def _updated(self, state: State, block: Block) -> Block:
+    def _update_tuples(self, state: State, block: Block) -> Block:
         collector = ListCollector(operation_name(self.operation), len(self.outputs))
         tuples = made_tuples(self.operation, self.inputs, block)
         self.operation.updateState(state, tuples, collector)

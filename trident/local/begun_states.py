@@ -36,8 +36,8 @@ class BegunStates:
         state = self._states[name]
         return as_before(state, self._record) if name in self._updates else state
 
-    def updated(self, name: str) -> State:
-        """A state that has begun the attempt."""
+    def begin(self, name: str) -> State:
+        """Return the state, which has begun the attempt by then."""
         if name not in self._begun:
             self._begun[name] = self._states[name]
             self._begun[name].beginCommit(self._record)

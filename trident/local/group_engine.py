@@ -8,7 +8,7 @@ from functools import partial
 from time import perf_counter
 from typing import cast
 
-from trident.batch.computed import Computed, DeferredUpdate, Postponed, written
+from trident.batch.computed import Computed, DeferredUpdate, Postponed, write_updates
 from trident.batch.counters import Counters, counted_apart
 from trident.batch.open_states import close_states
 from trident.batch.outcome import Outcome
@@ -86,7 +86,7 @@ class LocalGroupEngine:
         """Make the updates of a batch; see `GroupEngine.write`."""
         if isinstance(computed, Postponed):
             return computed.run(record)
-        outcome = written(computed, record, self._states, self._updated, self._program.update)
+        outcome = write_updates(computed, record, self._states, self._updated, self._program.update)
         counted = self._program.counted()
         return outcome + Outcome(counters=counted) if counted else outcome
 
@@ -97,7 +97,7 @@ class LocalGroupEngine:
         """Run all steps of a batch that has begun, and write what they update."""
         before, started = self._counters.counts(), perf_counter()
         begun = BegunStates(self._program.job, self._states, record)
-        given = ProgramInput(record.token.txid, record, sources, begun.queried, begun.updated)
+        given = ProgramInput(record.token.txid, record, sources, begun.queried, begun.begin)
         self._program.run(given)
         computed = perf_counter()
         begun.commit()

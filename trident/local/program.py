@@ -102,7 +102,7 @@ class Program:
 
     def counted(self) -> dict[str, int]:
         """What operations have counted since this was asked last."""
-        return self._operations.counters.taken()
+        return self._operations.counters.take()
 
     def prepare(self) -> None:
         """Prepare all operations, once; before the first run."""

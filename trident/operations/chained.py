@@ -66,7 +66,7 @@ class ChainedAggregator(Aggregator["list[_Part]"]):
             part.take_in([tuple[place] for place in places])
 
     def complete(self, val: list[_Part], collector: TridentCollector) -> None:
-        for rows in product(*(part.completed() for part in val)):
+        for rows in product(*(part.complete() for part in val)):
             collector.emit([*chain.from_iterable(rows)])
 
     def infer_types(self, inputs: Fields) -> Sequence[str | None]:
@@ -92,7 +92,7 @@ class _Part:
         if value is not None:
             self._value = value
 
-    def completed(self) -> Sequence[Sequence[Any]]:
+    def complete(self) -> Sequence[Sequence[Any]]:
         """All tuples that it has emitted."""
         self._aggregator.complete(self._value, self._collector)
         return self._collector.rows

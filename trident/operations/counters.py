@@ -35,7 +35,7 @@ class CounterBook:
     --------
     >>> book = CounterBook()
     >>> book.counter("odd").inc(2)
-    >>> book.taken(), book.taken()
+    >>> book.take(), book.take()
     ({'odd': 2}, {})
     """
 
@@ -46,7 +46,7 @@ class CounterBook:
         """The counter of that name; those of one name count together."""
         return Counter(name, self._counts)
 
-    def taken(self) -> dict[str, int]:
+    def take(self) -> dict[str, int]:
         """What was counted since this was asked last."""
         found = dict(self._counts)
         self._counts.clear()

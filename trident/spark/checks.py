@@ -25,7 +25,7 @@ from trident.spouts.classic import has_partitions
 _OURS = "__trident"
 
 
-def checked(group: BatchGroup, spark: SparkSession) -> SparkGroup:
+def compile_group(group: BatchGroup, spark: SparkSession) -> SparkGroup:
     """Return a group as Spark runs it, as far as is known before a batch.
 
     Raises

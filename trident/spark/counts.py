@@ -37,7 +37,7 @@ class TaskCounts:
         self.accumulator: Accumulator[dict[str, int]] = context.accumulator({}, _Summed())
         self._taken: Mapping[str, int] = {}
 
-    def taken(self) -> dict[str, int]:
+    def take(self) -> dict[str, int]:
         """What was counted since this was asked last."""
         now = dict(self.accumulator.value)
         since = {name: count - self._taken.get(name, 0) for name, count in now.items()}

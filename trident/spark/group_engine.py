@@ -10,7 +10,7 @@ from typing import cast
 
 from pyspark.sql import SparkSession
 
-from trident.batch.computed import Computed, DeferredUpdate, Postponed, written
+from trident.batch.computed import Computed, DeferredUpdate, Postponed, write_updates
 from trident.batch.counters import Counters, counted_apart
 from trident.batch.open_states import close_states
 from trident.batch.outcome import Outcome
@@ -36,7 +36,7 @@ from trident.spark.seal import Seal
 from trident.spark.stage import StageContext
 from trident.spark.staged_updates import packed, unpacked
 from trident.spark.states_here import Noted, StatesHere, Written
-from trident.spark.update_stage import updated
+from trident.spark.update_stage import update_state
 from trident.states.control import ControlRecord
 from trident.states.state import State
 from trident.tuples.block import NOTHING, Block
@@ -160,7 +160,7 @@ class SparkGroupEngine:
             released()
         counts = self._asked.since(before)
         seconds = {"spark": perf_counter() - started}
-        outcome = Outcome(tuples, *counts, seconds, "spark", self._counts.taken())
+        outcome = Outcome(tuples, *counts, seconds, "spark", self._counts.take())
         return Computed(tuple(noted.updates), outcome)
 
     def _run(
@@ -182,7 +182,7 @@ class SparkGroupEngine:
             released()
         counts = self._counters.since(before)
         seconds = {"spark": perf_counter() - started}
-        return in_tasks + Outcome(tuples, *counts, seconds, "spark", self._counts.taken())
+        return in_tasks + Outcome(tuples, *counts, seconds, "spark", self._counts.take())
 
     def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
         """Make the updates of a batch, or run its jobs; see `GroupEngine.write`."""
@@ -190,8 +190,8 @@ class SparkGroupEngine:
             return computed.run(record)
         counters = CounterBook()
         update = partial(_update, counters)
-        outcome = written(computed, record, self._states, self._updated, update)
-        counted = counters.taken()
+        outcome = write_updates(computed, record, self._states, self._updated, update)
+        counted = counters.take()
         return outcome + Outcome(counters=counted) if counted else outcome
 
     def packed(self, computed: Computed) -> Mapping[str, bytes | memoryview]:
@@ -294,4 +294,4 @@ class SparkGroupEngine:
 def _update(
     counters: CounterBook, deferred: DeferredUpdate, state: State, task: Task
 ) -> None:
-    updated(deferred.update.kernel, state, deferred.block, task._replace(counters=counters))
+    update_state(deferred.update.kernel, state, deferred.block, task._replace(counters=counters))

@@ -45,7 +45,7 @@ class JobQueue:
         """How many calls are in the queue."""
         return len(self._waiting)
 
-    def alone(self, args: str) -> str | None:
+    def answer_alone(self, args: str) -> str | None:
         """None: no call is answered in its own thread, which could not leave."""
         return None
 

@@ -119,7 +119,7 @@ class JobRun:
         """
         for stage in self._job.stages:
             self._flows.append(self._run(stage))
-        self._context.counted(self._task)
+        self._context.report_counts(self._task)
         return self._outcome
 
     def result(self) -> Block:
@@ -148,7 +148,7 @@ class JobRun:
         if stage.update is not None:
             return flow
         if stage.readers > 1:
-            return self._kept(stage, flow, stage.columns.names)
+            return self._keep(stage, flow, stage.columns.names)
         if not stage.readers and (stage.steps or not flow.kept):
             end = self._settled(flow, stage.columns.names)
             end.frame.write.format("noop").mode("overwrite").save()
@@ -157,7 +157,7 @@ class JobRun:
     def _settled(self, flow: Flow, names: Sequence[str]) -> Flow:
         return flow.settled(names, self._context, self._schemas)
 
-    def _kept(self, stage: Stage, flow: Flow, names: Sequence[str]) -> Flow:
+    def _keep(self, stage: Stage, flow: Flow, names: Sequence[str]) -> Flow:
         """The flow, persisted, so that what is read twice is made once.
 
         Where making it again may give other rows it is checkpointed: then the loss of a block fails
@@ -190,7 +190,7 @@ class JobRun:
             case Union():
                 return self._together(stage, exchange)
             case Join():
-                return self._joined(stage, exchange)
+                return self._join(stage, exchange)
             case Chosen():
                 return self._chosen(stage, exchange)
         flow, count = self._of(stage, 0), self._count(stage)
@@ -304,13 +304,13 @@ class JobRun:
         flow = self._settled(flow, [name for name in names if name != ORIGIN])
         return with_origin(flow, names)
 
-    def _joined(self, stage: Stage, join: Join) -> Flow:
+    def _join(self, stage: Stage, join: Join) -> Flow:
         flows = []
         for place, number in enumerate(stage.inputs):
             flow = self._of(stage, place)
             if stage.inputs.count(number) > 1:
                 before = self._job.stages[number]
-                flow = self._flows[number] = self._kept(before, flow, before.columns.names)
+                flow = self._flows[number] = self._keep(before, flow, before.columns.names)
             flows.append(flow)
         kernel = join.kernel
         types = {
@@ -340,7 +340,7 @@ class JobRun:
                 deterministic = step.deterministic
                 return flow.then(step.kernels, step.name, step.makes, deterministic=deterministic)
             case LookUp() if step.on_driver:
-                flow = self._kept(stage, self._settled(flow, columns), columns)
+                flow = self._keep(stage, self._settled(flow, columns), columns)
                 return self._looked_up(step, flow)
             case LookUp():
                 return self._asked_in_tasks(step, flow)
@@ -356,7 +356,7 @@ class JobRun:
             case Update() if step.on_driver:
                 return self._updated_here(step, flow)
             case Update():
-                return self._updated_in_tasks(stage, step, flow)
+                return self._update_in_tasks(stage, step, flow)
         raise NotImplementedError(step)
 
     def _aggregated(self, stage: Stage, step: NativeAggregate, flow: Flow) -> Flow:
@@ -421,7 +421,7 @@ class JobRun:
         frame = local_frame(self._session, schema, made, step.name, self._task)
         return Flow(frame.coalesce(1), types, 1)
 
-    def _updated_in_tasks(self, stage: Stage, step: Update, flow: Flow) -> Flow:
+    def _update_in_tasks(self, stage: Stage, step: Update, flow: Flow) -> Flow:
         count, names = self._count(stage), step.columns.names
         types = {name: str(kind) for name, kind in step.columns.types.items()}
         schema = self._schemas.of({**types, STATUS: "string"})

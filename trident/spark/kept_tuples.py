@@ -18,7 +18,7 @@ from trident.spark.emission_stage import ROWS, RUN, EmissionStage, KeptRowsKerne
 from trident.spark.errors import StatusError
 from trident.spark.schemas import Schemas
 from trident.spark.seal import Seal
-from trident.spark.statuses import STATUS, opened_statuses
+from trident.spark.statuses import STATUS, open_statuses
 
 _STRUCT = f"{RUN} string, {STATUS} string, {ROWS} binary"
 
@@ -130,7 +130,7 @@ def emit_in_tasks(
 def told_by(statuses: Sequence[str], seal: Seal) -> tuple[frozenset[str], dict[str, Emitted]]:
     """Which runs of tasks were heard of, and what became of each partition."""
     runs, found = set(), {}
-    for document in opened_statuses(statuses, seal):
+    for document in open_statuses(statuses, seal):
         match document:
             case {"run": str(run), "emitted": list(emitted)}:
                 runs.add(run)

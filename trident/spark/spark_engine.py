@@ -17,7 +17,7 @@ from trident.plan.nodes import StateNode
 from trident.plan.overlap import one_at_a_time_on_spark
 from trident.plan.placement import only_on_spark
 from trident.plan.plan import BatchGroup, Plan
-from trident.spark.checks import checked
+from trident.spark.checks import compile_group
 from trident.spark.group_engine import SparkGroupEngine
 from trident.spark.mixed_engine import MixedGroupEngine
 from trident.spark.paths import read_paths, source_kind
@@ -59,7 +59,7 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
         self._spark = self.session = spark
         self._choice = choice
         self._prepared = {
-            group.id: checked(group, spark) for group in plan.groups if group.requests is None
+            group.id: compile_group(group, spark) for group in plan.groups if group.requests is None
         }
         for prepared in self._prepared.values():
             if prepared.group.clock == "dataframe":

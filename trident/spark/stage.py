@@ -58,9 +58,9 @@ class StageContext:
         """What every state of the group has begun; None for a request, which updates none."""
         return None if isinstance(self.of, int) else self.of
 
-    def counted(self, task: Task) -> None:
+    def report_counts(self, task: Task) -> None:
         """Tell the driver what the operations of a task have counted."""
-        found = task.counters.taken() if task.counters is not None else {}
+        found = task.counters.take() if task.counters is not None else {}
         if found and self.counts is not None:
             self.counts.add(found)
 
@@ -105,7 +105,7 @@ class PythonStage:
         try:
             for block in run_kernels(self.kernels, blocks(batches), task):
                 yield from record_batches(block, self.schema, dict(self.makers), task)
-            self.context.counted(task)
+            self.context.report_counts(task)
         except Exception as error:
             raise raised_in_stage(error, self.context.seal) from None
 

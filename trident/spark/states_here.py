@@ -11,7 +11,7 @@ from trident.kernels.task import Task
 from trident.local.begun_states import BegunStates
 from trident.spark.query_kernel import view_of
 from trident.spark.stage import prepared
-from trident.spark.update_stage import updated
+from trident.spark.update_stage import update_state
 from trident.states.state import State
 from trident.tuples.block import NOTHING, Block
 
@@ -56,7 +56,7 @@ class Written:
         """Update a state; give the new values that are kept."""
         if not update.kernel.acts_on(block):
             return NOTHING  # the state has no part in the batch
-        return updated(update.kernel, self._begun.updated(update.state.name), block, task)
+        return update_state(update.kernel, self._begun.begin(update.state.name), block, task)
 
 
 class Noted:

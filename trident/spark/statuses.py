@@ -17,7 +17,7 @@ STATUS = "__trident_status"
 """The column of a task's status, null in its other rows."""
 
 
-def opened_statuses(statuses: Iterable[str], seal: Seal) -> list[dict[str, Any]]:
+def open_statuses(statuses: Iterable[str], seal: Seal) -> list[dict[str, Any]]:
     """What each task told of what it did; raises the most serious of their errors.
 
     Raises

@@ -19,7 +19,7 @@ from trident.spark.error_json import error_to_json
 from trident.spark.errors import StatusError
 from trident.spark.seal import Seal
 from trident.spark.stage import StageContext, prepared, record_batches, run_kernels
-from trident.spark.statuses import STATUS, opened_statuses
+from trident.spark.statuses import STATUS, open_statuses
 from trident.spark.worker_heap import freeze_imports
 from trident.states.state import State, StateFactory
 from trident.tuples.block import NOTHING, Block, joined
@@ -65,21 +65,21 @@ class UpdateStage:
             if self.kernels:
                 block = joined(run_kernels(self.kernels, blocks(given), task))
             with task.at(self.update.step):
-                made, outcome = self._written(block, task)
+                made, outcome = self._write(block, task)
             counts = [outcome.read, outcome.written, outcome.cache_hits, outcome.late]
             status: dict[str, Any] = {"done": {"counts": counts}}
             # The status column keeps the rows where no field is needed.
             rows = made.added({STATUS: [None] * made.length})
             makers = dict.fromkeys(self.schema.names, self.update.step)
             yield from record_batches(rows, self.schema, makers, task)
-            self.context.counted(task)
+            self.context.report_counts(task)
         except Exception as error:
             status = error_to_json(error)
         columns = [pa.nulls(1, field.type) for field in self.schema][:-1]
         columns.append(pa.array([self.context.seal.sealed(status)], pa.string()))
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _written(self, block: Block, task: Task) -> tuple[Block, Outcome]:
+    def _write(self, block: Block, task: Task) -> tuple[Block, Outcome]:
         if not self.update.acts_on(block):
             return NOTHING, Outcome()
         state = self.factory.makeState({}, None, task.partition, task.partitions)
@@ -87,14 +87,14 @@ class UpdateStage:
             counters = Counters([state])
             assert task.record is not None
             state.beginCommit(task.record)
-            made = updated(self.update, state, block, task)
+            made = update_state(self.update, state, block, task)
             state.commit(task.record)
             return made, Outcome(0, *counters.counts())
         finally:
             state.close()
 
 
-def updated(kernel: UpdateKernel, state: State, block: Block, task: Task) -> Block:
+def update_state(kernel: UpdateKernel, state: State, block: Block, task: Task) -> Block:
     """Prepare the updater, and update a state that has begun; return the kept new values."""
     if not kernel.acts_on(block):
         return NOTHING
@@ -103,9 +103,9 @@ def updated(kernel: UpdateKernel, state: State, block: Block, task: Task) -> Blo
 
 
 def judged(statuses: Iterable[str], seal: Seal) -> Outcome:
-    """What the tasks of an update did together; raises as `opened_statuses` does."""
+    """What the tasks of an update did together; raises as `open_statuses` does."""
     outcome = Outcome()
-    for document in opened_statuses(statuses, seal):
+    for document in open_statuses(statuses, seal):
         match document:
             case {"counts": [int(read), int(written), int(hits), int(late)]}:
                 outcome += Outcome(0, read, written, hits, late)

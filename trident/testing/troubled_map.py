@@ -71,21 +71,21 @@ class TroubledMap(WrappedMap):
         return self._arrived(self.inner.putControls, changes)
 
     def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
-        self._written(self.inner.multiPut, keys, values)
+        self._write(self.inner.multiPut, keys, values)
 
     def multiPutFenced(self, keys: Sequence[Any], values: Sequence[Any], fence: bytes) -> bool:
-        return self._written(self.inner.multiPutFenced, keys, values, fence)
+        return self._write(self.inner.multiPutFenced, keys, values, fence)
 
     def multiRemoveFenced(self, keys: Sequence[Any], fence: bytes) -> bool:
-        return self._written(self.inner.multiRemoveFenced, keys, fence)
+        return self._write(self.inner.multiRemoveFenced, keys, fence)
 
     def multiPutVersioned(
         self, keys: Sequence[Any], values: Sequence[Any], versions: Sequence[Any]
     ) -> list[bool]:
-        return self._written(self.inner.multiPutVersioned, keys, values, versions)
+        return self._write(self.inner.multiPutVersioned, keys, values, versions)
 
     def multiPutAt(self, keys: Sequence[Any], values: Sequence[Any], version: int) -> None:
-        self._written(self.inner.multiPutAt, keys, values, version)
+        self._write(self.inner.multiPutAt, keys, values, version)
 
     def multiAddFenced(
         self,
@@ -95,7 +95,7 @@ class TroubledMap(WrappedMap):
         retried: Mapping[int, int],
         fence: bytes,
     ) -> bool:
-        return self._written(self.inner.multiAddFenced, keys, amounts, token, retried, fence)
+        return self._write(self.inner.multiAddFenced, keys, amounts, token, retried, fence)
 
     def _arrived(self, call: Callable[..., T], *args: Any) -> T:
         if self._trouble.away > 0:
@@ -104,7 +104,7 @@ class TroubledMap(WrappedMap):
             raise StateUnavailableError(where, "it is away, as the test wants", "It is retried.")
         return call(*args)
 
-    def _written(self, call: Callable[..., T], *args: Any) -> T:
+    def _write(self, call: Callable[..., T], *args: Any) -> T:
         if self._trouble.hold:
             self._trouble.hold = False
             self._trouble.held.append(partial(call, *args))

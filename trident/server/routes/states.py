@@ -45,7 +45,7 @@ def state_routes(
         return _fresh(request, orjson.dumps(openapi(listed(served))))
 
     return [
-        route(STATES, routes.listed),
+        route(STATES, routes.list_states),
         route(f"{STATES}{BATCH}", routes.several, "POST"),
         route(f"{STATES}/{{name}}{BATCH}", routes.batch, "POST"),
         route(f"{STATES}/{{name}}", routes.value),
@@ -65,7 +65,7 @@ class _StateRoutes:
         allowed = access.allowed([*names, *map(queue_of, self._states())], token)
         self._functions.admit(allowed[0] if allowed else "state", token)
 
-    async def listed(self, request: Request) -> Response:
+    async def list_states(self, request: Request) -> Response:
         """Which states and functions there are, as far as the caller may ask for them."""
         self.admit_to_any(token_of(request))
         seconds = self._functions.seconds(seconds_of(request))

@@ -87,14 +87,14 @@ class KafkaReader:
         SourceUnavailableError
             Where the partition could not be read in time.
         """
-        ahead = self._placed(place, start)
+        ahead = self._read_from(place, start)
         if self._await(place, ahead, until, limit) or ahead.messages:
             return ahead.take(limit)
         raise self._unavailable(place, self._late(ahead, until))
 
     def read_exactly(self, place: Place, start: int, until: int) -> list[Any]:
         """Read all records from `start` to before `until`; raises as :meth:`read` does."""
-        ahead = self._placed(place, start)
+        ahead = self._read_from(place, start)
         if not self._await(place, ahead, until, None):
             self._drop(place)
             raise self._unavailable(place, self._late(ahead, until))
@@ -105,7 +105,7 @@ class KafkaReader:
         """Where the partition's records begin and end now."""
         kafka = driver()
         try:
-            found: tuple[int, int] = self._connected().get_watermark_offsets(
+            found: tuple[int, int] = self._connect().get_watermark_offsets(
                 kafka.TopicPartition(*place), timeout=self._settings.poll_timeout
             )
         except kafka.KafkaException as error:
@@ -168,7 +168,7 @@ class KafkaReader:
             self._consumer.resume([driver().TopicPartition(*place)])
             self._ahead[place].paused = False
 
-    def _placed(self, place: Place, start: int) -> _Ahead:
+    def _read_from(self, place: Place, start: int) -> _Ahead:
         """What is ahead from `start` on."""
         ahead = self._ahead.get(place)
         if ahead is not None and ahead.position == start and ahead.failure is None:
@@ -176,7 +176,7 @@ class KafkaReader:
                 self._go_on(place)
             return ahead
         self._drop(place)
-        self._connected().incremental_assign([driver().TopicPartition(*place, start)])
+        self._connect().incremental_assign([driver().TopicPartition(*place, start)])
         ahead = self._ahead[place] = _Ahead(start)
         return ahead
 
@@ -192,14 +192,14 @@ class KafkaReader:
             raise OffsetOutOfRange
         raise self._unavailable(place, ahead.failure.str())
 
-    def _connected(self) -> Any:
+    def _connect(self) -> Any:
         if self._consumer is None:
             self._consumer = driver().Consumer(
-                {**self._settings.consumer(), "error_cb": self._troubled}
+                {**self._settings.consumer(), "error_cb": self._note_trouble}
             )
         return self._consumer
 
-    def _troubled(self, error: Any) -> None:
+    def _note_trouble(self, error: Any) -> None:
         self._trouble = error.str()
 
     def _late(self, ahead: _Ahead, until: int) -> str:
