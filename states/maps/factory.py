@@ -36,7 +36,7 @@ class _MadeMap(StoredMap):
         cls,
         open: Callable[[], IBackingMap],
         *,
-        hosted: Literal["driver", "executor"] = "executor",
+        hosted: Hosted = "executor",
         name: str | None = None,
         **options: Any,
     ) -> MapStateFactory:
@@ -94,14 +94,7 @@ class TransactionalMap(_MadeMap):
     An entry holds its value and the batch that wrote it: a replay finds its batch there and leaves
     the entry alone. Takes less room than an opaque map; readers may see a batch before it commits.
 
-    Parameters
-    ----------
-    backing : IBackingMap or LayeredMap
-        The store, perhaps under layers.
-    serializer : Serializer, optional
-        JSON as Storm writes it, by default.
-    key : sequence
-        Where the single value is kept.
+    The parameters are those of :class:`OpaqueMap`.
     """
 
     kept_as = TRANSACTIONAL
@@ -113,14 +106,7 @@ class NonTransactionalMap(_MadeMap):
     A replayed batch is applied again. Right for values that do not depend on the stored one, such
     as the last reading of a sensor; readers may see a batch before it commits.
 
-    Parameters
-    ----------
-    backing : IBackingMap or LayeredMap
-        The store, perhaps under layers.
-    serializer : Serializer, optional
-        JSON as Storm writes it, by default.
-    key : sequence
-        Where the single value is kept.
+    The parameters are those of :class:`OpaqueMap`.
     """
 
     kept_as = PLAIN

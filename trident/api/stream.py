@@ -32,6 +32,7 @@ from trident.operations.kept_tuples import Comparator, GreatestTuple, LeastTuple
 from trident.operations.vectorised import Vectorised
 from trident.plan import lowering, window_lowering
 from trident.plan.arguments import (
+    Given,
     as_consumer,
     as_instance,
     read_arguments,
@@ -72,9 +73,80 @@ StatefulAggregator = CombinerAggregator[Any] | ReducerAggregator[Any]
 
 
 Handle = TypeVar("Handle", bound="_Steps[Any]")
+Made = TypeVar("Made")
 
 
-class _Steps(Published, Generic[Handle]):
+class _Aggregates(Published, Generic[Made]):
+    """What a stream and a chain of aggregators share."""
+
+    @overload
+    def aggregate(self, aggregator: AnyAggregator, outputs: FieldsLike) -> Made: ...
+    @overload
+    def aggregate(
+        self, inputs: FieldsLike, aggregator: AnyAggregator, outputs: FieldsLike
+    ) -> Made: ...
+    def aggregate(self, *arguments: Any, **named: Any) -> Made:
+        """Aggregate each batch, or each group of it: ``aggregate([inputs,] aggregator, outputs)``.
+
+        Parameters
+        ----------
+        inputs : fields, optional
+            What the aggregator sees; without it an empty tuple.
+        aggregator : CombinerAggregator, ReducerAggregator or Aggregator
+            A combiner first combines within each partition, and only the result is moved.
+        outputs : fields
+            The output fields; one for a combiner or reducer.
+
+        Returns
+        -------
+        Stream
+            Of the group fields, if grouped, and the outputs. Of an empty batch, a grouped stream
+            gives nothing, another one a single tuple, the aggregate of nothing. In a chain: the
+            chain with this aggregator.
+
+        Examples
+        --------
+        >>> from trident import Count, FixedBatchSpout, Sum, TridentTopology
+        >>> spout = FixedBatchSpout("shop string, eur long", 9)
+        >>> sales = TridentTopology().newStream("sales", spout)
+        >>> sales.aggregate("eur", Sum(), "total").getOutputFields()
+        Fields('total long')
+        >>> sales.groupBy("shop").aggregate(Count(), "n").getOutputFields()
+        Fields('shop string, n long')
+        """
+        with Briefly():
+            return self._aggregate(read_arguments("aggregate", arguments, named, "aggregator"))
+
+    @abstractmethod
+    def _aggregate(self, given: Given) -> Made:
+        """The same, of arguments that were read."""
+
+
+class _PartitionAggregates(Published, Generic[Made]):
+    """What a stream and a chain of aggregators of partitions share."""
+
+    @overload
+    def partitionAggregate(self, aggregator: AnyAggregator, outputs: FieldsLike) -> Made: ...
+    @overload
+    def partitionAggregate(
+        self, inputs: FieldsLike, aggregator: AnyAggregator, outputs: FieldsLike
+    ) -> Made: ...
+    def partitionAggregate(self, *arguments: Any, **named: Any) -> Made:
+        """Aggregate each partition by itself, also one without tuples, and in a batch without any:
+        ``partitionAggregate([inputs,] aggregator, outputs)``; only the outputs remain.
+
+        A stream of groups aggregates each group within each partition; the group fields remain
+        too, and it keeps its groups.
+        """
+        call = "partitionAggregate"
+        return self._partition_aggregate(read_arguments(call, arguments, named, "aggregator"))
+
+    @abstractmethod
+    def _partition_aggregate(self, given: Given) -> Made:
+        """The same, of arguments that were read."""
+
+
+class _Steps(_Aggregates["Stream"], _PartitionAggregates[Handle], Generic[Handle]):
     """The calls that a stream and a stream of groups share.
 
     A call that keeps the groups gives a handle of the same sort, `Handle`.
@@ -97,6 +169,14 @@ class _Steps(Published, Generic[Handle]):
     @abstractmethod
     def _moved(self) -> Node:
         """The step after which the tuples of a group are in one partition."""
+
+    def _aggregate(self, given: Given) -> Stream:
+        node = lowering.aggregate(self._builder, self._node, self._group, given)
+        return Stream(self._builder, node)
+
+    def _partition_aggregate(self, given: Given) -> Handle:
+        node = lowering.partition_aggregate(self._builder, self._node, self._group, given)
+        return self._after(node)
 
     def getOutputFields(self) -> Fields:
         """The fields of the stream's tuples, with their types where they are known."""
@@ -149,62 +229,6 @@ class _Steps(Published, Generic[Handle]):
         with Briefly():
             given = read_each(arguments, named)
             return self._after(lowering.each(self._builder, self._node, given))
-
-    @overload
-    def aggregate(self, aggregator: AnyAggregator, outputs: FieldsLike) -> Stream: ...
-    @overload
-    def aggregate(
-        self, inputs: FieldsLike, aggregator: AnyAggregator, outputs: FieldsLike
-    ) -> Stream: ...
-    def aggregate(self, *arguments: Any, **named: Any) -> Stream:
-        """Aggregate each batch, or each group of it: ``aggregate([inputs,] aggregator, outputs)``.
-
-        Parameters
-        ----------
-        inputs : fields, optional
-            What the aggregator sees; without it an empty tuple.
-        aggregator : CombinerAggregator, ReducerAggregator or Aggregator
-            A combiner first combines within each partition, and only the result is moved.
-        outputs : fields
-            The output fields; one for a combiner or reducer.
-
-        Returns
-        -------
-        Stream
-            Of the group fields, if grouped, and the outputs. Of an empty batch, a grouped stream
-            gives nothing, another one a single tuple, the aggregate of nothing.
-
-        Examples
-        --------
-        >>> from trident import Count, FixedBatchSpout, Sum, TridentTopology
-        >>> spout = FixedBatchSpout("shop string, eur long", 9)
-        >>> sales = TridentTopology().newStream("sales", spout)
-        >>> sales.aggregate("eur", Sum(), "total").getOutputFields()
-        Fields('total long')
-        >>> sales.groupBy("shop").aggregate(Count(), "n").getOutputFields()
-        Fields('shop string, n long')
-        """
-        with Briefly():
-            given = read_arguments("aggregate", arguments, named, "aggregator")
-            node = lowering.aggregate(self._builder, self._node, self._group, given)
-        return Stream(self._builder, node)
-
-    @overload
-    def partitionAggregate(self, aggregator: AnyAggregator, outputs: FieldsLike) -> Handle: ...
-    @overload
-    def partitionAggregate(
-        self, inputs: FieldsLike, aggregator: AnyAggregator, outputs: FieldsLike
-    ) -> Handle: ...
-    def partitionAggregate(self, *arguments: Any, **named: Any) -> Handle:
-        """Aggregate each partition by itself, also one without tuples, and in a batch without any:
-        ``partitionAggregate([inputs,] aggregator, outputs)``; only the outputs remain.
-
-        A stream of groups aggregates each group within each partition; the group fields remain
-        too, and it keeps its groups.
-        """
-        given = read_arguments("partitionAggregate", arguments, named, "aggregator")
-        node = lowering.partition_aggregate(self._builder, self._node, self._group, given)
-        return self._after(node)
 
     def chainedAgg(self) -> ChainedAggregatorDeclarer:
         """Begin a chain of aggregators over the same tuples, which ``chainEnd()`` ends.
@@ -955,37 +979,15 @@ class _Chained(Published):
         self._chain = chain
 
 
-class _AggregatesNext(_Chained):
-    @overload
-    def aggregate(
-        self, aggregator: AnyAggregator, outputs: FieldsLike
-    ) -> ChainedFullAggregatorDeclarer: ...
-    @overload
-    def aggregate(
-        self, inputs: FieldsLike, aggregator: AnyAggregator, outputs: FieldsLike
-    ) -> ChainedFullAggregatorDeclarer: ...
-    def aggregate(self, *arguments: Any, **named: Any) -> ChainedFullAggregatorDeclarer:
-        """Aggregate each batch, or each group of it: ``aggregate([inputs,] aggregator, outputs)``;
-        see ``Stream.aggregate``."""
-        given = read_arguments("aggregate", arguments, named, "aggregator")
+class _AggregatesNext(_Chained, _Aggregates["ChainedFullAggregatorDeclarer"]):
+    def _aggregate(self, given: Given) -> ChainedFullAggregatorDeclarer:
         return ChainedFullAggregatorDeclarer(self._chain.then("aggregate", given))
 
 
-class _PartitionAggregatesNext(_Chained):
-    @overload
-    def partitionAggregate(
-        self, aggregator: AnyAggregator, outputs: FieldsLike
-    ) -> ChainedPartitionAggregatorDeclarer: ...
-    @overload
-    def partitionAggregate(
-        self, inputs: FieldsLike, aggregator: AnyAggregator, outputs: FieldsLike
-    ) -> ChainedPartitionAggregatorDeclarer: ...
-    def partitionAggregate(
-        self, *arguments: Any, **named: Any
-    ) -> ChainedPartitionAggregatorDeclarer:
-        """Aggregate each partition: ``partitionAggregate([inputs,] aggregator, outputs)``; see
-        ``Stream.partitionAggregate``."""
-        given = read_arguments("partitionAggregate", arguments, named, "aggregator")
+class _PartitionAggregatesNext(
+    _Chained, _PartitionAggregates["ChainedPartitionAggregatorDeclarer"]
+):
+    def _partition_aggregate(self, given: Given) -> ChainedPartitionAggregatorDeclarer:
         chain = self._chain.then("partitionAggregate", given)
         return ChainedPartitionAggregatorDeclarer(chain)
 
