@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 import sys
 import tomllib
@@ -14,11 +15,14 @@ from pathlib import Path
 import pytest
 
 from tests.packaging.conftest import ROOT
+from trident.backends import checkpoints
 from trident.backends.memory import MemoryStore
+from trident.backends.redis.store import RedisStore
 from trident.backends.sqlite import SQLiteStore
 from trident.backends.state_spec import StateSpec
 from trident.backends.state_url import StateURL
 from trident.backends.urls import BUILT_IN, GROUP, state_from_url
+from trident.backends.zookeeper.checkpoint import ZooKeeperCheckpoint
 from trident.errors import StateURLError, UsageError
 from trident.states import JSONSerializer, MapStateFactory, PickleSerializer, StateType, Store
 
@@ -426,6 +430,14 @@ class TestSchemes:
         parameters = {each.name for made in (MapStateFactory, store) for each in fields(made)}
         assert options <= parameters
         assert parameters - options - {"store", "key_factory"} == elsewhere(scheme)
+
+    @pytest.mark.parametrize("scheme", checkpoints.BUILT_IN)
+    def test_an_option_of_a_checkpoint_is_called_so_too(self, scheme: str) -> None:
+        url = "zookeeper://h/words" if scheme == "zookeeper" else url_of(scheme)
+        with pytest.raises(StateURLError) as caught:
+            checkpoints.checkpoint_from_url(StateURL.parse(f"{url}?colour=red"))
+        made = ZooKeeperCheckpoint if scheme == "zookeeper" else RedisStore
+        assert set(caught.value.allowed) <= {*inspect.signature(made).parameters}
 
     def test_every_driver_has_its_extra(self) -> None:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
