@@ -60,9 +60,9 @@ def test_whatever_happens_a_batch_counts_once(session: Any) -> None:
         tester.feed("lines", "a b")
         tester.replay("c")
         tester.feed("lines", "a b")
-        tester.late_write()
+        tester.write_late()
         tester.feed("lines", "a b")
-        tester.store_down(3)
+        tester.cut_off_stores(3)
         tester.feed("lines", "a b")
         tester.reorder()
         tester.feed("lines", "a b", "b a a")
@@ -149,7 +149,7 @@ def test_a_query_is_answered() -> None:
     asked.stateQuery(counts, "word", MapGet(), "count").project("word, count")
     tester = Tester(topology)
     tester.feed("lines", "a b a")
-    assert tester.drpc("counts", "a c") == [["a", 2], ["c", None]]
+    assert tester.query("counts", "a c") == [["a", 2], ["c", None]]
 
 
 def test_the_tuples_at_the_end_of_a_stream_are_seen(session: Any) -> None:

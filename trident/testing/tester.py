@@ -43,8 +43,8 @@ class Tester:
     in memory, with the serializers and kinds that they were declared with. Nothing is started and
     nothing waits, so a test takes about a millisecond. The batches pass the same steps as in a run,
     on the same log and protocol, so they may be taken through failures: what is asked for by
-    :meth:`crash`, :meth:`replay`, :meth:`late_write`, :meth:`store_down` or :meth:`reorder` happens
-    to the batch that comes next.
+    :meth:`crash`, :meth:`replay`, :meth:`write_late`, :meth:`cut_off_stores` or :meth:`reorder`
+    happens to the batch that comes next.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class Tester:
         self._next.others = list(tuples) or None
         self._next.story[-1] = "a replay, " + ("with other tuples" if tuples else "with the same")
 
-    def late_write(self) -> None:
+    def write_late(self) -> None:
         """Let the first attempt of the next batch hang when it writes; that arrives at the end.
 
         A state that refuses late writes is not changed by it.
@@ -213,7 +213,7 @@ class Tester:
         self._next.late = True
         self._next.story.append("a late write")
 
-    def store_down(self, calls: int = 1) -> None:
+    def cut_off_stores(self, calls: int = 1) -> None:
         """Let so many of the next calls of stores find it away; the batch waits and goes on."""
         self._trouble.away = calls
 
@@ -275,7 +275,7 @@ class Tester:
             raise PlanError(what, stream._node.call_text, (), advice)
         return list(found)
 
-    def drpc(self, function: str, args: str = "", timeout: float | None = None) -> Any:
+    def query(self, function: str, args: str = "", timeout: float | None = None) -> Any:
         """Return the answer of a query: a list of tuples, each a list of values.
 
         `timeout` is that of `LocalDRPC.execute`, for a query that Spark answers.
