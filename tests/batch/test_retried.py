@@ -17,7 +17,7 @@ from tests.batch.counting import (
 )
 from trident.backends import sqlite
 from trident.backends.memory import MemoryMap
-from trident.batch.adoption import Adoption
+from trident.batch.adopt import Adopt
 from trident.batch.errors import BatchFailedError
 from trident.batch.watchpoints import watching
 from trident.log.log import Log, MemoryLog
@@ -212,7 +212,7 @@ def test_a_state_that_comes_back_after_an_adoption_and_a_sweep_is_read_right() -
     with fail_at("after write", 2):
         runner.run(Words(CountingEngine(kept, away), "b c", "a"))
     log = MemoryLog("new")
-    runner = open_runner(log, kept, adopt=Adoption(runner.log_id, "committed"))
+    runner = open_runner(log, kept, adopt=Adopt.from_states(runner.log_id, in_flight="committed"))
     for word in "d", "e":
         runner.run(Words(CountingEngine(kept), word))
     assert retried_of(log) == {}
@@ -231,7 +231,7 @@ def test_a_state_that_went_on_behind_what_was_adopted_does_not_come_back() -> No
         runner.run(Words(CountingEngine(kept, away), "a"))
     kept.backing.putControl(record, kept.backing.getControl())  # as a backup restores it
     log = MemoryLog("new")
-    runner = open_runner(log, kept, adopt=Adoption(runner.log_id, "committed"))
+    runner = open_runner(log, kept, adopt=Adopt.from_states(runner.log_id, in_flight="committed"))
     for word in "d", "e":
         runner.run(Words(CountingEngine(kept), word))
     with pytest.raises(CopiedLogError):
