@@ -65,10 +65,10 @@ def test_a_failure_is_noted_before_anyone_learns_of_it() -> None:
     committer.close()
 
 
-def counted(spout: Any, aggregator: Any = Count()) -> TridentTopology:  # noqa: B008
+def counted(spout: Any) -> TridentTopology:
     made = TridentTopology()
     words = made.newStream("words", spout).groupBy("word")
-    words.persistentAggregate(MemoryMapState.Factory(), "word", aggregator, "count")
+    words.persistentAggregate(MemoryMapState.Factory(), Count(), "count")
     return made
 
 
@@ -114,13 +114,16 @@ class Number(ReducerAggregator):
 
 @pytest.mark.parametrize("most", [1, 3])
 def test_tuples_of_committed_batches_are_let_go_of_while_the_source_is_idle(most: int) -> None:
-    spout = FeederBatchSpout("word string")
+    spout = FeederBatchSpout("key string, word")
+    made = TridentTopology()
+    words = made.newStream("words", spout).groupBy("key")
+    words.persistentAggregate(MemoryMapState.Factory(), "word", Number(), "count")
     fed = []
-    with counted(spout, Number()).start(max_pending=most) as run:
+    with made.start(max_pending=most) as run:
         for number in range(3):
             word = Word(f"word {number}")
             fed.append(weakref.ref(word))
-            spout.feed([[word]], 30)
+            spout.feed([["a", word]], 30)
             del word
         run.processAllAvailable()
         gc.collect()
