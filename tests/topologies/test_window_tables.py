@@ -222,6 +222,51 @@ def test_retractions_take_a_field_with_times() -> None:
         SessionWindow.of(ms(3)).withRetractions()
 
 
+class OddOnly(Sum):
+    """Null where the sum is even."""
+
+    def combine(self, val1: Any, val2: Any) -> Any:
+        total = super().combine(val1, val2)
+        return total if total % 2 else None
+
+
+def test_a_window_that_comes_to_null_has_no_row(tmp_path: Path) -> None:
+    kept, table = stores(tmp_path)
+    spout, topology, windows = windowed(SESSION, OddOnly, kept)
+    windows.persistWindows(table)
+    batch = [("a", 101, 1), ("a", 102, 1), ("b", 101, 2), ("b", 102, 1), ("c", 200, 1)]
+    Engine(None, tmp_path).play(topology, spout, batch)
+    assert contents(table) == {("b", 101, 112): 3}
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        pytest.param(TumblingDurationWindow.of(ms(10)), id="tumbling"),
+        pytest.param(SlidingDurationWindow.of(ms(10), ms(5)), id="sliding"),
+        pytest.param(SESSION.withRetractions(), id="sessions"),
+    ],
+)
+def test_a_longer_lateness_brings_no_window_back_that_has_ended_for_good(
+    window: Any, tmp_path: Path
+) -> None:
+    kept, table = stores(tmp_path)
+    engine, late = Engine(None, tmp_path), []
+    tables = []
+    window = window.withTimestampField("t")
+    for given, batch in (window, [("a", 101, 1), ("b", 200, 0)]), (
+        window.withLateness(ms(1000)),
+        [("a", 102, 2), ("a", 203, 4)],
+    ):
+        spout, topology, windows = windowed(given, Sum, kept)
+        late.append(engine.capture(windows.lateStream(), f"late {given}"))
+        windows.persistWindows(table)
+        engine.play(topology, spout, batch)
+        tables.append(contents(table))
+    assert [one.tuples for one in late] == [[], [("a", 102, 2)]]
+    assert set(tables[0].items()) <= set(tables[1].items())
+
+
 def test_windows_may_begin_to_retract_while_some_are_open(tmp_path: Path) -> None:
     kept, table = stores(tmp_path)
     engine = Engine(None, tmp_path)

@@ -112,8 +112,8 @@ class SessionWindowUpdater(TimeWindowUpdater):
     def _page(self, time: int) -> int:
         return time // max(1, self._gap // _PAGES)
 
-    def open_from(self, watermark: int) -> int:
-        return watermark - self._gap - self.lateness + 1
+    def open_from(self, forgotten: int) -> int:
+        return forgotten - self._gap + 1
 
     def last_end(self, time: int) -> int:
         return time + self._gap
@@ -158,15 +158,13 @@ class SessionWindowUpdater(TimeWindowUpdater):
                 taken_back += [Window(key, (), self._tail(*old)) for old in self._moved(one, span)]
                 if span.has(end) or (one.rows and end <= span.now):
                     ended.append((end, Window(key, one.panes, self._tail(one.start, end))))
-                if end + self.lateness > span.now:
+                if end > span.forgets:
                     continue
                 if one.was:
                     gone += panes
                 else:
                     passing[panes[0]] = brought.pop(panes[0])
-            sessions.open = [
-                one for one in sessions.open if one.last + self._gap + self.lateness > span.now
-            ]
+            sessions.open = [one for one in sessions.open if one.last + self._gap > span.forgets]
             for page in self._new_pages(sessions, span.now):
                 pages.setdefault(page, []).append(key)
 

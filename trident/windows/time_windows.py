@@ -40,6 +40,8 @@ class Clock(NamedTuple):
         Of which windows it is.
     partitions : Partitions
         How far the partitions of its sources have come, where they are several.
+    forgotten : int or None
+        Up to which end windows are forgotten; None in an entry that doesn't say it.
     """
 
     watermark: int | None = None
@@ -47,6 +49,7 @@ class Clock(NamedTuple):
     agenda: Mapping[int, int] = {}
     shape: str = ""
     partitions: Partitions = Partitions(None, {})
+    forgotten: int | None = None
 
     @staticmethod
     def read(state: ReadOnlyMapState) -> Clock:
@@ -56,13 +59,19 @@ class Clock(NamedTuple):
             return Clock()
         agenda = dict(stored["agenda"])
         kept = stored["watermark"], stored["late"], agenda, stored["shape"]
-        return Clock(*kept, Partitions.read(stored))
+        return Clock(*kept, Partitions.read(stored), stored.get("forgotten"))
 
     def write(self, state: StoredMap) -> None:
         """Keep the clock in a state."""
         agenda = [[page, count] for page, count in sorted(self.agenda.items())]
         kept = {"watermark": self.watermark, "late": self.late, "agenda": agenda}
-        state.multiPut([_CLOCK], [{**kept, "shape": self.shape, **self.partitions.kept()}])
+        told = {"shape": self.shape, "forgotten": self.forgotten, **self.partitions.kept()}
+        state.multiPut([_CLOCK], [{**kept, **told}])
+
+    def forgot(self, lateness: int) -> int:
+        """Up to which end windows are forgotten; a shorter lateness has forgotten some for good."""
+        ended = (_UNKNOWN if self.watermark is None else self.watermark) - lateness
+        return ended if self.forgotten is None else max(ended, self.forgotten)
 
 
 class Agenda:
@@ -113,10 +122,13 @@ class Agenda:
 
 
 class Span(NamedTuple):
-    """From the watermark that the batch before has left to that of this batch."""
+    """From the watermark that the batch before has left to that of this batch; and up to which end
+    windows were forgotten before, and are after it."""
 
     before: int | None
     now: int
+    forgot: int
+    forgets: int
 
     def has(self, end: int) -> bool:
         """Whether the watermark passes `end`."""
@@ -160,8 +172,8 @@ class TimeWindowUpdater(WindowUpdater):
         return self.window.lateness.milliseconds
 
     @abstractmethod
-    def open_from(self, watermark: int) -> int:
-        """The first time at which a tuple isn't late."""
+    def open_from(self, forgotten: int) -> int:
+        """The first time at which a tuple isn't late, where windows are forgotten up to an end."""
 
     @abstractmethod
     def last_end(self, time: int) -> int:
@@ -209,7 +221,7 @@ class TimeWindowUpdater(WindowUpdater):
         timely: Sequence[int | None] = times
         late = 0
         if span.before is not None and times:
-            first = self.open_from(span.before)
+            first = self.open_from(span.forgot)
             if min(times) < first:
                 timely = [None if time < first else time for time in times]
                 late = timely.count(None)
@@ -217,8 +229,8 @@ class TimeWindowUpdater(WindowUpdater):
         agenda = Agenda(state, clock.agenda, bool(self.group))
         self.take(state, given, timely, span, agenda, collector)
         kept = agenda.counts, self.window.shape, partitions
-        now = None if span.now == _UNKNOWN else span.now
-        following = Clock(now, clock.late + late, *kept)
+        passed = (None, None) if span.now == _UNKNOWN else (span.now, span.forgets)
+        following = Clock(passed[0], clock.late + late, *kept, passed[1])
         if following != clock:
             following.write(state)
 
@@ -233,8 +245,8 @@ class TimeWindowUpdater(WindowUpdater):
         if self.window.field is None:
             moment = begun.moment
             assert moment is not None, "the runner puts the moment into what the state begins with"
-            now = moment if before is None else max(before, moment)  # clocks are set back
-            return Span(before, now), [now] * given.length, clock.partitions
+            span = self._span(clock, moment)
+            return span, [span.now] * given.length, clock.partitions
         times, partitions = milliseconds(self.kind, given.times), clock.partitions
         quiet = None
         if self.window.idle_after is not None and begun.moment is not None:
@@ -248,11 +260,17 @@ class TimeWindowUpdater(WindowUpdater):
         if reached is None:
             if not times and before is None:
                 return None, times, partitions
-            return Span(before, _UNKNOWN if before is None else before), times, partitions
+            return self._span(clock, _UNKNOWN), times, partitions
         now = reached - self.window.lag.milliseconds
         if self.window.ends_idle and partitions.are_quiet(quiet):
             now = self.last_end(reached)
-        return Span(before, now if before is None else max(before, now)), times, partitions
+        return self._span(clock, now), times, partitions
+
+    def _span(self, clock: Clock, now: int) -> Span:
+        """What a batch passes that comes to `now`; clocks are set back."""
+        now = now if clock.watermark is None else max(clock.watermark, now)
+        forgot = clock.forgot(self.lateness)
+        return Span(clock.watermark, now, forgot, max(forgot, now - self.lateness))
 
     def _tail(self, start: int, end: int) -> Row:
         """The fields of a window behind those of its aggregator."""
@@ -281,17 +299,17 @@ class DurationWindowUpdater(TimeWindowUpdater):
         """How many milliseconds a pane has."""
         return gcd(self.window.length.milliseconds, self.window.slide.milliseconds)
 
-    def open_from(self, watermark: int) -> int:
-        return self._floor(watermark) * self._size
+    def open_from(self, forgotten: int) -> int:
+        return self._floor(forgotten) * self._size
 
     def last_end(self, time: int) -> int:
         length, slide = self.window.length.milliseconds, self.window.slide.milliseconds
         return (time + length) // slide * slide
 
-    def _floor(self, watermark: int) -> int:
+    def _floor(self, forgotten: int) -> int:
         """The first pane that is in a window which is still kept."""
         length, slide = self.window.length.milliseconds, self.window.slide.milliseconds
-        following = ((watermark - self.lateness) // slide + 1) * slide
+        following = (forgotten // slide + 1) * slide
         return (following - length) // self._size
 
     def take(
@@ -303,7 +321,7 @@ class DurationWindowUpdater(TimeWindowUpdater):
         agenda: Agenda,
         collector: TridentCollector,
     ) -> None:
-        contents, floor = self.contents, self._floor(span.now)
+        contents, floor = self.contents, self._floor(span.forgets)
         fresh = self._folded(given, times)
         touched: dict[int, list[Row]] = {}
         for *key, pane in fresh:
@@ -352,9 +370,9 @@ class DurationWindowUpdater(TimeWindowUpdater):
                 of_key = ended.setdefault(end, {})
                 for key in keys[pane]:
                     of_key.setdefault(key, []).append(pane)
-        if span.before is not None and self.lateness:
+        if span.before is not None and span.forgot < span.before:
             for pane, more in touched.items():
-                for end in self._ends(pane, span.before - self.lateness, span.before):
+                for end in self._ends(pane, span.forgot, span.before):
                     whole = [one for one in panes if end - length <= one * size < end]
                     of_key = ended.setdefault(end, {})
                     of_key.update(dict.fromkeys(more, whole))
@@ -399,10 +417,10 @@ class IsLate(QueryFunction[ReadOnlyMapState, bool]):
     def batchRetrieve(
         self, state: ReadOnlyMapState, tuples: Sequence[Sequence[Any]]
     ) -> Sequence[bool]:
-        watermark = Clock.read(state).watermark
-        if watermark is None:
+        clock = Clock.read(state)
+        if clock.watermark is None:
             return [False] * len(tuples)
-        first = self.windows.open_from(watermark)
+        first = self.windows.open_from(clock.forgot(self.windows.lateness))
         times = milliseconds(self.windows.kind, [time for (time,) in tuples])
         return [time < first for time in times]
 
