@@ -77,18 +77,7 @@ class PendingBatches:
             self.settle()
             self._try_again(due.token, failure)
             return
-        if self._committer is None:
-            try:
-                outcome = self._runner.commit(attempt)
-            except Exception as failure:
-                if self._runner.is_committed(due.token):
-                    raise
-                del attempt
-                self._try_again(due.token, failure)
-            else:
-                self._progressed(self._runner.acknowledge(attempt, outcome))
-            return
-        self._pending.append(self._committer.take(attempt))
+        self._pending.append(self._take(attempt))
         del attempt
         while self._pending and (self._pending[0].is_done or is_full(self._pending, self._most)):
             self._finish()
@@ -116,6 +105,17 @@ class PendingBatches:
             except FailedException:
                 if self._runner.is_committed(first.batch.token):
                     raise
+
+    def _take(self, attempt: Attempt) -> Pending[Attempt, Outcome]:
+        """Have an attempt committed: by the committer, else at once."""
+        if self._committer is not None:
+            return self._committer.take(attempt)
+        pending: Pending[Attempt, Outcome] = Pending(attempt)
+        try:
+            pending.end(self._runner.commit(attempt))
+        except BaseException as failure:
+            pending.end(failure=failure)
+        return pending
 
     def _commit(self, attempt: Attempt) -> Outcome | None:
         """Commit an attempt, in the committer's thread; none, once the run is to stop."""
