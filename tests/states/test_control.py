@@ -17,6 +17,7 @@ from trident.errors import (
     LostStateError,
     LostWritesError,
     RewoundStateError,
+    StaleBatchError,
     StateError,
     StateUnavailableError,
 )
@@ -67,6 +68,40 @@ def test_a_begin_that_is_lost_before_ready_fails_the_attempt() -> None:
     with pytest.raises(StateUnavailableError, match="counts: the store restarted or lost writes"):
         control.ready(record(1))
     assert control.read() is None
+
+
+def test_a_fail_over_after_which_only_the_mark_is_accepted_fails_the_attempt() -> None:
+    """The server that took over has the begin and not what was written after it."""
+
+    class TakenOver(FencedMap):
+        def putControl(self, new: bytes, expected: bytes | None) -> bool:
+            if expected == record(1).encode():
+                server.fail_over()
+            return super().putControl(new, expected)
+
+    server = TroubledServer()
+    control = Control(TakenOver(server), "counts")
+    control.begin(record(1))
+    with pytest.raises(StateUnavailableError, match="counts: the store restarted"):
+        control.ready(record(1))
+
+
+def test_a_later_attempt_is_never_begun_over() -> None:
+    server = TroubledServer()
+    Control(FencedMap(server)).begin(record(2))
+    with pytest.raises(StaleBatchError):
+        Control(FencedMap(server)).begin(record(1))
+
+
+def test_an_attempt_that_begins_while_another_one_looks_is_not_begun_over() -> None:
+    server = TroubledServer()
+    begun(server)
+
+    def look(found: ControlRecord | None) -> None:
+        Control(FencedMap(server)).begin(record(1, 2))
+
+    with pytest.raises(StateUnavailableError, match="changed while the batch began"):
+        Control(FencedMap(server)).begin(record(1, 1), look)
 
 
 def test_a_fail_over_that_kept_everything_after_ready_costs_the_next_batch_an_attempt() -> None:
