@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from trident.api.run import Run
+from trident.batch.attempt import Making
 from trident.batch.engine import E, Engine
 from trident.batch.failure_policy import FailurePolicy
 from trident.batch.group_run import GroupRun
@@ -133,8 +134,7 @@ def _runner(
         group=group.id,
         source=source,
         policy=policy,
-        timed=group.timed,
-        partitioned=group.partitioned,
+        making=Making(group.timed, partitioned=group.partitioned),
         monitor=GroupMonitor(group.id),
     )
 

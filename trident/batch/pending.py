@@ -150,8 +150,7 @@ class PendingBatches:
 
     def _discard(self) -> None:
         """Drop the batches behind one that has failed, once the committer has passed over them."""
-        for each in self._pending:
-            each.wait()
-        self._pending.clear()
+        while self._pending:
+            self._pending.popleft().wait()
         if self._committer is not None:
             self._committer.go_on()

@@ -61,12 +61,8 @@ class BatchRunner:
         What becomes of a failed batch, and how long one waits for a store that is away.
     stopping : threading.Event
         Set by who stops the run: ends every wait.
-    timed : bool
-        Whether a step asks for the time of batches: it is then in the log before they begin.
-    now : callable or None
-        Tells that time, in nanoseconds since 1970; by default `time.time_ns`.
-    partitioned : bool
-        Whether a step asks which partitions of the sources are active.
+    making : Making, optional
+        How attempts are made; by default without the time of batches.
     monitor : Monitor, optional
         Is told of what happens; nobody by default.
 
@@ -101,9 +97,7 @@ class BatchRunner:
         source: str = "the source",
         policy: FailurePolicy = DEFAULT_POLICY,
         stopping: threading.Event | None = None,
-        timed: bool = False,
-        now: Callable[[], int] | None = None,
-        partitioned: bool = False,
+        making: Making | None = None,
         monitor: Monitor | None = None,
     ) -> None:
         self.group = group
@@ -116,7 +110,7 @@ class BatchRunner:
         self._log = log
         self._ledger = Ledger(log, source, self.patience)
         self._states = GroupStates(states)
-        self._making = Making(timed, now, partitioned)
+        self._making = making or Making()
         self._policy = policy
         self._policy.check(self._states)
         self._begun = False

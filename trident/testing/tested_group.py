@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import Any, ClassVar
 from uuid import uuid4
 
+from trident.batch.attempt import Making
 from trident.batch.engine import Engine
 from trident.batch.failure_policy import FailurePolicy
 from trident.batch.open_states import batch_states, make_states
@@ -200,9 +201,7 @@ class _Driver:
                 batch_states(states),
                 group=group.id,
                 policy=policy,
-                timed=group.timed,
-                partitioned=group.partitioned,
-                now=clock,
+                making=Making(group.timed, clock, group.partitioned),
             )
             schemas = {each.stream_id: str(each.fields) for each in group.sources}
             self.runner.open(streams=schemas)
