@@ -131,3 +131,10 @@ def test_a_log_whose_first_batch_was_empty_does_not_take_what_its_attempts_are_n
     for committed in ControlRecord("log", Token(2, 0), 1), ControlRecord("log", Token(1, 0)):
         with pytest.raises(OtherLogError):
             check_record(begun, committed, claim, "count")
+
+
+@pytest.mark.parametrize("kind", [None, StateType.TRANSACTIONAL, StateType.NON_TRANSACTIONAL])
+def test_a_state_that_is_not_opaque_is_not_begun_either(kind: StateType | None) -> None:
+    begun, own = ControlRecord("other", Token(1, 0)), ControlRecord("log", Token(1, 1))
+    with pytest.raises(OtherLogError):
+        check_record(begun, own, Claim(kind=kind), "count")

@@ -462,6 +462,29 @@ def test_a_cache_over_a_store_without_the_fence_keeps_nothing(store: type[DictMa
     assert (cache.hits, cache.misses) == (0, 0)
 
 
+def test_a_cache_forgets_what_was_written_without_an_answer() -> None:
+    class Mute(FencedMap):
+        mute = False
+
+        def multiPutFenced(self, keys: Any, values: Any, fence: bytes) -> bool:
+            stored = super().multiPutFenced(keys, values, fence)
+            if self.mute:
+                raise StateUnavailableError("counts", "no answer")
+            return stored
+
+    store = Mute()
+    state = NonTransactionalMap(CachedMap(store, 9))
+    put(state, 1, a=1)
+    store.mute = True
+    with pytest.raises(StateUnavailableError):
+        put(state, 2, a=2)
+    store.mute = False
+    state.beginCommit(3)
+    state.multiFold([encode_key(("a",))], [10], Count())
+    state.commit(3)
+    assert get(state, "a") == [12]
+
+
 def test_a_cache_forgets_what_the_store_adds_to_and_what_it_removes() -> None:
     state = OpaqueMap(CachedMap(AddingMap(), 9))
     for txid, call in ((1, state.multiCombine), (2, state.multiFold), (3, state.multiCombine)):
