@@ -189,9 +189,10 @@ def test_a_cache_filled_before_the_write_loses_a_batch() -> None:
 def test_a_cache_does_not_hide_what_a_server_lost() -> None:
     server = TroubledServer()
     cache = CachedMap(FencedMap(server), 10)
-    state, record = begin(cache, 1, kind=TransactionalMap)
-    state.commit(record)
+    for txid in 1, 2:
+        state, record = begin(cache, txid, kind=TransactionalMap)
+        state.commit(record)
     server.fail_over(lost=1)
-    state, again = begin(cache, 1, 1, kind=TransactionalMap)
+    state, again = begin(cache, 2, 1, kind=TransactionalMap)
     state.commit(again)
-    assert TransactionalMap(FencedMap(server)).multiGet([("k",)]) == ["1;"]
+    assert TransactionalMap(FencedMap(server)).multiGet([("k",)]) == ["1;2;"]
