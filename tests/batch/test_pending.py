@@ -21,7 +21,7 @@ from trident import FeederBatchSpout, Fields, Function, Split, TridentTopology
 from trident.api.run import Run
 from trident.backends import redis
 from trident.backends.memory import MemoryMapState
-from trident.batch.computed import Computed, written
+from trident.batch.computed import Computed, write_updates
 from trident.batch.errors import BatchFailedError
 from trident.batch.outcome import Outcome
 from trident.batch.watchpoints import POINTS, watching
@@ -275,7 +275,7 @@ def test_a_computed_batch_is_its_updates_as_plain_tuples(
             block = block_of(names, list(update.block.tuples(names)))
             updates.append(update._replace(block=block))
         made_anew.extend(updates)
-        return written(Computed(tuple(updates), computed.outcome), *rest)
+        return write_updates(Computed(tuple(updates), computed.outcome), *rest)
 
     for module in ("trident.local.group_engine", "trident.spark.group_engine"):
         monkeypatch.setattr(f"{module}.written", written_anew)
