@@ -278,7 +278,7 @@ def test_a_computed_batch_is_its_updates_as_plain_tuples(
         return write_updates(Computed(tuple(updates), computed.outcome), *rest)
 
     for module in ("trident.local.group_engine", "trident.spark.group_engine"):
-        monkeypatch.setattr(f"{module}.written", written_anew)
+        monkeypatch.setattr(f"{module}.write_updates", written_anew)
     engine.run_all(Words())
     assert made_anew
     assert engine.counts == EXPECTED
