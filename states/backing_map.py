@@ -59,11 +59,11 @@ class IBackingMap(Askable, ABC):
     --------
     >>> class DictMap(IBackingMap):
     ...     def __init__(self):
-    ...         self.entries = {}
+    ...         self.held = {}
     ...     def multiGet(self, keys):
-    ...         return [self.entries.get(key) for key in keys]
+    ...         return [self.held.get(key) for key in keys]
     ...     def multiPut(self, keys, values):
-    ...         self.entries.update(zip(keys, values))
+    ...         self.held.update(zip(keys, values))
     >>> dogs = DictMap()
     >>> dogs.multiPut([b"dog"], [b"2"])
     >>> dogs.multiGet([b"cat", b"dog"])

@@ -20,15 +20,15 @@ _AHEAD = 4
 """How many commands a server is sent before it has answered the first."""
 
 
-class _Place(NamedTuple):
+class _Destination(NamedTuple):
     address: Address
     options: ConnectionOptions
 
 
-class _Connection:
+class _DriverConnection:
     """One of the driver's connections, open from the beginning."""
 
-    def __init__(self, place: _Place) -> None:
+    def __init__(self, place: _Destination) -> None:
         try:
             from redis import Connection, SSLConnection
             from redis.backoff import NoBackoff
@@ -61,7 +61,7 @@ class _Connection:
         self.driver.disconnect()
 
 
-pool = Pool(_Connection, _Connection.is_quiet)
+pool = Pool(_DriverConnection, _DriverConnection.is_quiet)
 """The connections of this process that nobody uses now."""
 
 
@@ -161,5 +161,5 @@ def conversing(
 @contextmanager
 def connected(address: Address, options: ConnectionOptions) -> Iterator[Wire]:
     """Lend a connection of this process; after an error it is closed, not given back."""
-    with pool.lend(_Place(address, options)) as connection:
+    with pool.lend(_Destination(address, options)) as connection:
         yield Wire(connection.driver, address, options.password)
