@@ -31,10 +31,10 @@ test: $(STAMP) servers java $(CLASSES) ## run every test (PYTEST_ARGS="-k word" 
 		$(PYTEST_ARGS)
 
 # Where the variable is set a test that asks for a server is skipped. One that starts Spark and is
-# not marked so fails, as it finds no Java. What is left out installs projects, waits for
-# processes to die, or runs the suite of maps once more for each layer above them. One process more
-# than there are cores, as tests wait for disks and for time-outs.
-quick: $(STAMP) ## run the tests that need neither a server nor Java, in about a minute
+# not marked so fails, as it finds no Java. What is left out installs projects, or waits for
+# processes to die; what is drawn by chance is drawn less often. One process more than there are
+# cores, as tests wait for disks and for time-outs.
+quick: $(STAMP) ## run the tests that need neither a server nor Java, in less than a minute
 	@TRIDENT_TEST_QUICK=1 JAVA_HOME=/nonexistent $(PYTHON_IN_ENV) -m pytest -r fE \
 		--numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -m "not spark and not slow" \
 		--ignore tests/crash --ignore tests/faults $(PYTEST_ARGS)

@@ -9,6 +9,8 @@ import pytest
 
 from tests.packaging.conftest import ROOT, Machine
 
+pytestmark = pytest.mark.slow
+
 MADE = "venv --quiet --clear --python"
 
 

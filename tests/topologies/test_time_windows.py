@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.topologies.capture import captured_in
 from tests.topologies.conftest import Engine, feed
@@ -38,6 +39,9 @@ from trident.testing import fail_at
 from trident.windows.windows import DurationWindow
 
 ms = Duration.of
+
+SEEDS = 3 * settings.default.max_examples // 5
+"""How many windows and streams are drawn: 60, and 12 in a quick run."""
 
 
 class Combined(CombinerAggregator[list[int]]):
@@ -140,7 +144,7 @@ def compare(
 
 @pytest.mark.parametrize("make", [Combined, Reduced, Aggregated])
 def test_windows_by_a_time_of_tuples_are_as_defined(make: Any, tmp_path: Path) -> None:
-    for seed in range(60):
+    for seed in range(SEEDS):
         random = Random(seed)
         folder = tmp_path / str(seed)
         folder.mkdir()

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from tests.topologies.conftest import Engine, contents, feed
-from tests.topologies.test_time_windows import Aggregated, Combined, Reduced, drawn_batches, ms
+from tests.topologies.test_time_windows import (
+    SEEDS,
+    Aggregated,
+    Combined,
+    Reduced,
+    drawn_batches,
+    ms,
+)
 from tests.topologies.time_windows import Model
 from trident import (
     FeederBatchSpout,
@@ -123,7 +130,7 @@ def drawn_session(random: Random) -> Any:
 
 @pytest.mark.parametrize("make", [Combined, Reduced])
 def test_a_table_has_the_sessions_of_all_tuples(make: Any, tmp_path: Path) -> None:
-    for seed in range(60):
+    for seed in range(SEEDS):
         random = Random(seed)
         folder = tmp_path / str(seed)
         folder.mkdir()
@@ -139,7 +146,7 @@ def test_a_table_has_the_sessions_of_all_tuples(make: Any, tmp_path: Path) -> No
 
 def test_a_table_has_what_was_emitted_last_of_each_window(tmp_path: Path) -> None:
     """Windows of all kinds that are forgotten some time, by the definition of what they emit."""
-    for seed in range(60):
+    for seed in range(SEEDS):
         random = Random(seed)
         folder = tmp_path / str(seed)
         folder.mkdir()
