@@ -7,12 +7,13 @@ import threading
 import weakref
 from contextlib import nullcontext, suppress
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from trident import Count, FeederBatchSpout, FixedBatchSpout, ReducerAggregator, TridentTopology
 from trident.backends.memory import MemoryMapState
+from trident.batch.attempt import Due
 from trident.batch.committer import Committer
 from trident.batch.pending import PendingBatches
 from trident.states.control import Control, ControlRecord
@@ -141,6 +142,39 @@ def test_what_fails_after_the_commit_stops_the_run(
     made = counted(FixedBatchSpout("word string", 1, ["a"]))
     with pytest.raises(LostWritesError):
         made.start(max_pending=most, trigger="available").awaitTermination(60)
+
+
+def test_a_failure_of_a_batch_behind_a_discarded_one_is_not_its_next_attempts() -> None:
+    class Runner:
+        group, next_txid, due = "words", 1, Due(Token(1, 0), {})
+        stopping, failed = threading.Event(), threading.Event()
+        finished: ClassVar[list[int]] = []
+
+        def make(self, work: Any, due: Due) -> Any:
+            if due.token.txid == 3:
+                self.failed.set()
+                raise ZeroDivisionError
+            following = Due(Token(due.token.txid + 1, 0), {})
+            return SimpleNamespace(token=due.token, nbytes=0, following=following)
+
+        def commit(self, attempt: Any) -> None:
+            self.failed.wait(60)
+            raise FailedException("no")
+
+        def is_committed(self, token: Token) -> bool:
+            return False
+
+        def finish(self, work: Any, token: Token, failure: Exception) -> None:
+            self.finished.append(token.txid)
+            self.next_txid += 1
+
+    runner: Any = Runner()
+    work: Any = None
+    pending = PendingBatches(work, runner, 4, lambda progress: None)
+    for _ in range(3):
+        pending.run()
+    pending.close()
+    assert runner.finished == [1]
 
 
 @pytest.mark.parametrize("committed", [False, True])
