@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 from uuid import uuid4
 
@@ -55,10 +56,12 @@ def kinds_in(text: str) -> Found:
 
 
 def truth(batches: int) -> Found:
-    """What there is to find after as many whole batches."""
+    """What there is to find after as many whole batches; the last one of a cycle is shorter."""
     words: Counter[str] = Counter()
-    for number in range(batches * TEXTS_A_BATCH):
-        words.update(re.findall(r"[^\W\d_]+", TEXTS[number % len(TEXTS)].lower()))
+    starts = range(0, len(TEXTS), TEXTS_A_BATCH)
+    for start in islice(cycle(starts), batches):
+        for text in TEXTS[start : start + TEXTS_A_BATCH]:
+            words.update(re.findall(r"[^\W\d_]+", text.lower()))
     keywords = {word.lower() for word in keyword.kwlist}
     sums = {
         "keyword": sum(words[word] for word in keywords),
