@@ -14,6 +14,7 @@ from contextlib import closing, nullcontext
 from itertools import cycle
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from trident import Count, Function, Split, TridentTopology
 from trident.backends import sqlite
@@ -103,28 +104,34 @@ class Deadly(Function):
         collector.emit([tuple[0]])
 
 
-def main(folder: Path, engine: str, point: str, txid: int) -> None:
-    """Run what is left; die at `point` of `txid`, or while a batch is computed."""
+def run(folder: Path, engine: str, session: Any = None, split: Any = None) -> None:
+    """Run what is left; the mixed engine runs every other batch on Spark."""
     spout = Words("transactional" if folder.name.startswith("transactional") else "opaque")
-    split = Deadly(os.getpid()) if point == "compute" else None
-    with kill_at(point, txid) if point in POINTS else nullcontext():
-        run = topology(folder, spout, split).start(
-            None if engine == "local" else _session(engine),
+    turns = cycle([True, False])
+    chosen = "trident.spark.mixed_engine.Expected.local_is_faster"
+    with (
+        patch(chosen, lambda *_: next(turns)) if engine == "mixed" else nullcontext(),
+        topology(folder, spout, split).start(
+            session,
             folder / "checkpoint",
             trigger="available",
             max_pending=PENDING,
             engine="spark" if engine == "spark" else "auto",
-        )
-        with run:
-            run.awaitTermination(120)
+        ) as started,
+    ):
+        started.awaitTermination(120)
 
 
-def _session(engine: str) -> Any:
-    from trident.spark import local_session, mixed_engine
+def main(folder: Path, engine: str, point: str, txid: int) -> None:
+    """Run what is left; die at `point` of `txid`, or while a batch is computed."""
+    split = Deadly(os.getpid()) if point == "compute" else None
+    with kill_at(point, txid) if point in POINTS else nullcontext():
+        run(folder, engine, None if engine == "local" else _session(), split)
 
-    if engine == "mixed":
-        turns = cycle([True, False])
-        mixed_engine.Expected.local_is_faster = lambda *_: next(turns)  # type: ignore[method-assign]
+
+def _session() -> Any:
+    from trident.spark import local_session
+
     return local_session(**{"spark.master": "local[2]"})
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests import forks
 from tests.batch import overlapping_run
 from tests.batch.overlapping_run import EXPECTED, PENDING, WORDS, Words, counts, topology
 from trident import FeederBatchSpout, Fields, Function, Split, TridentTopology
@@ -307,35 +306,9 @@ def test_everything_counts_once_where_the_driver_is_killed(
 ) -> None:
     folder = tmp_path / kind
     folder.mkdir()
-    assert run_program(folder, "local", point, 4) == -signal.SIGKILL
-    assert run_program(folder, "local") == 0
+    assert forks.run(overlapping_run, folder, "local", point, 4).code == -signal.SIGKILL
+    overlapping_run.run(folder, "local")
     assert counts(folder) == EXPECTED
-
-
-def run_program(folder: Path, engine: str, point: str = "", txid: int = 0) -> int:
-    """Run the program; return how it ended."""
-    given = [str(folder), engine, point, str(txid)]
-    program = [sys.executable, "-m", overlapping_run.__name__, *given]
-    return subprocess.run(program, timeout=280, check=False).returncode
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1200)
-@pytest.mark.spark
-@pytest.mark.parametrize(
-    ("name", "kills"),
-    [
-        ("spark", [("after write", 2), ("after commit", 6)]),
-        ("mixed", [("compute", 0), ("before commit", 6)]),
-    ],
-)
-def test_a_driver_of_spark_that_is_killed_again_and_again_counts_everything_once(
-    tmp_path: Path, name: str, kills: list[tuple[str, int]]
-) -> None:
-    for point, txid in kills:
-        assert run_program(tmp_path, name, point, txid) == -signal.SIGKILL, point
-    assert run_program(tmp_path, name) == 0
-    assert counts(tmp_path) == EXPECTED
 
 
 def test_feeds_of_several_threads_are_committed_while_others_are_computed() -> None:

@@ -12,12 +12,6 @@ from trident.spark import kafka_frame, local_session
 from trident.spouts.kafka import KafkaSpout
 from trident.testing import kill_at
 
-KILLS = [
-    ("after begin", 1),
-    ("after write", 2),
-    ("after commit", 3),
-]
-
 
 def spout(servers: str, topic: str) -> Any:
     """What is counted, in small batches."""

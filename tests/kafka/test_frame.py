@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-import signal
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.kafka import killed_frame, without_source
+from tests.kafka import without_source
 from tests.kafka.broker import Broker
 from tests.kafka.counting import Counting
 from trident.batch.errors import BatchFailedError, OutageError
@@ -95,27 +93,6 @@ def test_a_batch_that_comes_back_after_a_restart_has_the_same_records(
         [figures] = run.figures()["groups"]
         assert figures["tuples"] == 3  # Spark tells them after each batch
         assert figures["lag"]["tuples"] == 0
-
-
-@pytest.mark.timeout(1200)
-def test_every_record_counts_once_whenever_the_driver_is_killed(
-    framed: Framed, broker: Broker, tmp_path: Path
-) -> None:
-    choose, truth = Random(3), Counter[str]()
-    topic = broker.topic(2)
-    for number, (point, txid) in enumerate(killed_frame.KILLS):
-        if number == 2:
-            broker.add_partitions(topic, 3)
-        for partition in range(2 if number < 2 else 3):
-            words = choose.choices("abcdef", k=20)
-            ending = choose.choice(("plain", "commit", "abort"))
-            broker.append(topic, words, ending, partition=partition)
-            if ending != "abort":
-                truth.update(words)
-        program = [sys.executable, "-m", killed_frame.__name__, str(tmp_path), broker.servers]
-        done = subprocess.run([*program, topic, point, str(txid)], timeout=280, check=False)
-        assert done.returncode == -signal.SIGKILL, point
-    assert framed.run(killed_frame.spout(broker.servers, topic)) == truth
 
 
 def test_a_batch_whose_broker_is_killed_and_runs_again_is_counted_once(

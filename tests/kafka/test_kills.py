@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import random
 import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests import forks
 from tests.kafka import killed
 from tests.kafka.broker import Broker
 from trident.batch.watchpoints import POINTS
@@ -59,12 +58,9 @@ def produce(broker: Broker, topic: str, truth: Counter[str], choose: random.Rand
 
 def run(folder: Path, broker: Broker, topic: str, how: str, number: float) -> int:
     """Run the program to its end, or until it is killed; its return code."""
-    command = [sys.executable, "-m", killed.__name__, str(folder), broker.servers, topic, how]
-    done = subprocess.run(
-        [*command, str(number)], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode
+    ended = forks.run(killed, folder, broker.servers, topic, how, number)
+    assert "Traceback" not in ended.printed, ended.printed
+    return ended.code
 
 
 def committed(folder: Path, broker: Broker, topic: str, kind: str) -> Counter[str]:

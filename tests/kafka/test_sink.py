@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 import re
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import forks
 from tests.kafka import killed_sink
 from tests.kafka.broker import Broker
 from trident import FixedBatchSpout, KafkaStateUpdater, StateUpdater, TridentTopology
@@ -244,11 +244,8 @@ def test_a_sink_is_exact_whenever_its_driver_is_killed(broker: Broker, tmp_path:
     random.Random(3).shuffle(rounds)
     expected = [str(number).encode() for number in range(killed_sink.NUMBERS)]
     for how, number in rounds:
-        command = [sys.executable, "-m", killed_sink.__name__, str(tmp_path), broker.servers]
-        done = subprocess.run(
-            [*command, topic, how, str(number)], capture_output=True, text=True, timeout=120
-        )
-        assert done.returncode in (0, -signal.SIGKILL, -signal.SIGALRM), done.stderr
+        ended = forks.run(killed_sink, tmp_path, broker.servers, topic, how, number)
+        assert ended.code in (0, -signal.SIGKILL, -signal.SIGALRM), ended.printed
         seen = values_of(sink)
         assert seen == expected[: len(seen)]
     killed_sink.main(tmp_path, broker.servers, topic, "nowhere", 0)

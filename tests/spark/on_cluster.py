@@ -1,6 +1,7 @@
-"""Counts words on a cluster, in a state that tasks update; run as ``python -m``.
+"""What runs on a cluster, in one application; run as ``python -m``.
 
-The first attempt of the first batch fails in a task.
+It counts words in a state that tasks update, where the first attempt of the first batch fails in a
+task; then it sums partitions, as `tests.spark.partitioned_on_cluster` does.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
+from tests.spark import partitioned_on_cluster
 from tests.spark.files import Files
 from trident import Count, FeederBatchSpout, TridentTopology
 from trident.errors import FailedException
@@ -19,7 +22,7 @@ BATCHES = [["a b a", "c"], ["b b", "d"]]
 
 
 def main(master: str, folder: Path) -> None:
-    """Count the batches, and leave what was counted in a file."""
+    """Count and sum, and leave what came of both in a file."""
     spark = local_session(
         **{
             "spark.master": master,
@@ -27,6 +30,13 @@ def main(master: str, folder: Path) -> None:
             "spark.executorEnv.PYTHONPATH": str(Path.cwd()),
         }
     )
+    found = {"words": counted(spark, folder), "sums": partitioned_on_cluster.summed(spark, folder)}
+    (folder / "result.json").write_text(json.dumps(found))
+    spark.stop()
+
+
+def counted(spark: Any, folder: Path) -> dict[str, Any]:
+    """Count the batches."""
 
     def split(text: str) -> list[str]:
         marker = folder / "failed"
@@ -46,8 +56,7 @@ def main(master: str, folder: Path) -> None:
     keys = [(word,) for word in "abcd"]
     counts = dict(zip("abcd", factory.makeState().multiGet(keys), strict=True))
     workers = spark.sparkContext.defaultParallelism
-    (folder / "result.json").write_text(json.dumps([counts, attempts, workers]))
-    spark.stop()
+    return {"counts": counts, "attempts": attempts, "workers": workers}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Sums a partitioned spout on a cluster, while processes there are killed; run as ``python -m``.
+"""Sums a partitioned spout on a cluster, while processes there are killed.
 
 In batch 1 a Python worker is killed when it has emitted a partition, so that its task runs again.
 In batch 2 the executor is killed that keeps what a partition emitted, before that is read.
@@ -6,11 +6,9 @@ In batch 2 the executor is killed that keeps what a partition emitted, before th
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,27 +18,17 @@ from unittest.mock import patch
 from tests.spark.shelves import OpaqueShelf, Shelf, TransactionalShelf
 from trident import Sum, TridentTopology
 from trident.backends import sqlite
-from trident.spark import local_session
 from trident.spark.group_engine import SparkGroupEngine
 
 NUMBERS = {"a": [1, 2, 3, 4, 5], "b": [10, 20, 30], "c": [100]}
 
 
-def main(master: str, folder: Path) -> None:
-    """Sum each kind of spout, and leave what came of it in a file."""
-    spark = local_session(
-        **{
-            "spark.master": master,
-            "spark.driver.host": "127.0.0.1",
-            "spark.executorEnv.PYTHONPATH": str(Path.cwd()),
-        }
-    )
-    found = {kind.__name__: _summed(spark, folder / kind.__name__, kind) for kind in KINDS}
-    (folder / "result.json").write_text(json.dumps(found))
-    spark.stop()
-
-
 KINDS: tuple[Any, ...] = (OpaqueShelf, TransactionalShelf)
+
+
+def summed(spark: Any, folder: Path) -> dict[str, Any]:
+    """Sum each kind of spout."""
+    return {kind.__name__: _summed(spark, folder / kind.__name__, kind) for kind in KINDS}
 
 
 def _summed(spark: Any, folder: Path, kind: Any) -> dict[str, Any]:
@@ -91,7 +79,3 @@ def _kill_executor_of(name: str, shelf: Shelf) -> None:
 def _parent(process: int) -> int:
     asked = ["ps", "-o", "ppid=", "-p", str(process)]
     return int(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
