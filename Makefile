@@ -26,17 +26,19 @@ help: ## show this list
 wordcount: $(STAMP) java ## count words on Spark, exactly once: Python's own documentation, or INPUT=file-or-folder
 	@$(PYTHON_IN_ENV) examples/wordcount.py $(if $(INPUT),"$(INPUT)") $(if $(DATA),--data "$(DATA)")
 
+# One process more than there are cores, as tests wait for disks, servers and time-outs.
+MORE_THAN_CORES := $$(($$(getconf _NPROCESSORS_ONLN) + 1))
+
 test: $(STAMP) servers java $(CLASSES) ## run every test (PYTEST_ARGS="-k word" for some of them)
-	@$(PYTHON_IN_ENV) -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder \
-		$(PYTEST_ARGS)
+	@$(PYTHON_IN_ENV) -m pytest --numprocesses $(MORE_THAN_CORES) --dist loadfile \
+		--no-loadscope-reorder $(PYTEST_ARGS)
 
 # Where the variable is set a test that asks for a server is skipped. One that starts Spark and is
 # not marked so fails, as it finds no Java. What is left out installs projects, or waits for
-# processes to die; what is drawn by chance is drawn less often. One process more than there are
-# cores, as tests wait for disks and for time-outs.
+# processes to die; what is drawn by chance is drawn less often.
 quick: $(STAMP) ## run the tests that need neither a server nor Java, in less than a minute
 	@TRIDENT_TEST_QUICK=1 JAVA_HOME=/nonexistent $(PYTHON_IN_ENV) -m pytest -r fE \
-		--numprocesses $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -m "not spark and not slow" \
+		--numprocesses $(MORE_THAN_CORES) -m "not spark and not slow" \
 		--ignore tests/crash --ignore tests/faults $(PYTEST_ARGS)
 
 pythons: $(STAMP) ## run the fast tests on Python 3.11, 3.12 and 3.13, where they are found
@@ -71,7 +73,7 @@ $(STAMP): requirements.lock pyproject.toml setup/environment setup/uv
 java:
 	@setup/java
 
-# Tests start some fifty JVMs with Spark.
+# Tests start some thirty JVMs with Spark.
 $(CLASSES): $(STAMP) | java
 	@echo "saving Spark's classes for the tests (once, half a minute) ..."
 	@$(PYTHON_IN_ENV) -m tests.spark.save_classes

@@ -125,9 +125,12 @@ def own_memcached(tmp_path: Path) -> Iterator[MemcachedServer]:
         yield server
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def own_hbase(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HBaseServer]:
-    """One for the whole package, because it takes long to start; its table is there."""
+    """One for all tests here, because it takes long to start; its table is there.
+
+    A process meets files of other folders in between: a package's fixture would end there.
+    """
     with HBaseServer(tmp_path_factory.mktemp("hbase")) as server:
         backing = hbase.opaque(server.host, server.port, timeout=60.0).store.open()
         backing.getControl()
@@ -135,8 +138,8 @@ def own_hbase(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HBaseServer]
         yield server
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def own_postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    """One for the whole package likewise."""
+    """One for all tests here likewise."""
     with PostgresServer(tmp_path_factory.mktemp("postgres")) as server:
         yield server
