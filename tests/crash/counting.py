@@ -25,7 +25,7 @@ from trident.states.values import Token
 from trident.tuples.fields import Fields
 
 _choose = random.Random(7)
-SENTENCES = [" ".join(_choose.choices("abcdefghij", k=5)) for _ in range(2_000)]
+SENTENCES = [" ".join(_choose.choices("abcdefghij", k=5)) for _ in range(600)]
 
 
 class Shifting(ITridentSpout):
