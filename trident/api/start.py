@@ -37,15 +37,6 @@ def start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
     """Run a plan: its queries, and a clock for each of its batch groups.
 
     Where anything fails, clocks that run are stopped and all that was opened is closed.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan, checked by `check_start`.
-    engine : Engine
-        What runs it, made for this plan.
-    options : StartOptions
-        What the user asked for.
     """
     with ExitStack() as undo:
         drpc = LocalDRPC(plan, on_spark=on_spark(engine.session))

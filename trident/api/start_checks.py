@@ -27,13 +27,7 @@ _COMMITTERS = (ICommitterTridentSpout, ICommitterTransactionalSpout)
 
 
 def check_start(plan: Plan, options: StartOptions) -> None:
-    """Refuse what can't run, whichever engine it is started on.
-
-    Raises
-    ------
-    PlanError
-        See ``TridentTopology.start``.
-    """
+    """Refuse what can't run, whichever engine it is started on."""
     if not plan.groups and not plan.drpc:
         advice = "Declare a stream with newStream() or newDRPCStream() first."
         raise PlanError("start: the topology is empty", "", (), advice)

@@ -22,16 +22,8 @@ _PASSING = 12.0
 class Layers:
     """Where boxes and arrows are; x and y grow to the right and downwards.
 
-    Parameters
-    ----------
-    places : mapping
-        The upper left corner of each box.
-    arrows : mapping
-        The points of each arrow, by the two boxes.
-    bands : mapping
-        Where the layer of each box begins and ends, in y.
-    size : (float, float)
-        Width and height of it all.
+    `places` are the upper left corners of boxes, `arrows` the points of each by its two boxes;
+    `bands` say where the layer of each box begins and ends, in y.
     """
 
     places: Mapping[Box, Point]
@@ -48,14 +40,8 @@ def layers(
 ) -> Layers:
     """Place boxes in layers.
 
-    Parameters
-    ----------
-    sizes : mapping
-        Width and height of each box, in the order of creation: what leads to a box comes before.
-    joined : iterable of pairs
-        The arrows: from which box, to which.
-    beside, below : float
-        How far boxes of a layer, and layers, are apart.
+    What leads to a box comes before it in `sizes`. Boxes of a layer are `beside` apart, layers
+    `below`.
 
     Examples
     --------

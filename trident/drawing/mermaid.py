@@ -11,15 +11,7 @@ from trident.states.printable import one_line
 def to_mermaid(plan: Mapping[str, Any]) -> str:
     """A flowchart: a box for each step, framed by stage, exchanges on the arrows, states round.
 
-    Parameters
-    ----------
-    plan : mapping
-        What `to_dict` makes of it.
-
-    Returns
-    -------
-    str
-        Lines without an end of line after the last.
+    `plan` is what `to_dict` makes of one.
     """
     nodes = {node["id"]: node for node in plan["nodes"]}
     states = {state["name"]: state["id"] for state in plan["states"]}

@@ -25,17 +25,8 @@ _NO_NOTES: Mapping[tuple[str, str], Note] = MappingProxyType({})
 def to_svg(plan: Mapping[str, Any], notes: Mapping[tuple[str, str], Note] = _NO_NOTES) -> str:
     """A drawing of a plan.
 
-    Parameters
-    ----------
-    plan : mapping
-        What `to_dict` makes of it.
-    notes : mapping of (kind, id) to Note
-        A line for ``("group", id)`` or ``("query", function)`` each.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element that may stand in a file by itself, or in HTML.
+    `plan` is what `to_dict` makes of one; notes are by ``("group", id)`` or ``("query",
+    function)``. The ``<svg>`` element may stand in a file by itself, or in HTML.
     """
     return _drawn(plan, notes, f"<style>{STYLE}</style>")
 

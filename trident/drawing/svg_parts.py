@@ -30,14 +30,7 @@ _Row = tuple[str, int, str]
 class Note:
     """A line below the title of a group or a query.
 
-    Parameters
-    ----------
-    text : str
-        What it says.
-    id : str
-        The id of its element; empty for none.
-    failed : bool
-        Whether it tells of a failure.
+    `id` is that of its element; empty for none.
     """
 
     text: str
@@ -49,15 +42,8 @@ class Note:
 class DrawnBox:
     """A group or a query, drawn with its upper left corner at (0, 0).
 
-    Parameters
-    ----------
-    size : (float, float)
-        Its width and height.
-    elements : sequence of str
-        What it is drawn of.
-    ways : mapping of int to points
-        For each step that has to do with a state, by its id: from its card to where nothing of the
-        part is between it and the states any more.
+    `ways` has for each step that has to do with a state, by its id, the points from its card to
+    where nothing of the part is between it and the states any more.
     """
 
     size: Point

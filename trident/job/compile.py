@@ -123,13 +123,6 @@ Target = Local | Spark
 def compile_job(part: Part, target: Target) -> Job:
     """Make the job of a batch group or a query.
 
-    Raises
-    ------
-    PlanError
-        For a step that can't run there.
-    FieldError
-        For a field whose type Spark needs to know.
-
     Examples
     --------
     >>> from trident import Count, FixedBatchSpout, MemoryMapState, Split, TridentTopology

@@ -26,17 +26,7 @@ def explain(plan: Plan, *, on_spark: bool = True) -> str:
     stages only. Of a group that runs in this process or on Spark, the stages on Spark are listed,
     and those here are counted. What can't run is listed with the reason.
 
-    Parameters
-    ----------
-    plan : Plan
-        The topology.
-    on_spark : bool
-        Whether a session may run it: not so where it was started without one.
-
-    Returns
-    -------
-    str
-        Lines without an end of line after the last.
+    Where `on_spark` is False, no session may run it.
     """
     lines: list[str] = []
     for group in plan.groups:

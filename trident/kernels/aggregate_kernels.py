@@ -28,17 +28,7 @@ _MOST_KEPT = 131_072
 
 @dataclass(frozen=True)
 class AggregateKernel(Kernel):
-    """Aggregates each group, or without a group the whole partition.
-
-    Parameters
-    ----------
-    group : tuple of str
-        The fields of a group.
-    inputs : Fields
-        What the aggregator reads.
-    outputs : tuple of str
-        What it makes.
-    """
+    """Aggregates each group, or without a group the whole partition."""
 
     group: tuple[str, ...]
     inputs: Fields
@@ -62,12 +52,8 @@ class AggregateKernel(Kernel):
 class CombinerKernel(AggregateKernel):
     """Combines the tuples of each group.
 
-    Parameters
-    ----------
-    partial : bool
-        Whether the input field holds aggregates of other partitions instead of tuples' values.
-    zero : bool
-        Whether a partition without tuples gives the combiner's zero.
+    Where it is `partial`, the input field holds aggregates of other partitions instead of tuples'
+    values. With `zero` a partition without tuples gives the combiner's zero.
     """
 
     operation: CombinerAggregator[Any]

@@ -18,16 +18,8 @@ blocks, handing record batches to Spark would cost more than the kernels."""
 class ArrowBlock(Block):
     """A block whose columns from Spark stay Arrow until a step reads them.
 
-    Parameters
-    ----------
-    arrow : mapping of str to pyarrow.Array
-        The columns from Spark, one value for each of *its* rows.
-    length : int
-        The number of tuples.
-    columns : mapping of str to sequence
-        The columns that steps made.
-    rows : numpy.ndarray or None
-        Which of Spark's rows each tuple is; None for all of them in order.
+    `arrow` has one value for each of *Spark's* rows; `rows` says which of these each tuple is, None
+    for all of them in order. `columns` are those that steps made.
     """
 
     __slots__ = ("_arrow", "_read", "_rows")

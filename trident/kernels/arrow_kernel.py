@@ -43,13 +43,7 @@ def arrow_type(kind: str | None) -> pa.DataType | None:
 
 @dataclass(frozen=True)
 class ArrowKernel(BlockKernel):
-    """Hands whole blocks to a function, as record batches.
-
-    Parameters
-    ----------
-    inputs, outputs : Fields
-        What it is handed, and what it makes, with the types.
-    """
+    """Hands whole blocks to a function, as record batches."""
 
     operation: Vectorised
     inputs: Fields

@@ -31,16 +31,7 @@ class CheckedCalls:
     A check looks at the types that occur in the whole column first, and at single values only where
     these don't settle it.
 
-    Parameters
-    ----------
-    step : StepName
-        The step, for errors.
-    names : sequence of str
-        The fields whose values are the arguments.
-    block : Block
-        The tuples.
-    task : Task
-        Where it runs.
+    The values of the fields `names` are the arguments.
     """
 
     def __init__(self, step: StepName, names: Sequence[str], block: Block, task: Task) -> None:

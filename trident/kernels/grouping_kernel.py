@@ -17,13 +17,7 @@ PARTITION = "__trident_partition"
 
 @dataclass(frozen=True)
 class GroupingKernel(TupleKernel):
-    """Repeats each tuple for each partition that was chosen, with that partition in a field.
-
-    Parameters
-    ----------
-    count : int
-        How many partitions there are to choose from.
-    """
+    """Repeats each tuple for each partition that was chosen, with that partition in a field."""
 
     operation: CustomStreamGrouping
     count: int

@@ -29,17 +29,9 @@ class JoinKernel:
 
     It is no `Kernel`, as it is handed a block of each stream.
 
-    Parameters
-    ----------
-    step : StepName
-        The step, for errors.
-    keys : tuple of tuple of str
-        The key's fields in each stream.
-    required : tuple of bool
-        Whether a stream has to have the key.
-    columns : mapping of str to tuple of (int, str)
-        Where each output field is taken from: a stream and its field. Of several the first one
-        counts whose stream isn't missing.
+    `required` says whether a stream has to have the key. `columns` says from which stream, and
+    field of it, an output field is taken; of several the first one counts whose stream isn't
+    missing.
     """
 
     step: StepName

@@ -19,13 +19,6 @@ class Kernel(ABC):
     """Does the work of one step over the blocks of a partition.
 
     It pickles, as Spark sends it to executors. Its operation was prepared before it runs.
-
-    Parameters
-    ----------
-    step : StepName
-        The step, for errors.
-    operation : Operation or None
-        What the user gave it to run.
     """
 
     step: StepName
@@ -61,12 +54,7 @@ class BlockKernel(Kernel):
 class TupleKernel(BlockKernel):
     """A kernel that works on each tuple by itself.
 
-    Parameters
-    ----------
-    inputs : Fields
-        What it reads.
-    carried : tuple of str
-        The fields before it that a later step still needs.
+    `carried` are the fields before it that a later step still needs.
     """
 
     inputs: Fields

@@ -23,18 +23,7 @@ class QueryKernel:
 
     It is no `Kernel`, as it is handed the state with each block.
 
-    Parameters
-    ----------
-    step : StepName
-        The step, for errors.
-    operation : QueryFunction
-        The query.
-    inputs : Fields
-        What it reads of each tuple.
-    carried : tuple of str
-        The fields before it that a later step still needs.
-    outputs : tuple of str
-        What it appends.
+    `carried` are the fields before it that a later step still needs.
     """
 
     step: StepName

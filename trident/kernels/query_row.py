@@ -22,12 +22,7 @@ class QueryRow:
 
     It is no `Kernel`, as it is handed the states with each block.
 
-    Parameters
-    ----------
-    queries : tuple of QueryKernel
-        Where there are several, each has one answer for each tuple.
-    checks : tuple of (TypeCheckKernel or None)
-        The check of what each of them finds.
+    Where there are several, each has one answer for each tuple.
     """
 
     queries: tuple[QueryKernel, ...]
@@ -49,19 +44,8 @@ class QueryRow:
     ) -> list[Block | Exception]:
         """Look the tuples of several requests up in one call a state.
 
-        Parameters
-        ----------
-        views : sequence
-            Of the states, one for each query.
-        blocks : sequence of Block
-            The tuples of each request.
-        task : Task
-            That of any of them.
-
-        Returns
-        -------
-        list of Block or Exception
-            For each request what its tuples became, or what was raised for it.
+        For each request there is what its tuples became, or what was raised for it. `task` is that
+        of any of them.
         """
         given = [[query.given(block) for block in blocks] for query in self.queries]
         asked = [list(chain.from_iterable(own)) for own in given]

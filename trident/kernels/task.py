@@ -25,14 +25,8 @@ _PASSING = (FailedException, StateError, BatchMovedOn, OperationError)
 class StepName:
     """A step as errors name it.
 
-    Parameters
-    ----------
-    text : str
-        The step as in ``explain()``.
-    declared : str
-        ``file:line`` of the call that declared it.
-    call : str
-        The name of that call.
+    `text` is the step as in ``explain()``; `declared` is ``file:line`` of the `call` that declared
+    it.
     """
 
     text: str
@@ -48,18 +42,8 @@ def step_name(node: Node) -> StepName:
 class Task(NamedTuple):
     """One partition of a batch, or of a query.
 
-    Parameters
-    ----------
-    batch : object
-        What aggregators are told: the txid, or the request's number.
-    record : ControlRecord or None
-        What every state of the group has begun; its token names the attempt. None for a query.
-    partition : int
-        The partition, from 0.
-    partitions : int
-        How many there are.
-    counters : CounterBook or None
-        Where operations count that are prepared for this task only.
+    Aggregators are told `batch`: the txid, or the request's number. `record` is None for a query.
+    Operations that are prepared for this task only count in `counters`.
     """
 
     batch: object
@@ -79,17 +63,8 @@ class Task(NamedTuple):
 
         What the protocol acts upon passes as it is.
 
-        Parameters
-        ----------
-        step : StepName
-            The step.
-        names : sequence of str
-            The fields that the operation is handed.
-        block : Block
-            The tuples that it is handed.
-        pending : iterator
-            An iterator over the block's tuples; how far it has come tells which tuple failed, at no
-            cost. None: no tuple is named.
+        How far `pending`, an iterator over the block's tuples, has come tells which tuple failed,
+        at no cost; without it no tuple is named.
         """
         return _NamingStep(self, step, names, block, pending)
 

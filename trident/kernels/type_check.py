@@ -19,13 +19,8 @@ from trident.tuples.value_types import LIMITS, conformed, fits, python_type, sur
 class TypeCheckKernel(BlockKernel):
     """Checks the fields that a step made, and converts values that differ in form only.
 
-    Parameters
-    ----------
-    names : tuple of str
-        The fields that the step made.
-    kinds : tuple of (str, str, frozenset, int)
-        Name and type of each field that is checked, the Python types that need no closer look, and
-        the limit of integers, 0 for other values.
+    `kinds` has for each field that is checked its name and type, the Python types that need no
+    closer look, and the limit of integers, 0 for other values.
     """
 
     names: tuple[str, ...]
@@ -59,21 +54,9 @@ class TypeCheckKernel(BlockKernel):
 def type_check(
     step: StepName, operation: object, makes: Fields, needed: Container[str] | None = None
 ) -> TypeCheckKernel | None:
-    """The kernel that checks what a step makes, or the needed part of it; None where no field has
-    a type to check.
+    """The kernel that checks what a step makes, or the needed part; None without types to check.
 
-    Nor where it makes whole columns of Arrow: its own kernel sees to their types.
-
-    Parameters
-    ----------
-    step : StepName
-        The step.
-    operation : object
-        What it runs.
-    makes : Fields
-        The fields that it makes.
-    needed : container of str or None
-        Those of them that are checked; by default all.
+    Nor is there one where it makes whole columns of Arrow: its own kernel sees to their types.
     """
     if isinstance(operation, Vectorised):
         return None

@@ -30,21 +30,8 @@ class UpdateKernel:
 
     It is no `Kernel`, as it is handed the state, which has begun the batch.
 
-    Parameters
-    ----------
-    step : StepName
-        The step, for errors.
-    operation : StateUpdater
-        Writes the tuples.
-    inputs : Fields
-        What it reads.
-    outputs : tuple of str
-        The new values.
-    check : TypeCheckKernel or None
-        Checks their types.
-    kept : tuple of str, or None
-        Those that a later step reads; None where no step takes the new values: then none are made
-        where the state can do without.
+    `kept` are the new values that a later step reads; None where no step takes any: then none are
+    made where the state can do without.
     """
 
     step: StepName

@@ -19,19 +19,7 @@ from trident.windows.window_updater import WindowTuples, WindowUpdater, folded
 
 
 def window_tuples(updater: WindowUpdater, block: Block, step: StepName, task: Task) -> WindowTuples:
-    """The tuples of a block, as an updater of windows takes them.
-
-    Parameters
-    ----------
-    updater : WindowUpdater
-        The updater.
-    block : Block
-        The tuples.
-    step : StepName
-        The step, for errors.
-    task : Task
-        The partition, for errors.
-    """
+    """The tuples of a block, as an updater of windows takes them."""
     aggregator, names = updater.aggregator, updater.inputs.names
     group, field = updater.group.names, updater.time_field
     keys = group_keys(block, group) if group else ()

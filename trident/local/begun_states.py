@@ -13,17 +13,7 @@ from trident.states.state import State
 
 
 class BegunStates:
-    """The states of one attempt.
-
-    Parameters
-    ----------
-    job : Job
-        What runs.
-    states : mapping of str to State
-        The states by name.
-    record : ControlRecord
-        The attempt.
-    """
+    """The states of one attempt."""
 
     def __init__(self, job: Job, states: Mapping[str, State], record: ControlRecord) -> None:
         self._updates = {update.state.name: update for update in job.updates}

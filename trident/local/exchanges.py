@@ -116,12 +116,7 @@ class ToAll(Bring):
 class Behind(Bring):
     """A kernel runs in each partition first; then tuples move.
 
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        That of each partition.
-    move : Bring
-        How they move.
+    `kernels` has that of each partition.
     """
 
     kernels: Sequence[Kernel]
@@ -188,14 +183,7 @@ class Matched(Bring):
 def bring_into(stage: Stage, inputs: Sequence[int], operations: OperationCopies) -> Bring:
     """What brings tuples into a stage.
 
-    Parameters
-    ----------
-    stage : Stage
-        The stage.
-    inputs : sequence of int
-        How many partitions the stages before it have.
-    operations : OperationCopies
-        Makes copies of operations that run before tuples move.
+    `inputs` are the numbers of partitions of the stages before it.
     """
     count, exchange = stage.partitions or 1, stage.exchange
     match exchange:

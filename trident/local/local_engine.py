@@ -14,18 +14,7 @@ from trident.states.state import State
 
 
 class LocalEngine(Engine[LocalGroupEngine]):
-    """Runs every group in this process, in a thread of its own.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-
-    Raises
-    ------
-    PlanError
-        For a step that runs on Spark only.
-    """
+    """Runs every group in this process, in a thread of its own."""
 
     def __init__(self, plan: Plan) -> None:
         self._jobs = {group.id: compile_job(group, Local()) for group in plan.groups}

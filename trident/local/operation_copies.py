@@ -45,17 +45,7 @@ class OperationCopies:
     def of(self, kernel: R, count: int) -> list[R]:
         """The kernel for each of its partitions, in their order.
 
-        Parameters
-        ----------
-        kernel : Kernel, QueryKernel or UpdateKernel
-            As it is in the job.
-        count : int
-            How many partitions it runs in.
-
-        Raises
-        ------
-        OperationTypeError
-            Where there are several partitions and the operation can't be copied.
+        An operation that can't be copied is refused where there are several.
         """
         operation = kernel.operation
         if not isinstance(operation, Operation):

@@ -30,13 +30,6 @@ class Program:
     Partitions run one after the other, in the thread that calls :meth:`run`. Several threads may
     run one program where the operations in it allow that. Each partition has an object of each
     operation, prepared once; see `OperationCopies`.
-
-    Parameters
-    ----------
-    job : Job
-        The job, made for this process.
-    conf : mapping
-        What operations are prepared with.
     """
 
     def __init__(self, job: Job, conf: Mapping[str, Any] | None = None) -> None:
@@ -65,17 +58,7 @@ class Program:
     def run(self, given: ProgramInput) -> Rows:
         """Run one batch or request through all stages.
 
-        Returns
-        -------
-        list of tuple
-            The tuples of the result, partition after partition; empty without a result.
-
-        Raises
-        ------
-        OperationError
-            What an operation raised, with the step, the batch and the tuple.
-        FailedException
-            The attempt failed.
+        What an operation raised is an OperationError with the step, the batch and the tuple.
         """
         made: list[Any] = [None] * len(self._stages)
         for slot, parents, stage, releases in self._stages:

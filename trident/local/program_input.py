@@ -23,20 +23,10 @@ def _no_state(name: str) -> NoReturn:
 class ProgramInput(NamedTuple):
     """One run of a program: an attempt of a batch, or a query.
 
-    Parameters
-    ----------
-    id : object
-        What aggregators are told: the txid, or the request's number.
-    record : ControlRecord or None
-        What every state has begun; None for a query.
-    sources : mapping of str to Block
-        The tuples of each stream, by its id, or by the function that is called.
-    queried : callable
-        From the name of a state to what queries of it read.
-    updated : callable
-        From the name of a state to the state, begun.
-    deferred : list of DeferredUpdate or None
-        Where updates are noted in place of being made; no step may take their new values.
+    Aggregators are told `id`: the txid, or the request's number. `record` is None for a query. From
+    a state's name `queried` gives what queries of it read, `updated` the state, begun. Where there
+    is a list `deferred`, updates are noted there in place of being made; no step may take their new
+    values.
     """
 
     id: object

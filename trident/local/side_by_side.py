@@ -16,16 +16,8 @@ from trident.tuples.block import joined
 class Part(NamedTuple):
     """A look-up, or what a stage does before, between or behind its look-ups.
 
-    Parameters
-    ----------
-    slot : int
-        Where the tuples are put that it makes.
-    parents : tuple of int
-        The slots that it takes.
-    run : StageRun or LookUps
-        What it does.
-    releases : tuple of int
-        The slots that nothing reads after it.
+    It takes the tuples of the slots `parents`, and puts what it makes into `slot`; nothing reads
+    the slots `releases` after it.
     """
 
     slot: int
@@ -40,15 +32,6 @@ class SideBySide:
     What fails for one request ends that one only. The steps before the first look-up have run when
     this is made; then :meth:`look_up` runs those that need the states, as often as a batch that
     moves on makes that necessary, and :meth:`rows` the others.
-
-    Parameters
-    ----------
-    parts : sequence of Part
-        The query, compiled.
-    slots : int
-        How many slots its parts have.
-    given : sequence of ProgramInput
-        The requests.
     """
 
     def __init__(self, parts: Sequence[Part], slots: int, given: Sequence[ProgramInput]) -> None:
@@ -63,20 +46,10 @@ class SideBySide:
         self._begun, self._failed_before = self._made, self._failed
 
     def look_up(self, queried: Callable[[str], Any]) -> None:
-        """Run the steps from the first look-up to the last; may be called again with later views,
-        also where a call has come to its end.
+        """Run the steps from the first look-up to the last.
 
-        Parameters
-        ----------
-        queried : callable
-            From the name of a state to what queries of it read.
-
-        Raises
-        ------
-        BatchMovedOn
-            When the views are too old by now.
-        UnavailableError
-            When a store is away.
+        May be called again with later views, also where a call has come to its end. Views that are
+        too old by now are BatchMovedOn.
         """
         # From where the first call began: what one has made doesn't count once it is asked again.
         self._made = [list(made) for made in self._begun]

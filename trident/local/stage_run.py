@@ -75,12 +75,7 @@ class UpdateRun(StepRun):
 class StageRun:
     """Runs a stage, or a part of one.
 
-    Parameters
-    ----------
-    bring : Bring
-        Brings tuples in.
-    steps : tuple of tuple of StepRun
-        What runs in each partition.
+    `steps` has those of each partition.
     """
 
     bring: Bring
@@ -118,13 +113,7 @@ class StageRun:
 
 
 class LookUps:
-    """A look-up in each partition of a stage.
-
-    Parameters
-    ----------
-    runs : sequence of LookUpRun
-        That of each partition.
-    """
+    """A look-up in each partition of a stage."""
 
     def __init__(self, runs: Sequence[StepRun]) -> None:
         self._runs = [run for run in runs if isinstance(run, LookUpRun)]
@@ -152,14 +141,7 @@ class LookUps:
 def stage_run(stage: Stage, inputs: Sequence[int], operations: OperationCopies) -> StageRun:
     """What runs a stage.
 
-    Parameters
-    ----------
-    stage : Stage
-        The stage.
-    inputs : sequence of int
-        How many partitions the stages before it have.
-    operations : OperationCopies
-        Makes a copy of each operation for each partition.
+    `inputs` are the numbers of partitions of the stages before it.
     """
     count = stage.partitions or 1
     bring = bring_into(stage, inputs, operations)

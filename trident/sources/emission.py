@@ -26,14 +26,8 @@ from trident.tuples.fields import Fields
 class Assignment(NamedTuple):
     """One partition, and where in it a batch begins.
 
-    Parameters
-    ----------
-    partition : ISpoutPartition
-        The partition.
-    metadata : object or None
-        What is known of its last committed batch; where it is emitted `again`, of this one.
-    again : bool
-        Whether the same tuples are due that an earlier attempt has emitted.
+    `metadata` is of its last committed batch; where it is emitted `again`, of this one: then the
+    same tuples are due that an earlier attempt has emitted.
     """
 
     partition: ISpoutPartition
@@ -44,16 +38,8 @@ class Assignment(NamedTuple):
 class Emitted(NamedTuple):
     """What became of one partition.
 
-    Parameters
-    ----------
-    id : str
-        Its id.
-    tuples : int
-        How many tuples it emitted.
-    metadata : object or None
-        What the spout said of them; None where it said nothing.
-    away : str or None
-        Why the partition couldn't be read; None where it could.
+    `metadata` is what the spout said of its tuples, None where it said nothing; `away` why it
+    couldn't be read.
     """
 
     id: str
@@ -66,22 +52,7 @@ class Emitted(NamedTuple):
 class Emission:
     """What is emitted for one attempt; pickles, to where emitters run.
 
-    Parameters
-    ----------
-    stream : str
-        The stream's id.
-    spout : IPartitionedTridentSpout or IOpaquePartitionedTridentSpout
-        Its spout.
-    fields : Fields
-        The output fields.
-    conf : mapping
-        What emitters are made with.
-    run : str
-        The run, unique: emitters of another one are not used.
-    token : Token
-        The attempt.
-    assignments : tuple of Assignment
-        The partitions, in order.
+    `run` is unique: emitters of another one are not used. The assignments are in order.
     """
 
     stream: str
@@ -96,14 +67,7 @@ class Emission:
 class Emitting:
     """An emitter in the process that uses it, from batch to batch.
 
-    Parameters
-    ----------
-    emission : Emission
-        Any of the run's.
-    step : StepName
-        The call that declared the stream, for errors.
-    collector : callable
-        Makes what takes the tuples of a partition, of a spout's name and its fields.
+    It is made with any emission of the run.
     """
 
     def __init__(
@@ -123,12 +87,7 @@ class Emitting:
     ) -> Iterator[tuple[Sequence[Block], Emitted]]:
         """Emit some of an emission's partitions, one after the other.
 
-        Raises
-        ------
-        OperationError
-            What the spout raised, with the partition.
-        FailedException
-            The attempt failed.
+        What the spout raised is an OperationError that names the partition.
         """
         ids = [assignment.partition.getId() for assignment in assignments]
         if ids != self._ids:

@@ -41,18 +41,7 @@ class PartitionReader(Protocol):
 class Opening:
     """What a spout is opened with.
 
-    Parameters
-    ----------
-    stream : str
-        The stream's id.
-    conf : mapping
-        The user's settings.
-    listener : callable
-        Called by spouts that notify, from any thread.
-    reader : PartitionReader
-        Emits partitions.
-    run : str
-        The run, unique.
+    Spouts that notify call the listener, from any thread. `run` is unique.
     """
 
     stream: str
@@ -65,17 +54,10 @@ class Opening:
 class SourceBatch(NamedTuple):
     """What a source emitted for one attempt.
 
-    Parameters
-    ----------
-    tuples : Tuples
-        The tuples.
-    metadata : object
-        What the next batch needs, where the source :attr:`~StreamSource.remembers`.
-    planned : object or None
-        What a later attempt needs to emit the same tuples, where it isn't in the log yet.
-    active : sequence of str or None
-        What watermarks wait for: the partitions that are there and have not ended, as
-        `origin_of` names them. None where the stream is one partition.
+    `metadata` is what the next batch needs, where the source :attr:`~StreamSource.remembers`;
+    `planned` what a later attempt needs to emit the same tuples, where it isn't in the log yet.
+    `active` are the partitions that are there and have not ended, as `origin_of` names them, which
+    watermarks wait for; None where the stream is one partition.
     """
 
     tuples: Tuples
@@ -87,15 +69,8 @@ class SourceBatch(NamedTuple):
 class StreamSource(ABC):
     """One stream's spout during one run.
 
-    Parameters
-    ----------
-    opening : Opening
-        What it is opened with.
-    spout : ITridentDataSource
-        Its spout.
-    tells : bool
-        Whether the spout itself says when it has nothing. One that can't is always ready, and says
-        it by a batch without tuples.
+    `tells` is whether the spout itself says when it has nothing. One that can't is always ready,
+    and says it by a batch without tuples.
     """
 
     plans = False
@@ -119,14 +94,8 @@ class StreamSource(ABC):
     def emit(self, token: Token, metadata: Any, planned: Any) -> SourceBatch:
         """Emit the tuples of one attempt.
 
-        Parameters
-        ----------
-        token : Token
-            The attempt.
-        metadata : object or None
-            What the last committed batch said.
-        planned : object or None
-            What the log says that this batch holds.
+        `metadata` is what the last committed batch said, `planned` what the log says that this one
+        holds.
         """
         self.leaves_txid = self.follows_metadata or (self._tells and not self.is_ready(token.txid))
         try:

@@ -12,12 +12,7 @@ from typing import Any
 class Block:
     """Some tuples of one partition, a list for each field; immutable.
 
-    Parameters
-    ----------
-    columns : mapping of str to sequence
-        The values of each field, one for each tuple.
-    length : int
-        The number of tuples. A block without tuples has an empty column of any name.
+    A block without tuples has an empty column of any name.
 
     Examples
     --------

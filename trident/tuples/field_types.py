@@ -44,14 +44,9 @@ _MEMBER = re.compile(
 class Parts(NamedTuple):
     """What a type is made of.
 
-    Parameters
-    ----------
-    head : str
-        ``array``, ``map``, ``struct``, or the type itself without what is in brackets.
-    kinds : tuple of str
-        The types within: of an array's elements, a map's keys and values, a struct's fields.
-    names : tuple of str
-        The names of a struct's fields.
+    `kinds` are the types within: of an array's elements, a map's keys and values, a struct's
+    fields. `head` is ``array``, ``map``, ``struct``, or the type itself without what is in
+    brackets.
     """
 
     head: str
@@ -111,21 +106,7 @@ def top_level(text: str) -> Iterator[str]:
 def ddl_type(declared: object) -> str | None:
     """The DDL name of a type given as a Python type, an annotation or a DDL string.
 
-    Parameters
-    ----------
-    declared : object
-        ``str``, ``int | None``, ``list[str]``, ``"long"``, ``"array<string>"`` …; None, `Any`
-        and unions of several types say nothing.
-
-    Returns
-    -------
-    str or None
-        None where the declaration says nothing.
-
-    Raises
-    ------
-    FieldError
-        For a type that fields can't have.
+    None where the declaration says nothing, as None, `Any` and unions of several types.
 
     Examples
     --------

@@ -99,12 +99,8 @@ def value_sort(kind: str) -> object:
 def common_type(kinds: tuple[str | None, ...]) -> str | None:
     """The type of a field in which values of several types meet, which are one `value_sort`.
 
-    It is the wider one; of structs, the first one's order of fields.
-
-    Returns
-    -------
-    str or None
-        None where a type isn't known, or no decimal has the digits of all of them.
+    It is the wider one; of structs, the first one's order of fields. None where a type isn't known,
+    or no decimal has the digits of all of them.
 
     Examples
     --------
@@ -173,19 +169,7 @@ def conformed(operation: str, field: str, kind: str, values: Sequence[Any]) -> S
 
     It looks at each distinct type only where all fit.
 
-    Parameters
-    ----------
-    operation, field : str
-        Who made it, for errors.
-    kind : str
-        The type, one that has a `python_type`.
-    values : sequence
-        The column.
-
-    Raises
-    ------
-    EmittedValueError
-        For a value of another type, and a whole number of more bits.
+    A whole number of more bits than its type has is refused, like a value of another one.
 
     Examples
     --------

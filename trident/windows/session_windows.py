@@ -22,16 +22,8 @@ _PAGES = 16
 class _Session:
     """A session of one key, while a batch is taken in.
 
-    Parameters
-    ----------
-    start, last : int
-        The times of its first tuple and of its last.
-    panes : list of int
-        The numbers of its panes: several where sessions became one.
-    was : list of (int, int)
-        Its start and end by what the state has of it; of each session that it was.
-    rows : list of int
-        Which tuples of the batch are in it.
+    It has several `panes` where sessions became one. `was` has the start and end, by what the state
+    has of it, of each session that it was; `rows` which tuples of the batch are in it.
     """
 
     start: int
@@ -45,12 +37,8 @@ class _Session:
 class _Sessions:
     """The sessions of one key; what the state has of them is `[following, [[start, last, panes]]]`.
 
-    Parameters
-    ----------
-    following : int
-        The number of the next pane.
-    open : list of _Session
-        In order of time, a gap or more apart.
+    `following` is the number of the next pane. The `open` ones are in order of time, a gap or more
+    apart.
     """
 
     following: int

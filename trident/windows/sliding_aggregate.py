@@ -14,14 +14,8 @@ class SlidingAggregate:
 
     The panes are in two stacks. Of the older ones the aggregate of each with all behind it is kept,
     so that one may go at no cost; of the newer ones the aggregate of all. Once no older one is
-    left, the newer ones become the older.
-
-    Parameters
-    ----------
-    combine : callable
-        Combines the aggregates of two neighbours; associative. May change the first in place.
-    value : callable
-        The aggregate of a pane, by its number.
+    left, the newer ones become the older. `combine` is associative, and may change its first
+    argument in place.
 
     Examples
     --------

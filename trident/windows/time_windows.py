@@ -28,20 +28,8 @@ _UNKNOWN = -(2**62)
 class Clock(NamedTuple):
     """How far windows by time have come; one entry of the state.
 
-    Parameters
-    ----------
-    watermark : int or None
-        What time it is; None before the first tuple.
-    late : int
-        How many tuples have come too late for any window.
-    agenda : dict of int to int
-        How many keys are on each page of the agenda.
-    shape : str
-        Of which windows it is.
-    partitions : Partitions
-        How far the partitions of its sources have come, where they are several.
-    forgotten : int or None
-        Up to which end windows are forgotten; None in an entry that doesn't say it.
+    `late` counts the tuples that came too late for any window, `agenda` the keys on each of its
+    pages. Windows are forgotten up to the end `forgotten`; None in an entry that doesn't say it.
     """
 
     watermark: int | None = None
@@ -78,15 +66,6 @@ class Agenda:
     """Which keys are to be looked at when, by numbered pages; in the state, in chunks.
 
     Without groups there is one key, which is kept nowhere.
-
-    Parameters
-    ----------
-    state : StoredMap
-        The state.
-    counts : mapping of int to int
-        How many keys are on each page.
-    grouped : bool
-        Whether there are groups.
     """
 
     def __init__(self, state: StoredMap, counts: Mapping[int, int], grouped: bool) -> None:
@@ -139,12 +118,8 @@ class Span(NamedTuple):
 class TimeWindowUpdater(WindowUpdater):
     """Windows by time.
 
-    Parameters
-    ----------
-    kind : str or None
-        The type of the field with times.
-    streams : tuple of str
-        The streams that lead to it, where they have several partitions together.
+    `kind` is the type of the field with times; `streams` are those that lead to the window, where
+    they have several partitions together.
     """
 
     window: TimeWindow
@@ -191,20 +166,7 @@ class TimeWindowUpdater(WindowUpdater):
     ) -> None:
         """Take a batch into the windows, and emit those that end.
 
-        Parameters
-        ----------
-        state : StoredMap
-            Where open windows are kept.
-        given : WindowTuples
-            The tuples.
-        times : sequence of int or None
-            Their times; None for those that are late.
-        span : Span
-            What time it is.
-        agenda : Agenda
-            Which keys have windows; is changed.
-        collector : TridentCollector
-            Takes what windows come to.
+        The times of tuples that are late are None. The agenda is changed.
         """
 
     def update(self, state: StoredMap, given: WindowTuples, collector: TridentCollector) -> None:
@@ -401,13 +363,7 @@ class _Remembered(dict[int, Sequence[Row]]):
 
 @dataclass(frozen=True)
 class IsLate(QueryFunction[ReadOnlyMapState, bool]):
-    """Whether a tuple comes too late for all windows of a state, by its time.
-
-    Parameters
-    ----------
-    windows : TimeWindowUpdater
-        What updates the state.
-    """
+    """Whether a tuple comes too late for all windows of a state, by its time."""
 
     windows: TimeWindowUpdater
     positional = True

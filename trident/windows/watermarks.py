@@ -11,13 +11,8 @@ from trident.operations.origins import MADE, expected
 class Reached(NamedTuple):
     """How far one partition has come.
 
-    Parameters
-    ----------
-    time : int or None
-        The latest time of its tuples; None before the first.
-    since : int or None
-        The time of the batch with its last tuple, or in which it was there first; None where the
-        window asks for no time of batches.
+    `time` is the latest of its tuples. `since` is the time of the batch with its last tuple, or in
+    which it was there first; None where the window asks for no time of batches.
     """
 
     time: int | None
@@ -27,14 +22,8 @@ class Reached(NamedTuple):
 class Partitions(NamedTuple):
     """How far all partitions have come, as the state of the window keeps it.
 
-    Parameters
-    ----------
-    latest : int or None
-        The latest time of any tuple.
-    reached : mapping of str to Reached
-        How far each active partition has come, by its origin.
-    since : int or None
-        The time of the last batch with tuples, where the window asks for it.
+    `latest` is the latest time of any tuple, `reached` has the active partitions by their origins,
+    and `since` is the time of the last batch with tuples, where the window asks for it.
 
     Examples
     --------
@@ -74,18 +63,8 @@ class Partitions(NamedTuple):
     ) -> Partitions:
         """How far they have come after a batch.
 
-        Parameters
-        ----------
-        streams : sequence of str
-            The streams that lead to the window.
-        active : mapping of str to sequence of str
-            Their active partitions, as far as their sources tell them.
-        origins : sequence of str
-            Where each tuple comes from; empty where all come from one partition.
-        times : sequence of int
-            The time of each tuple.
-        moment : int or None
-            The time of the batch.
+        `active` has the streams' active partitions, as far as their sources tell them; `origins` is
+        empty where all tuples come from one. `moment` is the time of the batch.
         """
         fresh: dict[str, int] = {}
         if origins:
@@ -113,12 +92,8 @@ class Partitions(NamedTuple):
     def watermark(self, quiet_before: int | None = None) -> int | None:
         """The least time that the active partitions have reached; None while one has none.
 
-        Where none is active it is the latest time of any tuple.
-
-        Parameters
-        ----------
-        quiet_before : int or None
-            Partitions without tuples since then are not active.
+        Where none is active it is the latest time of any tuple. Partitions without tuples since
+        `quiet_before` are not active.
         """
         times = []
         for time, since in self.reached.values():

@@ -44,19 +44,9 @@ Fresh = Mapping[Pane, Any]
 class Window(NamedTuple):
     """A window to be emitted.
 
-    Parameters
-    ----------
-    key : tuple
-        Its key, as `named` gives it, whose fields stand before the values of the aggregator.
-    numbers : range or sequence of int
-        The numbers of its panes. A range where windows of the key slide over them and all are
-        there; else some may not be there.
-    tail : tuple
-        The values behind those of the aggregator.
-    skip : int
-        How many tuples of the first pane are not in it.
-    size : int or None
-        How many tuples it has behind those; None for all.
+    The key's fields stand before the values of the aggregator, `tail` behind them. `numbers` of
+    panes are a range where windows of the key slide over them and all are there. Of the first pane
+    `skip` tuples are not in it; of the others it has `size`, None for all.
     """
 
     key: Row
@@ -67,17 +57,7 @@ class Window(NamedTuple):
 
 
 class WindowCollector(TridentCollector):
-    """Takes what an aggregator emits of a window, and puts the window's own values around it.
-
-    Parameters
-    ----------
-    operation : str
-        The aggregator's name in errors.
-    width : int
-        How many values it emits.
-    collector : TridentCollector
-        Takes the whole tuples.
-    """
+    """Takes what an aggregator emits of a window, and puts the window's own values around it."""
 
     def __init__(self, operation: str, width: int, collector: TridentCollector) -> None:
         self.window = Window((), ())
@@ -115,16 +95,7 @@ class Contents(ABC):
     ) -> None:
         """Emit the windows that hold any tuple, in their order.
 
-        Parameters
-        ----------
-        state : StoredMap
-            Where panes are kept.
-        windows : sequence of Window
-            The windows.
-        passing : mapping of pane to object
-            The panes that begin and end in this batch, and so are kept nowhere.
-        to : WindowCollector
-            Takes what they come to.
+        The panes `passing` begin and end in this batch, and so are kept nowhere.
         """
 
     @abstractmethod
@@ -136,14 +107,8 @@ class Contents(ABC):
 class Aggregates(Contents):
     """An aggregate for each pane.
 
-    Parameters
-    ----------
-    aggregator : CombinerAggregator or ReducerAggregator
-        Only a combiner can put panes together: a reducer's windows have one each.
-    inputs : Fields
-        What it sees.
-    name : str
-        What the keys of panes begin with: another one where panes are of another size.
+    Only a combiner can put panes together: a reducer's windows have one each. The keys of panes
+    begin with `name`: another one where panes are of another size.
     """
 
     aggregator: CombinerAggregator[Any] | ReducerAggregator[Any]
@@ -210,12 +175,7 @@ def _value(found: Mapping[Pane, Any], key: Row, number: int) -> Any:
 class PaneTuples(Contents):
     """The tuples of each pane, in chunks, and how many there are.
 
-    Parameters
-    ----------
-    aggregator : ReducerAggregator or Aggregator
-        Is run over all tuples of a window when that is emitted.
-    inputs : Fields
-        What it sees.
+    The aggregator is run over all tuples of a window when that is emitted.
     """
 
     aggregator: ReducerAggregator[Any] | Aggregator[Any]
@@ -346,13 +306,7 @@ def chunk_keys(name: Row, length: int) -> list[Row]:
 
 
 def there(state: StoredMap, keys: Sequence[Row]) -> list[Any]:
-    """The values of keys that have to be there.
-
-    Raises
-    ------
-    CorruptStateError
-        Where one is not.
-    """
+    """The values of keys that have to be there."""
     found = state.multiGet(keys)
     if None in found:
         raise gone(keys[found.index(None)])

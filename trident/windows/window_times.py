@@ -15,13 +15,7 @@ TIMESTAMPS = ("timestamp", "timestamp_ntz")
 
 
 def check_time(call: str, field: str, kind: str | None) -> None:
-    """A field with times is of milliseconds or of timestamps.
-
-    Raises
-    ------
-    FieldError
-        For a field of another type.
-    """
+    """A field with times is of milliseconds or of timestamps."""
     if kind not in (*_WHOLE, *TIMESTAMPS):
         what = f"{call}: a time is a long, in milliseconds, or a timestamp; {kind} is the field"
         raise FieldError(what, field, (), "Convert it first, in each() or map().")
@@ -30,17 +24,7 @@ def check_time(call: str, field: str, kind: str | None) -> None:
 def milliseconds(kind: str | None, times: Sequence[Any]) -> Sequence[int]:
     """Times in milliseconds; those of timestamps without a zone are taken for UTC.
 
-    Parameters
-    ----------
-    kind : str or None
-        The type of their field.
-    times : sequence
-        The times.
-
-    Raises
-    ------
-    ValueTypeError
-        For a value that is no time, such as null.
+    A value that is no time, such as null, is refused.
 
     Examples
     --------

@@ -41,21 +41,10 @@ AnyAggregator = CombinerAggregator[Any] | ReducerAggregator[Any] | Aggregator[An
 class WindowTuples(NamedTuple):
     """The tuples of a batch on their way into windows.
 
-    Parameters
-    ----------
-    length : int
-        How many there are.
-    keys : sequence
-        What tells the key of each tuple from others; empty without a group.
-    key_of : callable
-        The key as panes are named by it, from what is in `keys`.
-    times : sequence
-        The time of each tuple; empty where the window has no field with one.
-    origins : sequence of str
-        Where each tuple comes from; empty where all come from one partition.
-    fold : callable
-        Takes a label for each tuple, and gives for each label the aggregate of its tuples, for a
-        combiner, or a list of their values.
+    `keys` tell the key of each tuple from others, and `key_of` makes of one the key that panes are
+    named by. `times` is empty where the window has no field with one, `origins` where all come from
+    one partition. `fold` takes a label for each tuple, and gives for each label the aggregate of
+    its tuples, for a combiner, or a list of their values.
     """
 
     length: int
@@ -70,18 +59,7 @@ class WindowTuples(NamedTuple):
 class WindowUpdater(StateUpdater[StoredMap]):
     """What the updaters of windows share.
 
-    Parameters
-    ----------
-    window : BaseWindow
-        Which windows there are.
-    group : Fields
-        The key; empty for the stream as a whole.
-    inputs : Fields
-        What the aggregator sees.
-    aggregator : CombinerAggregator, ReducerAggregator or Aggregator
-        Aggregates each window.
-    width : int
-        How many values it makes.
+    `group` is the key, empty for the stream as a whole. The aggregator makes `width` values.
     """
 
     window: Any

@@ -95,12 +95,7 @@ class BaseWindow:
 class CountWindow(BaseWindow):
     """A window of a number of tuples, in the order of (txid, partition, position).
 
-    Parameters
-    ----------
-    length : int
-        How many tuples it holds at most.
-    slide : int
-        After how many tuples the next one ends.
+    A window ends `slide` tuples after the one before.
     """
 
     length: int
@@ -165,18 +160,9 @@ class TimeWindow(BaseWindow, ABC):
     late where no window that could take it is kept any more, by the watermark that the batch before
     has left.
 
-    Parameters
-    ----------
-    field : str or None
-        The field with the tuple's time.
-    lag : Duration
-        By how much tuples may be out of order.
-    lateness : Duration
-        How long a window is kept after it has ended: each batch with tuples for it emits it again.
-    idle_after : Duration or None
-        After how long without tuples a partition of the source doesn't hold the watermark back.
-    ends_idle : bool
-        Whether all windows end once all partitions are so long without tuples.
+    Tuples may be out of order by `lag`. A window is kept for `lateness` after its end: each batch
+    with tuples for it emits it again. A partition without tuples for `idle_after` doesn't hold the
+    watermark back; with `ends_idle` all windows end once all partitions are so.
     """
 
     field: str | None = None
@@ -247,12 +233,7 @@ class TimeWindow(BaseWindow, ABC):
 class DurationWindow(TimeWindow):
     """A window of some time.
 
-    Parameters
-    ----------
-    length : Duration
-        How far it reaches back from its end.
-    slide : Duration
-        How much later the next one ends.
+    It reaches back `length` from its end; the next one ends `slide` later.
     """
 
     length: Duration = _NONE
