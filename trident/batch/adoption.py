@@ -29,27 +29,8 @@ def adopt_state(
 ) -> LogEntry:
     """Return the first entry of the empty `log`, which takes over the state of another log.
 
-    Parameters
-    ----------
-    log : Log
-        The new log; nothing is appended to it.
-    group : str
-        The batch group.
-    states : GroupStates
-        Its states; only read.
-    adopt : Adopt
-        Whose state it takes over.
-    check : callable
-        Raises where what an older log says doesn't fit, before that log is closed.
-
-    Raises
-    ------
-    AdoptionError
-        When there is nothing to adopt, or not in this way.
-    CheckpointInUseError
-        When a run still holds the older checkpoint.
-    OtherLogError
-        When a state that is said to be Storm's belongs to a log of ours.
+    Nothing is appended to `log`, and the states are only read. `check` raises where what the older
+    log says doesn't fit, before that is closed.
     """
     match adopt.source:
         case StatesAlone() as alone:

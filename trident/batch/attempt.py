@@ -17,14 +17,8 @@ from trident.states.values import Token
 class Due(NamedTuple):
     """What an attempt is made from.
 
-    Parameters
-    ----------
-    token : Token
-        The attempt.
-    metadata : mapping of str to object
-        What the batch before stores, or has stored.
-    planned : mapping of str to object or None
-        What the log says that it holds; None where nothing is decided yet.
+    `metadata` is what the batch before stores, or has stored; `planned` what the log says that this
+    one holds, None where nothing is decided yet.
     """
 
     token: Token
@@ -36,24 +30,11 @@ class Due(NamedTuple):
 class Attempt:
     """An attempt that is made; only the writing is left.
 
-    Parameters
-    ----------
-    token : Token
-        Which one. What is staged is computed once, and written in attempts of any number.
-    work : BatchWork
-        What has made it, and writes it.
-    planned : mapping of str to object or None
-        What is in the log before it begins.
-    metadata : mapping of str to object
-        What its commit stores.
-    active : mapping of str to sequence of str
-        What its watermark waits for, where the log needn't know that.
-    computed : Computed, Postponed or None
-        What is left to do; None where nothing is, and no state begins it.
-    watch : Stopwatch
-        How long each part has taken.
-    dead_letter : str or None
-        Why the batch is given up; it is neither computed nor written.
+    What is staged is computed once, and written in attempts of any number. `planned` is in the log
+    before it begins, `metadata` is stored by its commit, and `active` is what its watermark waits
+    for, where the log needn't know that. Where nothing is left to do, `computed` is None, and no
+    state begins it. One with a `dead_letter`, the reason, is given up: neither computed nor
+    written.
     """
 
     token: Token
@@ -80,14 +61,9 @@ class Attempt:
 class Making:
     """How attempts of a group are made: no store and no log is asked or told anything.
 
-    Parameters
-    ----------
-    timed : bool
-        Whether a step asks for the time of batches: it is then in the log before they begin.
-    now : callable or None
-        Tells that time, in nanoseconds since 1970; by default `time.time_ns`.
-    partitioned : bool
-        Whether a step asks which partitions of the sources are active.
+    Where they are `timed`, a step asks for the time of batches: it is then in the log before they
+    begin. `now` tells it, in nanoseconds since 1970. Where they are `partitioned`, a step asks
+    which partitions of the sources are active.
     """
 
     timed: bool = False
@@ -97,12 +73,8 @@ class Making:
     def make(self, work: BatchWork, due: Due, dead_letter: str | None = None) -> Attempt:
         """Plan, emit and compute an attempt; one that is given up is emitted, and no more.
 
-        Raises
-        ------
-        NothingNew
-            When there is nothing to be committed.
-        Exception
-            What the work raised. Nothing was touched: the same attempt may be made again.
+        Where there is nothing to be committed it raises NothingNew. Whatever is raised, nothing was
+        touched: the same attempt may be made again.
         """
         token, metadata, planned = due
         watch = Stopwatch()

@@ -45,25 +45,8 @@ def check_unchanged(
 ) -> None:
     """Raise where the topology is not the one that a log was written by.
 
-    Parameters
-    ----------
-    place : str
-        The log.
-    entry : LogEntry
-        Its newest entry.
-    topology : mapping
-        What is started.
-    kinds : mapping of str to str
-        The kinds of its states.
-    streams : mapping of str to str or None
-        The schemas of its streams; None where a new log takes over, whose schemas may be others.
-    accept : mapping of str to str
-        What a state or stream may have become.
-
-    Raises
-    ------
-    ChangedTopologyError
-        When anything differs that is not accepted.
+    `streams` is None where a new log takes over, whose schemas may be others. `accept` has what a
+    state or stream may have become.
     """
     changes = [
         *_changed_streams(entry, topology.get("sources", {}), streams),

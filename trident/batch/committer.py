@@ -15,13 +15,7 @@ PENDING_BYTES = 256 * 1024 * 1024
 
 
 class Pending(Generic[T, R]):
-    """A batch that is computed, and on its way to its commit.
-
-    Parameters
-    ----------
-    batch : object
-        What is to be committed.
-    """
+    """A batch that is computed, and on its way to its commit."""
 
     def __init__(self, batch: T) -> None:
         self.batch = batch
@@ -50,14 +44,8 @@ class Pending(Generic[T, R]):
 class Committer(Generic[T, R]):
     """Commits batches, in their order, in a thread of its own.
 
-    After one that fails those behind it are discarded.
-
-    Parameters
-    ----------
-    commit : callable
-        Commits one; called in that thread. What it returns is None where the batch is discarded.
-    name : str
-        The thread's.
+    After one that fails those behind it are discarded. `commit` is called in that thread, and
+    returns None where the batch is discarded.
     """
 
     def __init__(self, commit: Callable[[T], R | None], name: str) -> None:
@@ -99,15 +87,7 @@ class Committer(Generic[T, R]):
 
 
 def is_full(pending: Sequence[Pending[Any, Any]], most: int) -> bool:
-    """Whether there is no room for another batch, which is taken to be as large as the last.
-
-    Parameters
-    ----------
-    pending : sequence of Pending
-        Those that are computed and not committed, at least one.
-    most : int
-        How many there may be.
-    """
+    """Whether there is no room for another batch, which is taken to be as large as the last."""
     if len(pending) >= most:
         return True
     sizes: list[int] = [each.batch.nbytes for each in pending]

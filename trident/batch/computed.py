@@ -20,18 +20,8 @@ from trident.tuples.block import Block
 class DeferredUpdate(NamedTuple):
     """The tuples of one partition, with which a state is yet to be updated.
 
-    It holds nothing of an attempt or of an engine, so it may be kept and made anew.
-
-    Parameters
-    ----------
-    update : Update
-        The state, and what updates it.
-    block : Block
-        The tuples, with the fields that the updater reads.
-    partition : int
-        The partition, from 0.
-    partitions : int
-        How many there are.
+    It holds nothing of an attempt or of an engine, so it may be kept and made anew. Its block has
+    the fields that the updater reads.
     """
 
     update: Update
@@ -44,12 +34,7 @@ class DeferredUpdate(NamedTuple):
 class Computed:
     """A batch of which all steps but the updates of states have run.
 
-    Parameters
-    ----------
-    updates : tuple of DeferredUpdate
-        The updates, in the order in which they are made.
-    outcome : Outcome
-        What was done so far, and by which engine.
+    The updates are in the order in which they are made.
     """
 
     updates: tuple[DeferredUpdate, ...]
@@ -68,14 +53,7 @@ NOTHING_COMPUTED = Computed((), Outcome())
 class Postponed:
     """A batch whose steps run when it has begun: tasks write it, or a step reads what it updates.
 
-    Parameters
-    ----------
-    engine : str
-        Which engine runs it.
-    tuples : int
-        How many tuples came from the sources.
-    run : callable
-        Runs all steps, and writes the states, which have begun the record that it is given.
+    `run` runs all steps, and writes the states, which have begun the record that it is given.
     """
 
     engine: str
@@ -98,23 +76,8 @@ def write_updates(
 ) -> Outcome:
     """Update the states, which have begun `record`, and write them.
 
-    Parameters
-    ----------
-    computed : Computed
-        The updates.
-    record : ControlRecord
-        The attempt.
-    states : mapping of str to State
-        The group's states by name; only those that are updated are used.
-    counters : Counters
-        What these read and write.
-    apply : callable
-        How an engine makes one update.
-
-    Returns
-    -------
-    Outcome
-        Of the whole attempt.
+    Of the states of the group only those that are updated are used. The outcome is of the whole
+    attempt.
     """
     before, started = counters.counts(), perf_counter()
     begun: dict[str, tuple[Update, State]] = {}

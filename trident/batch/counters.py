@@ -17,10 +17,7 @@ _NO_COUNTS = (0, 0, 0, 0)
 class Counters:
     """What states read and write, as they count it.
 
-    Parameters
-    ----------
-    states : iterable of State
-        The states; those that aren't maps of this library count nothing.
+    States that aren't maps of this library count nothing.
     """
 
     def __init__(self, states: Iterable[State]) -> None:

@@ -24,11 +24,7 @@ class Engine(ABC, Generic[E]):
     """An engine, made for one plan.
 
     Its constructor raises an error where it can't run the plan, before anything is opened.
-
-    Attributes
-    ----------
-    session : SparkSession or None
-        Where queries run that Spark answers; None where the engine has none.
+    `session` is where queries run that Spark answers; None where the engine has none.
     """
 
     session: Any = None
@@ -37,13 +33,7 @@ class Engine(ABC, Generic[E]):
     def open(self, group: BatchGroup, states: Mapping[StateNode, State]) -> E:
         """Prepare what runs the batches of a group.
 
-        Parameters
-        ----------
-        group : BatchGroup
-            One of the plan's.
-        states : mapping of node to State
-            The states that its steps update or query, made in this process. They are closed with
-            what this returns.
+        The states were made in this process, and are closed with what this returns.
         """
 
     def reads(self, group: BatchGroup) -> Mapping[str, str]:
@@ -72,21 +62,8 @@ class Engine(ABC, Generic[E]):
     ) -> GroupRun:
         """Return what makes the group's batches, not started yet: by default our own loop.
 
-        Parameters
-        ----------
-        group : BatchGroup
-            The group.
-        opened : GroupEngine
-            What :meth:`open` gave; the clock closes it at its end.
-        runner : BatchRunner
-            The group's, opened.
-        folder : Path or None
-            Where Structured Streaming keeps a log of its own, not made yet; None for a group of
-            spouts.
-        trigger : float, "available" or None
-            When batches begin.
-        max_pending : int
-            What :meth:`pending` gave.
+        The clock closes `opened` at its end. In `folder`, not made yet, Structured Streaming keeps
+        a log of its own; None for a group of spouts.
         """
         spouts = {source.stream_id: source.source for source in group.sources}
         return SpoutLoop(

@@ -15,18 +15,10 @@ _LONGEST_PAUSE = 10.0
 class FailurePolicy:
     """How a run deals with failed batches; `StartOptions` has checked the values.
 
-    Parameters
-    ----------
-    retries : int
-        How often a failed batch is tried again before `on_failure` decides.
-    on_failure : str
-        ``"stop"`` keeps the batch for the next start; ``"dead-letter"`` commits it without
-        updating any state and goes on, for opaque maps only.
-    backoff : float
-        Seconds before the first retry; doubled for each further one, 10 at most.
-    patience : float
-        How many seconds a batch waits for a store, or the log's disk, that is away. That is no
-        failure of the batch: `retries` and `on_failure` have no part in it.
+    Where `retries` are used up, ``"stop"`` keeps the batch for the next start; ``"dead-letter"``
+    commits it without updating any state and goes on, for opaque maps only. `backoff` is doubled
+    for each further retry, 10 s at most. A batch waits for `patience` for a store, or the log's
+    disk, that is away: that is no failure of the batch, and the others have no part in it.
 
     Examples
     --------

@@ -26,14 +26,7 @@ class GroupRun(ABC):
 
     A clock makes the group's batches: Structured Streaming, or the loop over spouts. It calls
     :meth:`progressed` after each batch and :meth:`ended` once, from its own thread. All other
-    methods may be called from any thread.
-
-    Parameters
-    ----------
-    group : str
-        The group's id: its smallest stream id.
-    monitor : Monitor, optional
-        Is told of finished batches and of the end: that of the group's runner.
+    methods may be called from any thread. The monitor is that of the group's runner.
     """
 
     def __init__(self, group: str, monitor: Monitor | None = None) -> None:
@@ -106,10 +99,7 @@ class GroupRun(ABC):
     def stop(self) -> None:
         """Let the batch under way finish, then end; waits for it. Never raises its failure.
 
-        Raises
-        ------
-        RuntimeError
-            Where a listener of the group calls it, whom the group waits for.
+        A listener of the group, whom the group waits for, can't call it.
         """
         if self.monitor.told_here:
             raise RuntimeError(stop_would_wait(self.group, "listener"))

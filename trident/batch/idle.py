@@ -13,10 +13,7 @@ _LATER = 0.01
 class IdleTimes:
     """The times at which batches are due that are to find the sources quiet, once each.
 
-    Parameters
-    ----------
-    seconds : iterable of float
-        How long after the last tuples.
+    `seconds` are counted from the last tuples.
 
     Examples
     --------

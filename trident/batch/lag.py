@@ -11,16 +11,9 @@ from types import MappingProxyType
 class Lag:
     """How far the sources of a group are behind.
 
-    Parameters
-    ----------
-    tuples : int or None
-        How many tuples, or records of which tuples are made, wait in all streams of which that is
-        known; None where it is of none.
-    detail : str
-        The same for each stream.
-    held_back : int or None
-        How many more records are there and can't be read yet, because transactions are open; None
-        where that is known of no stream.
+    `tuples` wait, or records of which tuples are made, in all streams of which that is known;
+    `detail` says it for each. The records `held_back` are there and can't be read yet, because
+    transactions are open.
 
     Examples
     --------

@@ -18,14 +18,7 @@ from trident.states.values import Token
 class Ledger:
     """What a run knows of its group's log, and writes to it. A disk that is away is waited for.
 
-    Parameters
-    ----------
-    log : Log
-        The log.
-    source : str
-        How errors name the log of what makes the batches.
-    patience : Patience
-        How long a disk is waited for.
+    `source` is how errors name the log of what makes the batches.
     """
 
     def __init__(self, log: Log, source: str, patience: Patience) -> None:
@@ -58,14 +51,8 @@ class Ledger:
     def is_replay(self, txid: int | None, digest: str | None, query_id: str | None) -> bool:
         """Whether the last committed batch is given once more; False for the one that is due.
 
-        Raises
-        ------
-        LogMismatchError
-            When another streaming query gives it.
-        ReplayError
-            When the batch covers something else than the committed one.
-        PlacementError
-            When it is neither of them.
+        It is refused when another streaming query gives it, when it covers something else than the
+        committed one, and when it is neither of the two.
         """
         entry, place = self.entry, self.log.place
         if entry.query_id not in (None, query_id):
@@ -103,16 +90,8 @@ class Ledger:
     ) -> None:
         """Commit the attempt that is due, and reserve the next batch's first.
 
-        Parameters
-        ----------
-        metadata : mapping of str to object
-            What the streams say with it.
-        begun : iterable of str
-            The states that have begun it.
-        digest, query_id : str or None
-            What it covers, and Spark's id of the streaming query.
-        swept : bool
-            Whether no entry names any batch before it by an attempt: they are forgotten.
+        `metadata` is what the streams say with it, `digest` what it covers. Where it is `swept`, no
+        entry names any batch before it by an attempt: they are forgotten.
         """
         entry = self._writer.entry
         token = txid, attempt = entry.begun

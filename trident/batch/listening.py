@@ -16,16 +16,8 @@ _logger = logging.getLogger("trident")
 class Listening:
     """What ``listen()`` returns: ends the listening by :meth:`stop`, or at the end of its block.
 
-    Parameters
-    ----------
-    callback : callable
-        Takes each event. What it raises hurts nobody: the first time it is logged as an error,
-        with its frames, from then on at DEBUG.
-
-    Raises
-    ------
-    UsageError
-        Where it can't be called.
+    What `callback` raises hurts nobody: the first time it is logged as an error, with its frames,
+    from then on at DEBUG.
 
     Examples
     --------

@@ -30,25 +30,6 @@ _LONGEST_POLL = 0.25
 class SpoutLoop(GroupRun):
     """Runs the batches of a group of spouts.
 
-    Parameters
-    ----------
-    spouts : mapping of str to ITridentDataSource
-        The group's spouts by stream id.
-    engine : GroupEngine
-        What processes the tuples; closed at the end.
-    runner : BatchRunner
-        The group's runner, opened.
-    trigger : float, "available" or None
-        When batches begin; see `StartOptions`.
-    conf : mapping, optional
-        What the spouts are opened with.
-    max_pending : int
-        How many batches may be emitted and not committed; see `Engine.pending`.
-    idle_times : sequence of float
-        After how many seconds without tuples a batch without any is run.
-
-    Notes
-    -----
     A batch is due when any spout is ready; there is nothing more when every one says that it is
     not. An idle loop sleeps until a spout, a caller of :meth:`processAllAvailable` or :meth:`stop`
     wakes it; a spout that can't notify and has nothing, or says it is ready and emits nothing, is

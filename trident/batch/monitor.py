@@ -32,14 +32,7 @@ class Monitor:
     def started(self, due: Token, *, recovered: bool, committed: int | None) -> None:
         """Learn that the log is open.
 
-        Parameters
-        ----------
-        due : Token
-            The attempt that is made next.
-        recovered : bool
-            Whether the log was there already.
-        committed : int or None
-            The last committed batch; None where there is none.
+        `due` is the attempt that is made next; `recovered` is whether the log was there already.
         """
 
     def attempt_failed(self, token: Token, error: Exception, seconds: float) -> None:

@@ -31,41 +31,13 @@ def opening_entry(
 ) -> LogEntry:
     """Return the first entry that a run writes to `log`, its writer still empty; appends nothing.
 
-    Parameters
-    ----------
-    log : Log
-        The group's log.
-    group : str
-        The batch group.
-    states : GroupStates
-        Its states; only read.
-    streams : mapping of str to str
-        The schema of each stream, by its id.
-    reads : mapping of str to str
-        What each stream of files reads, by its id.
-    clock : str
-        Who decides what a batch is.
-    adopt : Adopt or None
-        Whose state a new log takes over; ignored once that is done.
-    topology : mapping
-        What the log keeps of the topology; empty where nothing is to be compared.
-    accept_change : mapping of str to str
-        What a state or stream may have become.
+    The states are only read. Of streams there are the schemas, and what those of files read.
+    `adopt` is ignored once that is done. What the log keeps of the topology is empty where nothing
+    is to be compared.
 
-    Raises
-    ------
-    LogMismatchError
-        When the log is that of other streams or files, of another clock, or of states that keep
-        their values in another way.
-    ChangedTopologyError
-        When a stream or a state of the log is another one by now.
-    AdoptionError
-        When `adopt` can't be, or another log has taken over this one's state.
-    OtherLogError
-        When the log is new and a state is another log's; an opaque one that this never made ready
-        is begun behind its attempts.
-    UnownedStateError
-        When the log is new and entries are where a state is to begin.
+    A log of other streams, files or states, or of another clock, is refused; so is a new log where
+    entries are, or where a state is another log's. An opaque state that the other log never made
+    ready is begun behind its attempts.
     """
     newest = log.newest()
     if newest is not None:

@@ -28,19 +28,9 @@ class Outage:
 
     Warns in the logger when it begins, every ten seconds or so, and when it ends.
 
-    Parameters
-    ----------
-    group : str
-        The batch group.
-    txid : int
-        The batch.
-    policy : FailurePolicy
-        Its `patience`: so many seconds after the first failure tries begin; one more
-        that begins later is the last.
-    stopping : threading.Event
-        Ends a pause at once.
-    what : str
-        Which part of the batch waits, for logs and errors; by default all of it.
+    Tries begin for the policy's `patience` after the first failure; one more that begins later is
+    the last. `stopping` ends a pause at once. `what` is the part of the batch that waits, by
+    default all.
 
     Examples
     --------
@@ -74,17 +64,8 @@ class Outage:
     def wait(self, failure: Exception) -> None:
         """Pause before another try.
 
-        Parameters
-        ----------
-        failure : Exception
-            What the last try failed with.
-
-        Raises
-        ------
-        OutageError
-            When the last try began too late, by the policy's patience.
-        BatchInterruptedError
-            When the run is stopped.
+        It raises when the last try began too late, by the policy's patience, and when the run is
+        stopped.
         """
         now = monotonic()
         if not self._pauses:
@@ -116,14 +97,7 @@ class Outage:
 class Patience:
     """Does what can't fail, however long a store or the log's disk is away; in any thread.
 
-    Parameters
-    ----------
-    group : str
-        The batch group.
-    policy : FailurePolicy
-        Its `patience` is how long.
-    stopping : threading.Event
-        Ends every pause.
+    The policy's `patience` is how long; `stopping` ends every pause.
     """
 
     group: str
@@ -133,21 +107,8 @@ class Patience:
     def do(self, call: Callable[[], T], txid: int, what: str = "") -> T:
         """Return what `call` returns; it is tried again while a store or the log's disk is away.
 
-        Parameters
-        ----------
-        call : callable
-            Tried again while it raises a FailedException or LogUnavailableError.
-        txid : int
-            The batch that it is part of.
-        what : str
-            Which part, for logs and errors; by default all of the batch.
-
-        Raises
-        ------
-        OutageError
-            When that was too long; the batch is kept.
-        BatchInterruptedError
-            When the run was stopped while it waited; the batch is kept.
+        `what` is which part of the batch, for logs and errors; by default all. When it takes too
+        long, or the run was stopped while it waited, it raises, and the batch is kept.
         """
         outage = None
         while True:

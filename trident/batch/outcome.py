@@ -12,22 +12,8 @@ from trident.operations.counters import summed
 class Outcome:
     """What one attempt of a batch did; counts are 0 where the engine doesn't know.
 
-    Parameters
-    ----------
-    tuples : int
-        The tuples that came from the sources.
-    read, written : int
-        Keys read from and written to states.
-    cache_hits : int
-        Keys that a state's cache answered.
-    late : int
-        Tuples that came too late for their windows.
-    seconds : mapping of str to float
-        What took how long, by the engine's own names; added to the runner's steps.
-    engine : str
-        ``"local"`` or ``"spark"``; empty where nothing was run.
-    counters : mapping of str to int
-        What operations have counted.
+    `seconds` are by the engine's own names, and added to the runner's steps; `engine` is empty
+    where nothing was run. Tuples that are `late` came too late for their windows.
 
     Examples
     --------

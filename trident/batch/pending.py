@@ -25,17 +25,6 @@ class PendingBatches:
     computed. A batch that fails takes those behind it with it: they are discarded, and emitted anew
     from what the log holds. While those that are computed take much memory no other is emitted: so
     a source waits for a store that is slow.
-
-    Parameters
-    ----------
-    work : SpoutWork
-        Emits, computes and writes.
-    runner : BatchRunner
-        Commits.
-    most : int
-        How many batches may be emitted and not committed.
-    progressed : callable
-        Takes the progress of each committed batch, in their order.
     """
 
     def __init__(

@@ -17,18 +17,7 @@ _logger = logging.getLogger("trident")
 class Retries:
     """The attempts of one batch.
 
-    Parameters
-    ----------
-    group : str
-        The batch group.
-    txid : int
-        The batch.
-    policy : FailurePolicy
-        How many there may be.
-    stopping : threading.Event
-        Ends every pause.
-    droppable : bool
-        Whether all states are opaque, so that the batch could be given up.
+    The batch is `droppable` where all states are opaque, so that it could be given up.
     """
 
     def __init__(
@@ -53,23 +42,9 @@ class Retries:
     def wait(self, token: Token, failure: Exception) -> None:
         """Return when the next attempt may be made.
 
-        Parameters
-        ----------
-        token : Token
-            The attempt that has failed.
-        failure : Exception
-            What it has failed with.
-
-        Raises
-        ------
-        Exception
-            `failure` itself, where it is no failure of an attempt.
-        BatchFailedError
-            When there were enough of them; the batch is kept.
-        OutageError
-            When a store was away for too long; the batch is kept.
-        BatchInterruptedError
-            When the run is stopped; the batch is kept.
+        It raises `failure` itself where that is no failure of an attempt; else, when there were
+        enough of them, a store was away for too long or the run is stopped, an error of its own.
+        The batch is kept.
         """
         if isinstance(failure, UnavailableError):
             self._outage.wait(failure)

@@ -47,34 +47,11 @@ class BatchRunner:
     come before the batch before has committed. Lives on the driver; :meth:`commit` may be another
     thread's than the other calls, while no attempt is tried again.
 
-    Parameters
-    ----------
-    log : Log
-        The group's log.
-    states : mapping of str to BatchState
-        The group's states by name.
-    group : str
-        The group's id.
-    source : str
-        How errors name the log of what makes the batches.
-    policy : FailurePolicy
-        What becomes of a failed batch, and how long one waits for a store that is away.
-    stopping : threading.Event
-        Set by who stops the run: ends every wait.
-    making : Making, optional
-        How attempts are made; by default without the time of batches.
-    monitor : Monitor, optional
-        Is told of what happens; nobody by default.
+    `source` is how errors name the log of what makes the batches. Who stops the run sets
+    `stopping`, which ends every wait.
 
-    Raises
-    ------
-    FailurePolicyError
-        When `policy` can't be followed with these states.
-
-    Notes
-    -----
-    The protocol is section 4 of the design. The only commit point is one exclusive log entry;
-    it reserves the next txid's attempt 0 for its writer, so a batch costs one durable write.
+    The protocol is section 4 of the design. The only commit point is one exclusive log entry; it
+    reserves the next txid's attempt 0 for its writer, so a batch costs one durable write.
 
     Examples
     --------
@@ -130,32 +107,9 @@ class BatchRunner:
 
         Waits for nobody: a store that this run has never reached may not be where it is said to be.
 
-        Parameters
-        ----------
-        streams : mapping of str to str
-            The schema of each stream of the group, by its id.
-        reads : mapping of str to str
-            What each of its streams of files reads, by its id; must stay the same.
-        clock : str
-            ``"spout"`` or ``"dataframe"``.
-        adopt : Adopt or None
-            Whose state a new log takes over; see :func:`adopt_state`. Ignored once that is done.
-        accept_loss : mapping of str to int
-            Of each state the batch whose loss is accepted; see :meth:`GroupStates.accept`.
-        topology : mapping
-            What the log keeps of the topology; by default nothing is compared.
-        accept_change : mapping of str to str
-            What a state or stream may have become; see :func:`check_unchanged`.
-
-        Raises
-        ------
-        LogError
-            When the log can't be read, is another topology's, or is being written by another run.
-        OtherLogError, LostStateError, RewoundStateError, LostWritesError, CopiedLogError,
-        UnownedStateError
-            When a state isn't the one that the log knows.
-        StateUnavailableError, LogUnavailableError
-            When a store or the log's disk is away.
+        `reads` has what each stream of files reads; it must stay the same. `adopt` is ignored once
+        that is done; see :func:`adopt_state`, and for the others :meth:`GroupStates.accept` and
+        :func:`check_unchanged`. Without a topology nothing is compared.
         """
         entry = opening_entry(
             self._log,
@@ -226,38 +180,12 @@ class BatchRunner:
     ) -> BatchProgress:
         """Run one batch until it is committed and announced; a committed one is skipped.
 
-        Parameters
-        ----------
-        work : BatchWork
-            The part of the batch that the engine knows.
-        txid : int, optional
-            Which batch; by default the one that is due.
-        digest : str, optional
-            What the source says that the batch covers; a replay's must be equal.
-        query_id : str, optional
-            Spark's id of the streaming query; must stay the same.
-        failure : Exception, optional
-            What its first attempt has failed with already.
+        The digest is what the source says that the batch covers: a replay's must be equal, and
+        `query_id`, Spark's of the streaming query, must stay the same. `failure` is what its first
+        attempt has failed with already. A replay has 0 attempts.
 
-        Returns
-        -------
-        BatchProgress
-            What was done; 0 attempts for a replay.
-
-        Raises
-        ------
-        BatchFailedError
-            When every attempt failed; the batch is kept.
-        OutageError
-            When a store or the log's disk was away for too long; the batch is kept.
-        BatchInterruptedError
-            When the run was stopped while it waited; the batch is kept.
-        TakenOverError, LogConflictError
-            When another run has taken over; this one has changed nothing since.
-        PlacementError, ReplayError, LogMismatchError
-            When the source's log and ours don't fit.
-        Exception
-            Whatever else the work raised; the batch is kept. `NothingNew` is no failure.
+        Whatever is raised, the batch is kept; after TakenOverError and LogConflictError another run
+        has taken over, and this one has changed nothing since. `NothingNew` is no failure.
         """
         self._check_unused()
         if self._ledger.is_replay(txid, digest, query_id):
@@ -279,16 +207,7 @@ class BatchRunner:
     ) -> BatchProgress:
         """Run the batch that is due in as many attempts as that takes.
 
-        Parameters
-        ----------
-        work : BatchWork
-            The part of the batch that the engine knows.
-        token : Token
-            Its attempt that is due, or has failed.
-        failure : Exception or None
-            What that has failed with.
-        digest, query_id : str or None
-            As for :meth:`run`, which raises the same.
+        The attempt `token` is due, or has failed with `failure`. It raises what :meth:`run` does.
         """
         watch = Stopwatch()
         retries = Retries(
@@ -336,21 +255,8 @@ class BatchRunner:
     ) -> Attempt:
         """Plan, emit and compute an attempt; neither a store nor the log hears of it.
 
-        Parameters
-        ----------
-        work : BatchWork
-            The part of the batch that the engine knows.
-        due : Due, optional
-            What it is made from; by default what the log says.
-        dead_letter : str, optional
-            Why it is given up.
-
-        Raises
-        ------
-        NothingNew
-            When there is nothing to be committed.
-        Exception
-            What the work raised.
+        By default it is made from what the log says. With a `dead_letter`, the reason, it is given
+        up.
         """
         return self._making.make(work, due or self._ledger.due, dead_letter)
 
@@ -359,18 +265,8 @@ class BatchRunner:
     ) -> Outcome:
         """Begin what was made, at every state, write it, commit it, and announce it.
 
-        Parameters
-        ----------
-        attempt : Attempt
-            Of the batch that is due.
-        digest, query_id : str or None
-            As for :meth:`run`.
-
-        Raises
-        ------
-        Exception
-            What the attempt failed with. Unless :meth:`is_committed` is true of it by now,
-            :meth:`finish` goes on with the batch's next attempt. No later batch may come before.
+        It raises what the attempt failed with. Unless :meth:`is_committed` is true of it by now,
+        :meth:`finish` goes on with the batch's next attempt. No later batch may come before.
         """
         self._check_unused()
         self._begun = True

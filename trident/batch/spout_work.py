@@ -17,15 +17,7 @@ _LENGTH = attrgetter("length")
 
 
 class SpoutWork(BatchWork):
-    """All batches of a group of spouts, one after the other.
-
-    Parameters
-    ----------
-    sources : sequence of StreamSource
-        The group's spouts, opened.
-    engine : GroupEngine
-        What processes the tuples.
-    """
+    """All batches of a group of spouts, one after the other."""
 
     def __init__(self, sources: Sequence[StreamSource], engine: GroupEngine) -> None:
         self._sources = sources

@@ -44,24 +44,13 @@ class StagingEngine(Protocol):
     def unpacked(self, parts: Mapping[str, bytes | memoryview]) -> Computed:
         """Return what :meth:`packed` was given.
 
-        Raises
-        ------
-        StagingError
-            When it is that of another topology.
+        That of another topology is refused.
         """
         ...
 
 
 class FrameBatch(BatchWork):
-    """A batch of Spark's clock.
-
-    Parameters
-    ----------
-    engine : StagingEngine
-        Writes what was computed.
-    compute : callable
-        Computes it.
-    """
+    """A batch of Spark's clock."""
 
     def __init__(self, engine: StagingEngine, compute: Compute) -> None:
         self._engine = engine
@@ -77,18 +66,8 @@ class FrameBatch(BatchWork):
 class StagedBatch(FrameBatch):
     """A batch that is computed once, staged before any state is written, and then committed.
 
-    Parameters
-    ----------
-    staged : StagedFile
-        Which batch; with its parts where it was found staged.
-    area : StagingArea
-        Where it is staged.
-    engine : StagingEngine
-        Writes what was computed.
-    patience : Patience
-        Waits for the disk.
-    computed : Computed or Compute
-        What was found staged; or what computes it.
+    `staged` has its parts where it was found staged; `computed` is what was found so, or what
+    computes it.
     """
 
     def __init__(
@@ -111,13 +90,7 @@ class StagedBatch(FrameBatch):
         self._patience = patience
 
     def compute(self, token: Token) -> Computed:
-        """Compute the batch and make it durable, unless that is done.
-
-        Raises
-        ------
-        Exception
-            As the computing does, or where the disk is away for too long.
-        """
+        """Compute the batch and make it durable, unless that is done."""
         if self._known is not None:
             return self._known
         computed = super().compute(token)
@@ -147,20 +120,7 @@ class StagedBatches:
     """Stages batches, and has them committed behind their clock.
 
     A batch that fails takes nothing with it: what is staged behind it stays so, for its next
-    attempt or for the next start.
-
-    Parameters
-    ----------
-    area : StagingArea
-        Where batches are staged.
-    engine : StagingEngine
-        Writes what was computed.
-    runner : BatchRunner
-        The group's, opened.
-    most : int
-        How many batches may be computed and not committed.
-    told : callable
-        Takes the end of each batch.
+    attempt or for the next start. `told` takes the end of each batch.
     """
 
     def __init__(
@@ -182,15 +142,8 @@ class StagedBatches:
     def open(self, passed: int) -> None:
         """Have committed what an earlier run has staged; called once, before any batch.
 
-        Parameters
-        ----------
-        passed : int
-            The last batch that the clock won't make again.
-
-        Raises
-        ------
-        StagingError
-            When that is not all of it, or not this log's or topology's. Nothing is changed.
+        The clock won't make `passed` again, nor what is before it. When that is not all of it, or
+        not this log's or topology's, it raises, and nothing is changed.
         """
         found = self._found(passed)
         batches = [self._batch(staged, self._engine.unpacked(staged.parts)) for staged in found]
@@ -269,14 +222,8 @@ class StagedBatches:
     def _commit(self, batch: StagedBatch, failure: Exception | None = None) -> BatchProgress:
         """Commit a batch in as many attempts as that takes, also where the run is to stop.
 
-        Its end is told before anyone can wait for it.
-
-        Parameters
-        ----------
-        batch : StagedBatch
-            The batch.
-        failure : Exception or None
-            What its first attempt has failed with already, as it was computed.
+        Its end is told before anyone can wait for it. `failure` is what its first attempt has
+        failed with already, as it was computed.
         """
         file = batch.file
         try:

@@ -22,10 +22,7 @@ all that is there and ends. None, and 0 seconds, begin the next batch when one i
 class StartOptions:
     """The options of `TridentTopology.start`, which documents them.
 
-    Raises
-    ------
-    PlanError
-        For one that is out of its range.
+    One that is out of its range is a PlanError.
 
     Examples
     --------

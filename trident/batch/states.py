@@ -30,16 +30,9 @@ _logger = logging.getLogger("trident")
 class BatchState:
     """One state of a group.
 
-    Parameters
-    ----------
-    control : Control or None
-        The state's control record; None for a state that keeps none.
-    kind : StateType or None
-        How it keeps its values; None for a state that isn't a map.
-    single : State or None
-        The state itself where it is the single value of an aggregate without groups.
-    state : State or None
-        The state itself; without it the entries of failed attempts can't be swept.
+    `control` is None for a state that keeps no record, `kind` for one that isn't a map; `single` is
+    the state where it is the single value of an aggregate without groups. Without `state` the
+    entries of failed attempts can't be swept.
     """
 
     control: Control | None
@@ -49,13 +42,7 @@ class BatchState:
 
 
 class GroupStates:
-    """All states of a group; each method acts on all of them, in the order of their names.
-
-    Parameters
-    ----------
-    states : mapping of str to BatchState
-        The states by name.
-    """
+    """All states of a group; each method acts on all of them, in the order of their names."""
 
     def __init__(self, states: Mapping[str, BatchState]) -> None:
         self.controls = {
@@ -91,12 +78,8 @@ class GroupStates:
     def check_free(self, log_id: str) -> None:
         """Raise where a new log with `log_id` can't begin a state.
 
-        Raises
-        ------
-        OtherLogError
-            When a batch of another log was ever made ready there, or can't be undone.
-        UnownedStateError
-            When a state that belongs to no log has entries.
+        It can't where a batch of another log was ever made ready, or can't be undone, and where a
+        state that belongs to no log has entries.
         """
         for name, control in self.controls.items():
             found = control.read()
@@ -125,12 +108,7 @@ class GroupStates:
     def check_occupied(self, place: str) -> None:
         """Raise where Storm has left nothing to go on from, in stores that can look for entries.
 
-        Raises
-        ------
-        AdoptionError
-            When nothing is in any of the states.
-        StateError
-            When a state that is a single value holds other entries only.
+        Nothing in any of the states is refused, and a single value with other entries only.
         """
         controls = self.controls.values()
         if controls and all(one.can_look and one.occupant() is None for one in controls):
@@ -152,13 +130,8 @@ class GroupStates:
     def accept(self, entry: LogEntry, losses: Mapping[str, int]) -> LogEntry:
         """Return `entry` changed so that states whose loss is accepted may stay as they are.
 
-        Parameters
-        ----------
-        entry : LogEntry
-            What a run begins its log with.
-        losses : mapping of str to int
-            Of each state the batch whose loss is accepted. Where nothing is lost, or another batch,
-            nothing is changed for the state.
+        `losses` has the batch whose loss is accepted. Where nothing is lost, or another batch,
+        nothing is changed for the state.
         """
         accepted = dict(entry.accepted)
         retried = dict(entry.retried)
@@ -196,13 +169,7 @@ class GroupStates:
         return replace(entry, retried={**recalled, **entry.retried})
 
     def catch_up(self, entry: LogEntry) -> None:
-        """Tell every state what `entry` says is committed; a state without a record gets one.
-
-        Raises
-        ------
-        StateError
-            See :func:`~trident.states.control_check.check_record` and :func:`catch_up_all`.
-        """
+        """Tell every state what `entry` says is committed; a state without a record gets one."""
         checks = [
             (control, partial(self._judge, entry, name)) for name, control in self.controls.items()
         ]

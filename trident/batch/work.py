@@ -41,65 +41,28 @@ class BatchWork(ABC):
     def plan(self, txid: int, metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Decide what `txid` will hold, before any state is written.
 
-        Parameters
-        ----------
-        txid : int
-            The batch.
-        metadata : mapping of str to object
-            What the last commit stored, by stream id.
-
-        Returns
-        -------
-        mapping of str to object, or None
-            For each transactional stream what its replay needs to emit exactly the same; it is
-            logged first, at the cost of one durable write. None needs no such entry.
+        It is, for each transactional stream, what its replay needs to emit exactly the same; it is
+        logged first, at the cost of one durable write. None needs no such entry. `metadata` is what
+        the last commit stored, by stream id.
         """
         return None
 
     def emit(self, token: Token, metadata: Mapping[str, Any], planned: Mapping[str, Any]) -> bool:
         """Take the batch from its sources.
 
-        Parameters
-        ----------
-        token : Token
-            The attempt.
-        metadata : mapping of str to object
-            By stream id, what the last commit stored.
-        planned : mapping of str to object
-            By stream id, what the log says that this txid holds.
+        `metadata` is what the last commit stored, and `planned` what the log says that this txid
+        holds, by stream id. It is False where there is no tuple, and no step that acts on none: the
+        txid is then committed without touching any state.
 
-        Returns
-        -------
-        bool
-            False where there is nothing to do: no tuple, and no step that acts on none. The txid
-            is then committed without touching any state.
-
-        Raises
-        ------
-        FailedException
-            Fails this attempt; the batch is retried.
-        NothingNew
-            The attempt is given back: nothing is written, and the same one follows later.
+        A FailedException fails this attempt, and the batch is retried; `NothingNew` gives it back:
+        nothing is written, and the same one follows later.
         """
         return True
 
     def compute(self, token: Token) -> Computed | Postponed:
         """Run all steps of the batch that can run before it begins.
 
-        Parameters
-        ----------
-        token : Token
-            The attempt.
-
-        Returns
-        -------
-        Computed or Postponed
-            What is left to do; handed to :meth:`write`.
-
-        Raises
-        ------
-        FailedException
-            Fails this attempt; the batch is retried.
+        What is left to do is handed to :meth:`write`. A FailedException fails this attempt.
         """
         return NOTHING_COMPUTED
 
@@ -107,19 +70,8 @@ class BatchWork(ABC):
     def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
         """Do what is left, and write every state of the group.
 
-        Parameters
-        ----------
-        record : ControlRecord
-            What every state of the group has begun: hand it to ``State.beginCommit``.
-        computed : Computed or Postponed
-            What :meth:`compute` gave.
-
-        Raises
-        ------
-        FailedException
-            Fails this attempt; the batch is retried.
-        StaleBatchError
-            Another run has taken over; the run stops.
+        Every state has begun the record: hand it to ``State.beginCommit``. A FailedException fails
+        this attempt; a StaleBatchError says that another run has taken over, and ends the run.
         """
 
     def drop(self) -> None:  # noqa: B027 - most work keeps nothing
@@ -128,10 +80,7 @@ class BatchWork(ABC):
     def committing(self, token: Token) -> None:  # noqa: B027 - most work has no part in it
         """Do what belongs to the commit of `token`, directly before it.
 
-        Raises
-        ------
-        FailedException
-            Fails this attempt; the batch is retried.
+        A FailedException fails this attempt.
         """
 
     def committed(self, token: Token) -> None:
@@ -152,12 +101,7 @@ class GroupEngine(Protocol):
     def read(self, emission: Emission) -> tuple[Tuples, list[Emitted]]:
         """Emit partitions of a spout, where this engine works on their tuples.
 
-        Returns
-        -------
-        Tuples
-            The tuples, as :meth:`run` takes them.
-        list of Emitted
-            What became of each partition.
+        The tuples are as :meth:`compute` takes them, with what became of each partition.
         """
 
     def compute(
@@ -168,25 +112,15 @@ class GroupEngine(Protocol):
         Those are all but the updates of states that the driver hosts. Where tasks update a state,
         or a step reads what the batch updates, no step is run.
 
-        Parameters
-        ----------
-        record : ControlRecord
-            The attempt, for errors; no state has begun it.
-        emitted : mapping of str to Tuples
-            The tuples of every stream of the group, by stream id: a :class:`Block` of what was
-            emitted on the driver, else what :meth:`read` gave.
+        No state has begun `record`, which is for errors. What was emitted on the driver is a
+        :class:`Block`, and else what :meth:`read` gave.
         """
 
     def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
         """Do what is left, and write the states; in any thread, one call at a time.
 
-        Parameters
-        ----------
-        record : ControlRecord
-            What every state of the group has begun: a token of the batch, not always that which it
-            was computed with.
-        computed : Computed or Postponed
-            What :meth:`compute` gave, or the same made anew.
+        Every state has begun `record`: a token of the batch, not always that which it was computed
+        with. `computed` is what :meth:`compute` gave, or the same made anew.
         """
 
     def drop(self, emitted: Mapping[str, Tuples]) -> None:

@@ -71,10 +71,7 @@ def take_first(
 ) -> tuple[list[Any], tuple[Any, ...], dict[str, Any]]:
     """Take what a call is given before all else, by position or by name, such as its state.
 
-    Returns
-    -------
-    tuple
-        The values, and the arguments that are left, by position and by name.
+    The arguments that are left follow the values, by position and by name.
     """
     left, left_named, taken = list(arguments), dict(named), []
     for name in names:
@@ -95,26 +92,7 @@ def read_arguments(
     *,
     outputs: bool = True,
 ) -> Given:
-    """Read ``([inputs,] operation, outputs)``: by position in Storm's order, or by name.
-
-    Parameters
-    ----------
-    call : str
-        For errors.
-    arguments, named : sequence, mapping
-        What was given by position and by name.
-    operation : str
-        The name of the operation, as ``"aggregator"``.
-    outputs : bool
-        Whether the call takes output fields.
-
-    Raises
-    ------
-    PlanError
-        For a name that the call doesn't take.
-    OperationTypeError
-        For arguments in another order, too many of them, or no operation.
-    """
+    """Read ``([inputs,] operation, outputs)``: by position in Storm's order, or by name."""
     known = ["inputs", operation, "outputs"] if outputs else ["inputs", operation]
     _check_names(call, named, known)
     left = list(arguments)
@@ -138,12 +116,7 @@ def read_arguments(
 def read_each(arguments: Sequence[Any], named: Mapping[str, Any]) -> Given:
     """Read what ``each`` takes: a function, which has outputs, or a filter, which has none.
 
-    Raises
-    ------
-    PlanError
-        For a name that the call doesn't take.
-    OperationTypeError
-        For a function without outputs, a filter with outputs, and as `read_arguments` does.
+    A function without outputs is refused, and a filter with some.
     """
     filters = "filter" in named and "function" not in named
     given = read_arguments("each", arguments, named, "filter" if filters else "function")
@@ -162,10 +135,7 @@ def read_join(
 ) -> tuple[Any, Any, tuple[Any, ...]]:
     """Read what ``join`` takes: two pairs of a stream and its key, or a list of each.
 
-    Returns
-    -------
-    tuple
-        The streams, their keys, and what follows: ``(outputs [, type] [, mode])``.
+    The streams, their keys, and what follows: ``(outputs [, type] [, mode])``.
     """
     first = ["one", "oneFields", "other", "otherFields"] if pairs else ["streams", "fields"]
     last = ["outputs", "type", "mode"]

@@ -51,13 +51,7 @@ class Builder:
     _places: dict[tuple[str, ...], StateNode] = field(default_factory=dict)
 
     def add(self, kind: type[N], /, **parts: Any) -> N:
-        """Make a node and append it; a node that is wrong is not appended.
-
-        Raises
-        ------
-        PlanError
-            When the node is meaningless by itself, or doesn't fit those that lead to it.
-        """
+        """Make a node and append it; a node that is wrong is not appended."""
         node = kind(id=len(self.nodes) + 1, origin=caller(), **parts)
         connected = self._components.connected(node)
         _check_roots(node, connected)
@@ -109,14 +103,7 @@ class Builder:
     ) -> StateDeclaration:
         """Declare a state from its factory, URL or spec, under its own name or the output's.
 
-        Raises
-        ------
-        PlanError
-            When its URL can't be used.
-        OperationTypeError
-            When there is no factory.
-        DuplicateNameError
-            When there is a state of that name, or one kept in the same place.
+        Another state of that name, or kept in the same place, is refused.
         """
         spec = given if isinstance(given, StateSpec) else StateSpec(_factory(call, given))
         name = name or spec.name or "_".join(outputs) or "state"

@@ -10,17 +10,7 @@ _API = ("trident.api.topology", "trident.api.stream", "trident.plan.")
 
 @dataclass(frozen=True)
 class CallSite:
-    """Where a step was declared.
-
-    Parameters
-    ----------
-    file : str
-        The source file.
-    line : int
-        The line in it, from 1.
-    call : str
-        The method that was called.
-    """
+    """Where a step was declared."""
 
     file: str
     line: int

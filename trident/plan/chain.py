@@ -36,16 +36,7 @@ class Called(NamedTuple):
 class Chain:
     """The calls between ``chainedAgg`` and ``chainEnd``; immutable.
 
-    Parameters
-    ----------
-    builder : Builder
-        Takes the nodes in the end.
-    parent : Node
-        The step whose tuples are aggregated.
-    group : Fields or None
-        The fields of a group.
-    called : tuple of Called
-        The calls so far.
+    `parent` is the step whose tuples are aggregated.
     """
 
     builder: Builder
@@ -54,13 +45,7 @@ class Chain:
     called: tuple[Called, ...] = ()
 
     def then(self, call: str, given: Given) -> Chain:
-        """The chain with one more aggregator: ``([inputs,] aggregator, outputs)``.
-
-        Raises
-        ------
-        PlanError
-            When the call is wrong, as `AggregatingNode` has it, or makes a field that is there.
-        """
+        """The chain with one more aggregator: ``([inputs,] aggregator, outputs)``."""
         named, operation, made = given
         kinds = CombinerAggregator, ReducerAggregator, Aggregator
         aggregator = as_instance(call, operation, *kinds)

@@ -16,20 +16,8 @@ from trident.plan.nodes import DRPCNode, Node, SourceNode, StateQueryNode, State
 class Connected:
     """Steps that are connected.
 
-    Attributes
-    ----------
-    nodes : list of Node
-        The steps.
-    sources : list of SourceNode
-        The streams among them.
-    requests : list of DRPCNode
-        The DRPC streams among them.
-    asked : list of StateUpdateNode
-        The states that its queries read, and that a topology updates.
-    updates : bool
-        Whether one of them updates a state.
-    keeps_answers : bool
-        Whether one of them keeps the answers to requests.
+    Its queries read the states `asked`, which a topology updates. `updates` is whether one of the
+    steps updates a state, `keeps_answers` whether one keeps the answers to requests.
     """
 
     def __init__(self) -> None:

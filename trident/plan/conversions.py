@@ -33,18 +33,7 @@ _EXPRESSIONS: Mapping[tuple[object, object], str] = {
 def conversion(stream: Fields, name: str, made: str, kind: str, *, nullable: bool) -> str:
     """The call that appends a field's value as another type; empty where there is no obvious one.
 
-    Parameters
-    ----------
-    stream : Fields
-        The stream's fields.
-    name : str
-        The field.
-    made : str
-        What to call the new field.
-    kind : str
-        Its type.
-    nullable : bool
-        Whether the field may hold null.
+    `made` is what to call the new field. One that is `nullable` may hold null.
 
     Examples
     --------

@@ -19,11 +19,8 @@ from trident.windows.window_updater import WindowUpdater
 def described_states(group: BatchGroup) -> dict[str, dict[str, Any]]:
     """Each state that a group updates, by name, as JSON values.
 
-    Returns
-    -------
-    dict
-        ``by``, the class that aggregates or updates; ``key``, the types of its fields by name, None
-        where one is unknown; ``window``, for windows.
+    ``by`` is the class that aggregates or updates; ``key`` the types of its fields by name, None
+    where one is unknown; ``window`` is for windows.
     """
     return {node.state.name: _described(node) for node in group.updates}
 

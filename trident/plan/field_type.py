@@ -9,10 +9,7 @@ from trident.plan.nodes import Node
 def field_type(node: Node, name: str) -> str:
     """The Spark type of a field where one is needed, as when it leaves a Python stage.
 
-    Raises
-    ------
-    FieldError
-        When it is not known, saying where the field comes from and how to declare it.
+    Where it is not known, the error says where the field comes from and how to declare it.
     """
     known = node.fields.types[name]
     if known is not None:

@@ -64,15 +64,8 @@ _TABLE: dict[tuple[Kind, StateType], tuple[Level, str]] = {
 class Guarantee:
     """What is guaranteed of a state's content.
 
-    Parameters
-    ----------
-    level : str
-        ``"exactly once"``, or what is left of it; ``"not known"`` for a state that doesn't tell
-        how it keeps its values.
-    why : str
-        The kinds of stream and map, and what can go wrong.
-    advice : str or None
-        What would be exact; None where it is.
+    `level` is ``"exactly once"``, or what is left of it; ``"not known"`` for a state that doesn't
+    tell how it keeps its values. `advice` is what would be exact; None where it is.
     """
 
     level: Level
@@ -89,16 +82,7 @@ def guarantee(plan: Plan, update: StateUpdateNode, max_pending: int = 1) -> Guar
     """The guarantee of one state, by the table above and by what its store leaves open.
 
     A batch that is staged does not depend on what its source replays: whatever was not committed is
-    written again as it was computed.
-
-    Parameters
-    ----------
-    plan : Plan
-        The topology.
-    update : StateUpdateNode
-        The step that updates the state.
-    max_pending : int
-        How many batches may be computed and not committed.
+    written again as it was computed. `max_pending` batches may be computed and not committed.
     """
     stream, lowered = stream_kind(update)
     group = plan.group_of(update)

@@ -67,18 +67,10 @@ How = Literal[
 class Facts:
     """What a step says of itself; there is no default, so that none is forgotten.
 
-    Parameters
-    ----------
-    reads : Fields
-        The fields of its parents that it looks at itself, whether it hands them on or not.
-    makes : Fields
-        The output fields whose values it makes; it hands on the others as they are.
-    operation : Operation, Native or None
-        What the user gave it to run.
-    acts_on_nothing : bool
-        Whether it gives tuples, or runs the user's operation, where it is handed no tuples.
-    hands_on : bool
-        Whether each of its tuples is made of one, so that it can tell where that one came from.
+    It `reads` fields of its parents whether it hands them on or not; it hands on all that it
+    doesn't make. It `acts_on_nothing` where it gives tuples, or runs the user's operation, though
+    it is handed none. It `hands_on` where each of its tuples is made of one, so that it can tell
+    where that came from.
     """
 
     reads: Fields
@@ -98,12 +90,7 @@ PASSES_ON = Facts(
 class Node(ABC):
     """One step.
 
-    Parameters
-    ----------
-    id : int
-        Its place in the order of creation, unique in a topology.
-    origin : CallSite
-        The user's line that declared it.
+    Its id is its place in the order of creation; its origin the user's line that declared it.
     """
 
     moves: ClassVar[bool] = False
@@ -171,12 +158,7 @@ class Node(ABC):
     def takes(self, position: int, wanted: Iterable[str]) -> Iterable[str]:
         """The fields of a parent that the step needs to deliver some of its own.
 
-        Parameters
-        ----------
-        position : int
-            Which parent, from 0.
-        wanted : iterable of str
-            The output fields that it has to deliver, as later steps take them.
+        Later steps take the output fields `wanted`.
         """
         facts = self.facts
         return (*facts.reads, *(name for name in wanted if name not in facts.makes))
@@ -211,14 +193,8 @@ class StepNode(Node):
 class StateDeclaration:
     """A state as the plan knows it.
 
-    Parameters
-    ----------
-    name : str
-        Unique in the topology.
-    factory : StateFactory
-        Makes the state; the name is already filled in as its prefix where it had none.
-    required_partitions : int or None
-        The number of partitions that its `StateSpec` requires.
+    Its name is unique, and filled in as the factory's prefix where that had none. The partitions
+    are those that its `StateSpec` requires.
     """
 
     name: str
@@ -245,22 +221,9 @@ class BeginningNode(Node):
 class SourceNode(BeginningNode):
     """A stream's beginning: a streaming DataFrame or a spout.
 
-    Parameters
-    ----------
-    stream_id : str
-        Its id, which names it in the log.
-    source : object
-        The DataFrame or spout.
-    declared : Fields
-        Its fields.
-    kind : str
-        How it replays a batch.
-    clock : str
-        What makes its batches; see `Clock`.
-    output_mode : str
-        Which rows of an aggregating DataFrame are a batch; for all other sources ``"append"``.
-    partition_fields : Fields
-        The columns of a DataFrame that tell from which partition of its source a row comes.
+    `stream_id` names it in the log; `kind` is how it replays a batch. `output_mode` says which rows
+    of an aggregating DataFrame are a batch, and is ``"append"`` for all other sources. The
+    `partition_fields` of a DataFrame tell from which partition of its source a row comes.
     """
 
     stream_id: str
@@ -516,14 +479,7 @@ class NativeNode(StepNode):
 class PartitionNode(StepNode):
     """Moves tuples between partitions and changes none.
 
-    Parameters
-    ----------
-    how : str
-        The call that declares it.
-    by : Fields or None
-        The key, for ``partitionBy`` only.
-    grouping : CustomStreamGrouping or None
-        Who chooses the partitions, for ``partition`` only.
+    `by` is the key, for ``partitionBy`` only; `grouping` is for ``partition`` only.
     """
 
     moves = True
@@ -795,18 +751,8 @@ class MergeNode(Node):
 class JoinNode(Node):
     """The tuples of several streams that have equal keys, put together.
 
-    Parameters
-    ----------
-    joined : tuple of Node
-        The streams.
-    keys : tuple of Fields
-        The key's fields in each.
-    required : tuple of bool
-        Whether a stream has to have the key; where it hasn't, its fields are null.
-    compact : bool
-        Whether the key comes out once, before all else, and not with each stream.
-    outputs : Fields
-        The names of what comes out, by position.
+    `required` says whether a stream has to have the key; where it hasn't, its fields are null. In a
+    `compact` one the key comes out once, before all else, and not with each stream.
     """
 
     moves = True
@@ -920,12 +866,7 @@ class NameNode(StepNode):
 def _converting(fields: Fields, types: Sequence[tuple[str | None, ...]]) -> Facts:
     """The facts of a step in which fields of several types become one.
 
-    Parameters
-    ----------
-    fields : Fields
-        Its output.
-    types : sequence of tuple of (str or None)
-        The types that the values of each field had before.
+    `types` are those that the values of each field had before.
     """
     converted = [
         name

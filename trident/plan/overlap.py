@@ -12,18 +12,7 @@ _COMMITTING = (ICommitterTridentSpout, ICommitterTransactionalSpout, IRichSpout)
 
 
 def one_at_a_time(group: BatchGroup) -> str | None:
-    """Why the batches of a group of spouts run one at a time; None where they may overlap.
-
-    Parameters
-    ----------
-    group : BatchGroup
-        The group.
-
-    Returns
-    -------
-    str or None
-        The reason, as ``explain()`` says it.
-    """
+    """Why the batches of a group of spouts run one at a time; None where they may overlap."""
     if group.requests is not None:
         return "a request is answered when its batch is committed"
     for source in group.sources:
@@ -35,15 +24,7 @@ def one_at_a_time(group: BatchGroup) -> str | None:
 def begins_first(group: BatchGroup) -> str | None:
     """Why a batch begins before its steps run; None where all but updates run before that.
 
-    Parameters
-    ----------
-    group : BatchGroup
-        The group; the driver hosts its states.
-
-    Returns
-    -------
-    str or None
-        The reason, as ``explain()`` says it.
+    The driver hosts the group's states.
     """
     for node in group.nodes:
         if isinstance(node, StateQueryNode) and isinstance(node.state, StateUpdateNode):
@@ -57,16 +38,6 @@ def one_at_a_time_on_spark(group: BatchGroup) -> str | None:
     """Why the batches of a group run one at a time with a session; None where they may overlap.
 
     What was computed on Spark is written on the driver, while the next batch is computed there.
-
-    Parameters
-    ----------
-    group : BatchGroup
-        The group.
-
-    Returns
-    -------
-    str or None
-        The reason, as ``explain()`` says it.
     """
     return updated_elsewhere(group) or one_at_a_time(group)
 

@@ -11,15 +11,7 @@ from trident.states.maps.factory import MapStateFactory
 def only_on_spark(group: BatchGroup) -> str | None:
     """Why every batch of a group of spouts runs on Spark; None where small ones needn't.
 
-    Parameters
-    ----------
-    group : BatchGroup
-        The group; its clock are its spouts.
-
-    Returns
-    -------
-    str or None
-        The reason, as ``explain()`` says it.
+    The group's clock are its spouts.
     """
     for source in group.sources:
         if has_partitions(source.source):

@@ -16,16 +16,8 @@ from trident.states.store import OpenedStore, RoundTrips
 class Place:
     """Where a state is kept, as far as its factory says.
 
-    Parameters
-    ----------
-    kind : str
-        The kind of store, such as ``"redis"``.
-    host : str
-        Its host or hosts with their ports; empty for a file, and for this process.
-    database : str
-        What the host calls it: a number, a name, a table, a path.
-    prefix : str
-        What tells the state from others there.
+    `host` has all hosts with their ports, and is empty for a file and for this process. `database`
+    is what the host calls it: a number, a name, a table, a path.
 
     Examples
     --------
@@ -47,10 +39,7 @@ class Place:
 def place_of(factory: StateFactory) -> Place | None:
     """The place of a factory's states; None where nothing is known of it.
 
-    Parameters
-    ----------
-    factory : StateFactory
-        The factory; what makes its identity is taken apart, and secrets in it are left out.
+    What makes the factory's identity is taken apart, and secrets in it are left out.
 
     Examples
     --------

@@ -28,12 +28,7 @@ from trident.plan.origins import watches_origins
 class BatchGroup:
     """A connected part of the plan, whose streams share one txid.
 
-    Parameters
-    ----------
-    id : str
-        The smallest id of its streams; of the requests to a function, ``"drpc/"`` and its name.
-    nodes : tuple of Node
-        All its steps in order of creation.
+    Its id is the smallest of its streams'; of the requests to a function, ``"drpc/"`` and its name.
     """
 
     id: str
@@ -118,14 +113,7 @@ class BatchGroup:
 class DRPCQuery:
     """A query and what answers it.
 
-    Parameters
-    ----------
-    function : str
-        The name it is called by.
-    source : DRPCNode
-        Where the arguments enter.
-    result : Node
-        The last step declared on its stream; its tuples are the answer.
+    `result` is the last step declared on its stream; its tuples are the answer.
     """
 
     function: str
@@ -161,10 +149,7 @@ Part = BatchGroup | DRPCQuery
 class Plan:
     """All steps of a topology.
 
-    Parameters
-    ----------
-    nodes : tuple of Node
-        In order of creation, so that parents come first.
+    They are in order of creation, so that parents come first.
     """
 
     nodes: tuple[Node, ...]

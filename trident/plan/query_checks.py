@@ -137,21 +137,7 @@ def check_updatable(
 ) -> None:
     """Refuse what updates the entries of a map where the state is none.
 
-    Parameters
-    ----------
-    call : str
-        For the error.
-    updater : StateUpdater
-        Updates the state.
-    declared : StateDeclaration
-        The state.
-    made : object, optional
-        The state itself, or its class; by default the class, where its factory tells it.
-
-    Raises
-    ------
-    OperationTypeError
-        Where the state is known, and is no map state.
+    `made` is the state itself, or its class; by default the class, where its factory tells it.
     """
     found = made_state(declared.factory) if made is None else made
     if found is None or not isinstance(updater, (*_MAPS, WindowTableUpdater)):
