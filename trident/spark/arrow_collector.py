@@ -24,14 +24,7 @@ _FORMS = {
 class ArrowCollector(SpoutCollector):
     """Takes the tuples of a partition; columns of Arrow stay what they are.
 
-    Parameters
-    ----------
-    spout : str
-        How errors name what emits.
-    fields : Fields
-        The output fields.
-    types : mapping of str to (str, pyarrow.DataType)
-        The declared type of each field that has one, and what that is in Arrow.
+    `types` has the declared type of each field that has one, and what that is in Arrow.
     """
 
     def __init__(
@@ -53,13 +46,7 @@ class ArrowCollector(SpoutCollector):
         return ArrowBlock(found, length)
 
     def _checked(self, block: Block) -> Block:
-        """The block as Arrow of the declared types.
-
-        Raises
-        ------
-        EmittedValueError
-            For a value of another type, with its field.
-        """
+        """The block as Arrow of the declared types."""
         return ArrowBlock({name: self._column(block, name) for name in self._types}, block.length)
 
     def _column(self, block: Block, name: str) -> pa.Array:

@@ -28,12 +28,8 @@ _OURS = "__trident"
 def compile_group(group: BatchGroup, spark: SparkSession) -> SparkGroup:
     """Return a group as Spark runs it, as far as is known before a batch.
 
-    Raises
-    ------
-    PlanError
-        For a step that Spark can't run, or an operation that can't be sent to its workers.
-    FieldError
-        For a field whose name Spark can't take, or whose type it needs to know.
+    An operation that can't be sent to Spark's workers is refused, and a field whose type Spark
+    needs to know.
     """
     partitions = most_partitions(group, spark)
     large = compile_job(group, Spark(partitions))
@@ -57,11 +53,6 @@ def check_names(nodes: Sequence[Node], spark: SparkSession) -> None:
     """No step has a field that is named like a column of the engine's.
 
     Nor two whose names differ only in case, unless Spark heeds that.
-
-    Raises
-    ------
-    FieldError
-        For a step that has, with where it was declared.
     """
     for node in nodes:
         for name in node.fields:
@@ -86,11 +77,8 @@ def check_names(nodes: Sequence[Node], spark: SparkSession) -> None:
 def check_pickling(job: Job, spouts: Mapping[str, object] = MappingProxyType({})) -> None:
     """All operations, factories of states and spouts pickle that are used on executors.
 
-    Raises
-    ------
-    OperationTypeError
-        For one that doesn't, with its step and line. Spark would print a traceback at the first
-        batch and name neither.
+    The error names the step and its line. Spark would print a traceback at the first batch and name
+    neither.
     """
     for stream, spout in spouts.items():
         if has_partitions(spout):

@@ -21,14 +21,8 @@ Convert = Callable[[Column], Column]
 def conversions(flows: Sequence[Flow], names: Sequence[Sequence[str]]) -> list[dict[str, Convert]]:
     """What gives the columns of streams that meet one type; for each stream, by its columns.
 
-    Spark itself would compare and merge structs by the positions of their fields.
-
-    Parameters
-    ----------
-    flows : sequence of Flow
-        The streams, settled.
-    names : sequence of sequence of str
-        The columns of each; those at one place meet.
+    Spark itself would compare and merge structs by the positions of their fields. Columns at one
+    place of `names` meet.
     """
     found: list[dict[str, Convert]] = [{} for _ in flows]
     for columns in zip(*names, strict=True):

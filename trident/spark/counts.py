@@ -25,13 +25,7 @@ class _Summed(AccumulatorParam[dict[str, int]]):
 
 
 class TaskCounts:
-    """The counts of a group's tasks; lives on the driver.
-
-    Parameters
-    ----------
-    context : SparkContext
-        Where the tasks run.
-    """
+    """The counts of a group's tasks; lives on the driver."""
 
     def __init__(self, context: SparkContext) -> None:
         self.accumulator: Accumulator[dict[str, int]] = context.accumulator({}, _Summed())

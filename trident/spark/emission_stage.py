@@ -41,20 +41,9 @@ the task, as Spark may run a task twice, and then keeps what either run has emit
 class EmissionStage:
     """Emits the partitions of each task; called once a task, with the task's number as its row.
 
-    Parameters
-    ----------
-    emission : Emission
-        All partitions; the task with number `i` of `n` emits every `n`-th from the `i`-th on.
-    step : StepName
-        The call that declared the stream, for errors.
-    types : mapping of str to (str, pyarrow.DataType)
-        The declared type of each field that has one, and what that is in Arrow.
-    schema : pyarrow.Schema
-        The columns that later steps need.
-    tasks : int
-        How many tasks there are.
-    seal : Seal
-        Seals what the tasks tell the driver.
+    The task with number `i` of `n` emits every `n`-th partition from the `i`-th on. `types` has the
+    declared type of each field that has one, and what that is in Arrow; `schema` the columns that
+    later steps need.
     """
 
     emission: Emission
@@ -108,12 +97,7 @@ def _binary(value: pa.Buffer | None) -> pa.Array:
 class KeptRowsKernel(Kernel):
     """Reads what an `EmissionStage` emitted.
 
-    Parameters
-    ----------
-    runs : frozenset of str
-        The runs of tasks that the driver has heard of.
-    schema : pyarrow.Schema
-        The columns.
+    `runs` are those of tasks that the driver has heard of.
     """
 
     runs: frozenset[str]

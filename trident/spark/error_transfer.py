@@ -57,20 +57,9 @@ def marked(error: BaseException, seal: Seal) -> str:
 def of_spark(error: Exception, seal: Seal | None = None, work: str = "batch") -> BaseException:
     """What a user should see for an error of Spark's: their own error where there is one.
 
-    Parameters
-    ----------
-    error : Exception
-        As Spark raised it on the driver.
-    seal : Seal, optional
-        That of the attempt; without it, no stage of an attempt can have raised.
-    work : str
-        What Spark was to run.
-
-    Returns
-    -------
-    BaseException
-        The error from the stage, as `error_to_json` shows it; `FailedException` where another
-        attempt may succeed; else `SparkFailure`, or the error itself when it isn't Spark's.
+    That is the error from the stage, as `error_to_json` shows it; `FailedException` where another
+    attempt may succeed; else `SparkFailure`, or the error itself when it isn't Spark's. Without the
+    attempt's seal no stage of one can have raised.
     """
     text = str(error)
     # An AnalysisException quotes the plan, and with it the errors that `natives` put there.

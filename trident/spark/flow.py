@@ -19,14 +19,8 @@ from trident.tuples.fields import Fields
 class InputFrame:
     """Tuples with which a batch begins.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        The tuples.
-    partitions : int
-        How many partitions Spark reads them in; 0 for files without a line.
-    kernels : tuple of Kernel
-        What makes the tuples of the frame's rows, where those are others.
+    Spark reads it in so many partitions, 0 for files without a line. Kernels make the tuples of the
+    frame's rows, where those are others.
     """
 
     frame: DataFrame
@@ -38,22 +32,10 @@ class InputFrame:
 class Flow:
     """A stream in the middle of a batch.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        What Spark has been told so far.
-    types : mapping of str to str or None
-        The frame's columns; None where only the frame knows the type.
-    partitions : int
-        How many partitions there are.
-    kernels : tuple of Kernel
-        What follows it in Python, and isn't told to Spark yet.
-    made : mapping of str to (StepName, str or None)
-        The columns that these kernels make: of which step, and of which type.
-    deterministic : bool
-        Whether the kernels make the same when they run again.
-    kept : bool
-        Whether its rows are kept somewhere, so that reading them twice makes nothing twice.
+    Of the frame's columns only the frame knows the type that is None. The kernels follow it in
+    Python, and aren't told to Spark yet; `made` says of which step and type their columns are.
+    `deterministic` is whether they make the same when they run again, `kept` whether the rows are
+    kept somewhere, so that reading them twice makes nothing twice.
     """
 
     frame: DataFrame

@@ -13,16 +13,8 @@ from trident.plan.plan import BatchGroup
 class SparkGroup:
     """A batch group with its jobs.
 
-    Parameters
-    ----------
-    group : BatchGroup
-        The group.
-    partitions : int
-        How many partitions an exchange makes where nothing else is said.
-    large, small : Job
-        What is run for a batch, and for one for which one partition will do.
-    prefixes : mapping of str to tuple of NativeStep
-        What Structured Streaming runs of each stream before the batch.
+    An exchange makes `partitions` where nothing else is said. `small` is for a batch for which one
+    partition will do. Structured Streaming runs the `prefixes` of streams before the batch.
     """
 
     group: BatchGroup

@@ -48,16 +48,9 @@ SMALL = 10_000
 class SparkGroupEngine:
     """Runs the batches of a group as Spark jobs; lives on the driver.
 
-    Parameters
-    ----------
-    group : SparkGroup
-        The group.
-    session : SparkSession
-        Where the jobs run: a session of the engine's own for spouts, and for Spark's clock the
-        one that its batches come with.
-    states : mapping of node to State
-        The group's states in this process: those that live here are updated through them, the
-        others only read. Closed with the engine.
+    The session is the engine's own for spouts, and for Spark's clock the one that its batches come
+    with. States that live here are updated through `states`, the others only read; they are closed
+    with the engine.
     """
 
     def __init__(
@@ -128,25 +121,8 @@ class SparkGroupEngine:
         The tuples of the updates come to the driver. Where executors update a state, or a step
         reads what the batch updates, the jobs wait until the batch has begun.
 
-        Parameters
-        ----------
-        record : ControlRecord
-            The attempt, for errors.
-        inputs : mapping of str to InputFrame
-            The tuples at the sources, or at later steps that Spark's clock ends with.
-        small : bool
-            Whether one partition will do.
-        tuples : int
-            How many there are, where that is known.
-        released : callable
-            Called when the jobs are over.
-
-        Raises
-        ------
-        OperationError
-            What an operation raised, with the step, the batch and the tuple.
-        FailedException
-            The attempt failed.
+        The inputs are at the sources, or at later steps that Spark's clock ends with. `small` is
+        whether one partition will do; `released` is called when the jobs are over.
         """
         if self._begins_first:
             run = partial(self._run, inputs, small, tuples, released)

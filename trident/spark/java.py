@@ -38,10 +38,7 @@ def java() -> Finding:
 def require_java() -> None:
     """Raise where Spark would not start, before anything else is done.
 
-    Raises
-    ------
-    SparkSessionError
-        With what was found, and what to do.
+    The error says what was found, and what to do.
     """
     found = java()
     if found.level == "problem":
@@ -51,12 +48,7 @@ def require_java() -> None:
 def not_started(error: Exception, log: Path | None = None) -> SparkSessionError | None:
     """What PySpark's error about a JVM that did not start means; None for any other error.
 
-    Parameters
-    ----------
-    error : Exception
-        What PySpark raised.
-    log : Path, optional
-        The file of what the JVM printed.
+    The file `log` has what the JVM printed.
     """
     if "JAVA_GATEWAY_EXITED" not in str(error):
         return None

@@ -24,13 +24,6 @@ class JobQueue:
     """The queue of one function, and the threads that empty it.
 
     A call that leaves, as its time is over or its caller has hung up, is cancelled in Spark too.
-
-    Parameters
-    ----------
-    query : SparkQuery
-        What answers.
-    most_waiting : int
-        How many calls the queue takes.
     """
 
     def __init__(self, query: SparkQuery, most_waiting: int) -> None:
@@ -128,15 +121,7 @@ def job_queue(
     most_waiting: int,
     session: SparkSession | None = None,
 ) -> JobQueue:
-    """Return the queue of a query that Spark answers; what is raised is told by `SparkQuery`.
-
-    Parameters
-    ----------
-    plan, query, conf, session
-        Those of `SparkQuery`.
-    most_waiting : int
-        How many calls the queue takes.
-    """
+    """Return the queue of a query that Spark answers; what is refused is told by `SparkQuery`."""
     made = SparkQuery(plan, query, conf, session)
     made.prepare()
     return JobQueue(made, most_waiting)

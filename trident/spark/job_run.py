@@ -68,24 +68,8 @@ Write = Callable[[Update, Block, Task], Block]
 class JobRun:
     """One attempt of a batch, or one request; made for it and used by the thread that runs it.
 
-    Parameters
-    ----------
-    job : Job
-        The job, made for Spark.
-    partitions : int
-        How many partitions Catalyst makes where nothing else is said.
-    context : StageContext
-        The attempt; made for it alone.
-    inputs : mapping of str to InputFrame
-        The tuples of each stream.
-    schemas : Schemas
-        Looks schemas up.
-    session : SparkSession
-        Where it runs.
-    ask : callable
-        Asks states in this process.
-    write : callable, optional
-        Updates them; a request updates none.
+    Catalyst makes `partitions` where nothing else is said. `ask` asks states in this process, and
+    `write` updates them; a request updates none.
     """
 
     def __init__(

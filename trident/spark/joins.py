@@ -24,16 +24,8 @@ def native_join(
 
     A stream that has to be there is joined so that only its keys stay, one that may be missing so
     that those of the streams before it stay: what is left in the end has the keys of all that have
-    to be there. Null equals nothing, as in SQL.
-
-    Parameters
-    ----------
-    frames : sequence of DataFrame
-        The streams.
-    converted : sequence of mapping of str to callable
-        What gives keys of several types one.
-    kernel : JoinKernel
-        What the local engine runs, which says what is joined.
+    to be there. Null equals nothing, as in SQL. `converted` gives keys of several types one; the
+    kernel, which the local engine runs, says what is joined.
     """
     width = len(kernel.keys[0])
     keys = [f"__trident_key{index}" for index in range(width)]

@@ -45,13 +45,7 @@ _DECODED = {
 
 
 def check_types(settings: KafkaSettings) -> None:
-    """Each column has a type.
-
-    Raises
-    ------
-    UsageError
-        For a field that has none.
-    """
+    """Each column has a type."""
     for name, declared in settings.fields.types.items():
         if declared is None:
             what = "kafka_frame: a column needs a type, and none is known of the field"
@@ -138,16 +132,7 @@ class _Message(NamedTuple):
 class RecordStage:
     """Makes tuples of records on executors; pickled to them, called once a task.
 
-    Parameters
-    ----------
-    settings : KafkaSettings
-        What the stream is told.
-    types : mapping of str to (str, pyarrow.DataType)
-        The declared type of each field, and what that is in Arrow.
-    schema : pyarrow.Schema
-        The columns.
-    seal : Seal
-        Seals what is raised.
+    `types` has the declared type of each field, and what that is in Arrow.
     """
 
     settings: KafkaSettings

@@ -27,17 +27,8 @@ _STRUCT = f"{RUN} string, {STATUS} string, {ROWS} binary"
 class KeptTuples:
     """The tuples of one stream in one attempt.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        What the tasks of an `EmissionStage` gave, checkpointed: the loss of a block fails the
-        attempt.
-    kernel : KeptRowsKernel
-        Makes tuples of its :attr:`rows`.
-    partitions : int
-        In how many partitions they are.
-    length : int
-        How many tuples there are.
+    The frame is what the tasks of an `EmissionStage` gave, checkpointed: the loss of a block fails
+    the attempt. The kernel makes tuples of its :attr:`rows`.
     """
 
     frame: DataFrame
@@ -70,31 +61,8 @@ def emit_in_tasks(
 ) -> tuple[KeptTuples, list[Emitted]]:
     """Emit all partitions of an emission in one Spark job.
 
-    Parameters
-    ----------
-    emission : Emission
-        The partitions.
-    source : Source
-        The stream.
-    tasks : int
-        How many tasks emit.
-    session : SparkSession
-        Where the job runs.
-    schemas : Schemas
-        Looks types up.
-    seal : Seal
-        For what the tasks tell.
-
-    Raises
-    ------
-    OperationError
-        What the spout raised, with the partition.
-    SpoutPartitionError
-        For partitions that can't be sent to executors.
-    FailedException
-        The attempt failed.
-    StatusError
-        For what no task of this attempt told.
+    What the spout raised is an OperationError that names the partition. Partitions that can't be
+    sent to executors are refused, and what no task of this attempt told.
     """
     declared = {name: kind for name, kind in source.declared.types.items() if kind}
     emitted_fields = [name for name in source.columns if name != ORIGIN]

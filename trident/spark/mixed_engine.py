@@ -31,12 +31,8 @@ class Expected:
 
     Spark takes a time for the jobs of a batch, however small it is, and one for each tuple; this
     process takes one for each tuple. Neither engine is given up for one slow batch: what is known
-    of the one that is not used is bounded by what the other takes, or fades.
-
-    Parameters
-    ----------
-    cores : int
-        How many tasks Spark runs at the same time.
+    of the one that is not used is bounded by what the other takes, or fades. `cores` is how many
+    tasks Spark runs at the same time.
 
     Examples
     --------
@@ -97,16 +93,7 @@ class MixedGroupEngine:
 
     Both work on the same states, so it is of no consequence for the result which one it was. What
     one has computed it writes as well. Lives on the driver; used by the run's own thread, but for
-    :meth:`write`.
-
-    Parameters
-    ----------
-    local : LocalGroupEngine
-        For small batches.
-    spark : SparkGroupEngine
-        For large ones; with the same states.
-    cores : int
-        How many tasks Spark runs at the same time.
+    :meth:`write`. `cores` is how many tasks Spark runs at the same time.
     """
 
     def __init__(self, local: LocalGroupEngine, spark: SparkGroupEngine, cores: int) -> None:

@@ -19,13 +19,9 @@ from trident.tuples.block import Block
 class TaskQueryKernel(Kernel):
     """Looks the tuples of each block up in states that tasks can reach.
 
-    Parameters
-    ----------
-    row : QueryRow
-        The query, or several in a row; of these each is the library's own and needs no preparation.
-    states : tuple of (StateFactory, bool)
-        What makes each state, in the task, and whether the same batch updates it, so that it is
-        read as it was before.
+    Of several queries in a row each is the library's own and needs no preparation. `states` says
+    what makes each state, in the task, and whether the same batch updates it, so that it is read as
+    it was before.
     """
 
     row: QueryRow

@@ -31,14 +31,7 @@ class Quiet:
     """While it is on, the JVM drops log messages of some forms, and Python those of this thread.
 
     No level and no setting is changed. A session of `local_session` is left alone, as its JVM logs
-    to a file.
-
-    Parameters
-    ----------
-    session : SparkSession
-        Whose JVM it is.
-    messages : str
-        The forms: Java regular expressions that match whole messages.
+    to a file. The forms are Java regular expressions that match whole messages.
     """
 
     def __init__(self, session: SparkSession, *messages: str) -> None:

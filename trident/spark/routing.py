@@ -41,24 +41,8 @@ def by_key(
     number is then taken modulo the number of shards first.
 
     Spark's own hash won't do: a key has to be in the same partition of a state after a restart, in
-    another version of Spark, and on the local engine.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The rows.
-    names : sequence of str
-        The key.
-    types : mapping of str to str
-        The types of all columns of the frame.
-    count : int
-        How many partitions.
-    schemas : Schemas
-        Looks the types up.
-    seal : Seal
-        What the stage seals an error with.
-    shards : int or None
-        How many shards the store is divided into; None where any task may update any key.
+    another version of Spark, and on the local engine. `types` are those of all columns. Without
+    `shards` any task may update any key.
     """
     hashed = _expression(names, types)
     if hashed is not None:

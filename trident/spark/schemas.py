@@ -30,10 +30,7 @@ class Schema:
 class Schemas:
     """Looks schemas up, and keeps those that it has found.
 
-    Parameters
-    ----------
-    session : SparkSession
-        Translates DDL types; one small job for each new schema, without tasks.
+    A new schema costs one small job, without tasks, as the session translates DDL types.
     """
 
     def __init__(self, session: SparkSession) -> None:
@@ -43,10 +40,7 @@ class Schemas:
     def of(self, columns: Mapping[str, str]) -> Schema:
         """The schema of columns with DDL types.
 
-        Parameters
-        ----------
-        columns : mapping of str to str
-            The types by name; without any the schema is that of :data:`ROW` alone.
+        Without any it is that of :data:`ROW` alone.
         """
         key = tuple(columns.items()) or ((ROW, "boolean"),)
         if key not in self._known:

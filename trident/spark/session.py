@@ -82,16 +82,9 @@ def local_session(**conf: Any) -> SparkSession:
 def session_at(master: str) -> SparkSession:
     """Return the session that a command runs a topology on.
 
-    Parameters
-    ----------
-    master : str
-        Where Spark is; empty for this machine or, under ``spark-submit``, for what that says.
-
-    Returns
-    -------
-    pyspark.sql.SparkSession
-        The one that runs already, as the topology's module may have made it; else one of
-        :func:`local_session`, or of the cluster.
+    An empty `master` is this machine or, under ``spark-submit``, what that says. A session that
+    runs already is taken, as the topology's module may have made it; else it is one of
+    :func:`local_session`, or of the cluster.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -188,19 +181,7 @@ def _text(value: Any) -> str:
 def check_session(spark: Any, whose: str, advice: str = "Make a new one.") -> None:
     """Refuse a session of Spark Connect, or one that was stopped.
 
-    Parameters
-    ----------
-    spark : SparkSession
-        The session.
-    whose : str
-        How the error begins.
-    advice : str
-        What to do where it was stopped.
-
-    Raises
-    ------
-    SparkSessionError
-        For such a session.
+    `whose` begins the error; `advice` is what to do where it was stopped.
     """
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         raise SparkSessionError(

@@ -14,14 +14,8 @@ _RULES = ("PropagateEmptyRelation", "ConvertToLocalRelation", "PruneFilters")
 def set_up(session: SparkSession, partitions: int) -> None:
     """Set up a session of the engine's own for small jobs.
 
-    Adaptive execution would run two jobs in place of one.
-
-    Parameters
-    ----------
-    session : SparkSession
-        One that nobody else's jobs run in.
-    partitions : int
-        How many partitions an exchange makes where nothing else is said.
+    Adaptive execution would run two jobs in place of one. Nobody else's jobs run in the session. An
+    exchange makes `partitions` where nothing else is said.
     """
     conf: Any = session.conf
     conf.set("spark.sql.adaptive.enabled", "false")

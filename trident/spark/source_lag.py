@@ -13,13 +13,10 @@ def lag_of(progress: Any) -> Lag | None:
     """Return how far the sources are behind; None where none of them says so.
 
     Kafka's says up to which offsets there are records that it may read, per partition: what open
-    transactions hold back is not known here. A folder's says how many
-    files wait, and nobody knows how many tuples are in them.
+    transactions hold back is not known here. A folder's says how many files wait, and nobody knows
+    how many tuples are in them.
 
-    Parameters
-    ----------
-    progress : StreamingQueryProgress
-        Spark's ``lastProgress``, or a mapping like it.
+    `progress` is Spark's ``lastProgress``, or a mapping like it.
 
     Examples
     --------

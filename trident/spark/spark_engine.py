@@ -32,25 +32,8 @@ from trident.states.state import State
 class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
     """Runs every group on Spark: by Structured Streaming, or its spouts in a thread of its own.
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    spark : SparkSession
-        A classic session; left as it is, except that queries and jobs run on it.
-    choice : str
-        Whether small batches of spouts are run in this process: ``"auto"``, or ``"spark"``.
-
-    Raises
-    ------
-    SparkSessionError
-        For a Spark Connect session, or one that was stopped.
-    WorkerError
-        For workers that can't run this program's operations.
-    PlanError
-        For a step that Spark can't run, or an operation that can't be sent to its workers.
-    FieldError
-        For a field whose type Spark needs to know.
+    The session is left as it is, except that queries and jobs run on it. With the choice ``"auto"``
+    small batches of spouts may run in this process.
     """
 
     def __init__(self, plan: Plan, spark: SparkSession, choice: EngineChoice) -> None:

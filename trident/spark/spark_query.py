@@ -44,28 +44,9 @@ _logger = logging.getLogger("trident")
 class SparkQuery:
     """Answers requests to one function by Spark jobs, from any thread of this process.
 
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    query : DRPCQuery
-        Its query.
-    conf : mapping or None
-        What the operations that ask states, and these states, are made with.
-    session : SparkSession or None
-        Where to run, where the query reads no DataFrame; by default in the active session.
-
-    Raises
-    ------
-    SparkSessionError
-        For a Spark Connect session, or one that was stopped.
-    WorkerError
-        For workers that can't run this program's operations.
-    PlanError
-        Where there is no session, for a step that Spark can't run, or an operation that can't be
-        sent to its workers.
-    FieldError
-        For a field whose name Spark can't take, or whose type it needs to know.
+    The operations that ask states, and these states, are made with `conf`. Where the query reads no
+    DataFrame, the session is by default the active one. A session, workers or a step with which it
+    can't be answered are refused before any request.
     """
 
     def __init__(
@@ -113,17 +94,8 @@ class SparkQuery:
     def answer(self, args: str, job: str) -> str:
         """Answer one request.
 
-        Parameters
-        ----------
-        args : str
-            The arguments.
-        job : str
-            By which :meth:`cancel` knows it; never the same again.
-
-        Raises
-        ------
-        DRPCExecutionError
-            When the query failed; its cause is what an operation or a state raised.
+        By `job`, never the same again, :meth:`cancel` knows it. When the query fails, the cause of
+        the error is what an operation or a state raised.
         """
         context = StageContext(next(self._numbers))
         try:

@@ -39,14 +39,8 @@ _DECLARED = {
 class StageContext:
     """The attempt of a batch, or a request, as its stages know it; pickled to the executors.
 
-    Parameters
-    ----------
-    of : ControlRecord or int
-        What every state of the group has begun; the number of a request.
-    seal : Seal
-        Seals what the tasks tell the driver.
-    counts : Accumulator or None
-        Takes what operations count.
+    `of` is what every state of the group has begun, or the number of a request. What operations
+    count goes to `counts`.
     """
 
     of: ControlRecord | int
@@ -74,20 +68,9 @@ class StageContext:
 class PythonStage:
     """A stage whose rows go to another stage; pickled to the executors, called once a task.
 
-    The driver restores the error that it raises from the last line of Spark's message.
-
-    Parameters
-    ----------
-    kernels : tuple of Kernel
-        In order.
-    schema : pyarrow.Schema
-        The columns that leave the stage; the others are dropped.
-    makers : tuple of (str, StepName)
-        The columns that steps of the stage made, and these steps, for values of a wrong type.
-    context : StageContext
-        The attempt.
-    partitions : int
-        How many partitions the stage has.
+    The driver restores the error that it raises from the last line of Spark's message. Only the
+    columns of `schema` leave the stage. `makers` are the columns that steps of it made, with these
+    steps, for values of a wrong type.
     """
 
     kernels: tuple[Kernel, ...]
@@ -161,10 +144,7 @@ def _array(block: Block, field: pa.Field, makers: dict[str, StepName], task: Tas
 def array_of(values: Sequence[Any], field: pa.Field, step: StepName, task: Task) -> pa.Array:
     """A column that a step made, as Arrow of its declared type.
 
-    Raises
-    ------
-    OperationError
-        For a value that Arrow can't take for the type, with the step that made it.
+    A value that Arrow can't take for the type is an OperationError that names the step.
     """
     try:
         return pa.array(values, field.type)

@@ -18,14 +18,8 @@ from trident.tuples.block import Block
 def packed(job: Job, computed: Computed, schemas: Schemas) -> dict[str, bytes | memoryview]:
     """The tuples of each update as a stream of Arrow, by the name of the state.
 
-    Parameters
-    ----------
-    job : Job
-        The group's; a state that the batch does not update has an empty part.
-    computed : Computed
-        What was computed, in one partition for each state.
-    schemas : Schemas
-        Looks up the types of what Python steps made.
+    A state that the batch does not update has an empty part. What was computed is in one partition
+    for each state.
     """
     streams = {update.update.state.name: _stream(update, schemas) for update in computed.updates}
     return {each.state.name: streams.get(each.state.name, b"") for each in job.updates}
@@ -34,10 +28,7 @@ def packed(job: Job, computed: Computed, schemas: Schemas) -> dict[str, bytes | 
 def unpacked(job: Job, parts: Mapping[str, bytes | memoryview]) -> Computed:
     """What :func:`packed` was given, for this topology's updates.
 
-    Raises
-    ------
-    StagingError
-        When the topology updates other states, or with other fields.
+    It is refused when the topology updates other states, or with other fields.
     """
     known = {update.state.name: update for update in job.updates}
     if known.keys() != parts.keys():

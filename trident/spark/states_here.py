@@ -17,13 +17,7 @@ from trident.tuples.block import NOTHING, Block
 
 
 class StatesHere:
-    """Asks the states of a batch.
-
-    Parameters
-    ----------
-    states : mapping of str to State
-        The states by name.
-    """
+    """Asks the states of a batch."""
 
     def __init__(self, states: Mapping[str, State]) -> None:
         self._states = states
@@ -41,13 +35,7 @@ class StatesHere:
 
 
 class Written:
-    """Updates states at once; their commit writes what they keep.
-
-    Parameters
-    ----------
-    begun : BegunStates
-        The states of the attempt.
-    """
+    """Updates states at once; their commit writes what they keep."""
 
     def __init__(self, begun: BegunStates) -> None:
         self._begun = begun

@@ -20,16 +20,7 @@ STATUS = "__trident_status"
 def open_statuses(statuses: Iterable[str], seal: Seal) -> list[dict[str, Any]]:
     """What each task told of what it did; raises the most serious of their errors.
 
-    Raises
-    ------
-    StaleBatchError
-        When any task was overtaken.
-    TridentError
-        What stopped a task.
-    FailedException
-        When tasks failed the attempt and nothing worse happened.
-    StatusError
-        For a status that no task of this attempt has sealed.
+    A status that no task of this attempt has sealed is refused.
     """
     done, errors = [], []
     for status in statuses:

@@ -56,10 +56,7 @@ def apart(plan: SparkGroup, frame: DataFrame, *, small: bool) -> dict[str, Input
 def check_output_mode(plan: SparkGroup) -> None:
     """Spark allows the group's output mode for its streams; Spark itself says so too late.
 
-    Raises
-    ------
-    PlanError
-        Where it has not, as for an aggregation without a watermark in mode ``"append"``.
+    It has not, for example, for an aggregation without a watermark in mode ``"append"``.
     """
     frame, mode = as_one(plan), plan.group.output_mode
     jvm: Any = frame.sparkSession._jvm

@@ -58,23 +58,6 @@ _WITHOUT_PARKED = _WithoutParked()
 class StreamingRun(GroupRun):
     """A group whose batches Structured Streaming makes.
 
-    Parameters
-    ----------
-    group : SparkGroup
-        The group.
-    engine : SparkGroupEngine
-        What processes the tuples; closed at the end.
-    runner : BatchRunner
-        The group's runner, opened.
-    folder : Path
-        Spark's own checkpoint.
-    trigger : float, "available" or None
-        When batches begin; see `StartOptions`.
-    max_pending : int
-        How many batches may be computed and not committed; see `Engine.pending`.
-
-    Notes
-    -----
     The batch runs in the query's thread and is never interrupted: a stop waits for its end, and for
     the commit of all that is staged. A batch that Spark begins meanwhile waits until the query is
     stopped, and then raises `Parked`: if it returned, Spark's log would commit it.

@@ -30,21 +30,7 @@ class UpdateStage:
     """The last stage of a job, which updates a state in its tasks; called once a task.
 
     It reads all of its input before it writes, and ends with a status row where others would raise.
-
-    Parameters
-    ----------
-    kernels : tuple of Kernel
-        What runs before the update.
-    update : UpdateKernel
-        The update.
-    factory : StateFactory
-        Makes the state, in the task.
-    schema : pyarrow.Schema
-        The new values and, last, the status.
-    context : StageContext
-        The attempt.
-    partitions : int
-        How many partitions the state has.
+    Kernels run before the update. The schema is of the new values and, last, the status.
     """
 
     kernels: tuple[Kernel, ...]

@@ -29,14 +29,9 @@ _found_fit: WeakSet[SparkContext] = WeakSet()
 def check_workers(spark: SparkSession) -> None:
     """Refuse workers with another Python than this one, or without a module; once a session.
 
-    Where they run this very interpreter, on this machine, nothing is asked. Elsewhere it costs
-    one job of tiny tasks, about as long as the workers take to start.
-
-    Raises
-    ------
-    WorkerError
-        With what was found, and what to do. Spark would fail the first batch, with its own
-        traces of hundreds of lines.
+    Where they run this very interpreter, on this machine, nothing is asked. Elsewhere it costs one
+    job of tiny tasks, about as long as the workers take to start. Spark would fail the first batch,
+    with its own traces of hundreds of lines.
     """
     context = spark.sparkContext
     if context in _found_fit:
