@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,8 +17,16 @@ def broker(kafka_broker: Served) -> Broker:
     return Broker(kafka_broker.url)
 
 
-@pytest.fixture
-def own_server(tmp_path: Path) -> Iterator[KafkaServer]:
-    """A broker of the test's own, which it may kill."""
-    with KafkaServer(tmp_path / "kafka") as server:
+@pytest.fixture(scope="session")
+def mortal_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    """The broker that tests kill: a new one for each would be two JVMs more."""
+    with KafkaServer(tmp_path_factory.mktemp("kafka")) as server:
         yield server
+
+
+@pytest.fixture
+def own_server(mortal_server: KafkaServer) -> KafkaServer:
+    """A broker which the test may kill, and which runs again when the next one has it."""
+    if not mortal_server.running:
+        mortal_server.start()
+    return mortal_server

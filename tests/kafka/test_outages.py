@@ -54,9 +54,10 @@ def _said(caplog: pytest.LogCaptureFixture, text: str) -> bool:
 @pytest.mark.parametrize(
     ("made", "told"),
     [
-        (KafkaSpout.opaque, "stream values goes on without partition words-0: Kafka at"),
-        (KafkaSpout.transactional, "batch 1 of values waits: stream 'values', partition words-0"),
+        (KafkaSpout.opaque, "stream values goes on without partition {}-0: Kafka at"),
+        (KafkaSpout.transactional, "batch 1 of values waits: stream 'values', partition {}-0"),
     ],
+    ids=["opaque", "transactional"],
 )
 def test_an_opaque_batch_goes_on_without_a_killed_broker_and_a_transactional_one_waits(
     made: Any,
@@ -67,14 +68,14 @@ def test_an_opaque_batch_goes_on_without_a_killed_broker_and_a_transactional_one
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     broker = Broker(own_server.url)
-    topic = broker.topic(name="words")
+    topic = broker.topic()
     broker.produce(topic, ["a", "b"])
     counting = Counting(tmp_path)
     spout = made(broker.servers, topic, poll_timeout=0.5)
     killed = kill_after_listing(0)
     with caplog.at_level(logging.INFO, "trident"), counting.start(spout, patience=120) as run:
         assert killed.wait(60)
-        wait_until(lambda: _said(caplog, told), 60)
+        wait_until(lambda: _said(caplog, told.format(topic)), 60)
         assert run.isActive
         own_server.start()
         broker.produce(topic, ["b"])
@@ -104,7 +105,7 @@ def test_a_sink_whose_broker_is_killed_within_a_batch_has_each_record_once(
 ) -> None:
     broker = Broker(own_server.url)
     topic = broker.topic()
-    sink = kafka.sink(broker.servers, topic, prefix="words", timeout=2)
+    sink = kafka.sink(broker.servers, topic, prefix=topic, timeout=2)
     topology = TridentTopology()
     words = FixedBatchSpout("word string", 1, ["a"], ["b"], ["c"])
     topology.newStream("words", words).partitionPersist(
