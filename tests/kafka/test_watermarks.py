@@ -25,7 +25,7 @@ def test_events_in_order_are_all_counted_in_two_partitions(
     broker.produce(topic, map(str, range(500)))
     broker.produce(topic, map(str, range(500, 1000)), partition=1)
     topology = TridentTopology()
-    spout = made(broker.servers, topic, max_records=60, fields="value")
+    spout = made(broker.servers, topic, max_records=120, fields="value")
     times = topology.newStream("clicks", spout).map(lambda value: int(value), "t long")
     window = TumblingDurationWindow.of(Duration.of(10)).withTimestampField("t")
     windows = times.window(window, MemoryMapState.Factory(), Count(), "n")
