@@ -8,6 +8,7 @@ with it elsewhere, is told here to drop what it still runs. `tests.spark.test_se
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -40,11 +41,11 @@ class Drivers:
             "PYSPARK_GATEWAY_SECRET": java.auth_token,
         }
 
-    def run(self, program: ModuleType, *arguments: Any) -> int:
-        """Run a program until it ends or is killed; return its return code."""
+    def kill(self, program: ModuleType, *arguments: Any) -> None:
+        """Run a program, which is killed where its arguments say."""
         ended = forks.run(program, *arguments, timeout=280, environment=self._environment)
         self._drop_session()
-        return ended.code
+        assert ended.code == -signal.SIGKILL, ended.printed
 
     def _drop_session(self) -> None:
         contexts = getattr(self._gateway.jvm.org.apache.spark, "SparkContext$")

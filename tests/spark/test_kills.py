@@ -7,7 +7,6 @@ one process or with a clock that does what Spark's does, is in `tests.batch`.
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 from collections import Counter
@@ -71,7 +70,7 @@ def test_every_word_of_a_frame_counts_once(
     lines = Lines(spark, tmp_path)
     lines.write(*[f"all batches\nw{number} w{number % 3}" for number in range(7)])
     for point, txid in LINES:
-        assert drivers.run(program, tmp_path, point, txid) == -signal.SIGKILL, point
+        drivers.kill(program, tmp_path, point, txid)
     lines.count()
     assert lines.counts == lines.expected
 
@@ -92,8 +91,7 @@ def test_every_line_of_staged_batches_counts_once_as_it_was_computed(
     count = 2 * len(STAGED) + 2
     lines.write(*[f"all batches\nw{number} w{number % 3}" for number in range(count)])
     for number, point in enumerate(STAGED):
-        ended = drivers.run(staged_program, tmp_path, point, 2 * number + 1)
-        assert ended == -signal.SIGKILL, point
+        drivers.kill(staged_program, tmp_path, point, 2 * number + 1)
     with lines.start(staged_program.topology(lines), max_pending=PENDING) as rest:
         rest.awaitTermination(PATIENCE)
     assert lines.counts == lines.expected
@@ -107,8 +105,7 @@ def test_every_word_of_overlapping_batches_counts_once(
     drivers: Drivers, spark: SparkSession, tmp_path: Path, engine: str
 ) -> None:
     for point, txid in OVERLAPPING[engine]:
-        ended = drivers.run(overlapping_run, tmp_path, engine, point, txid)
-        assert ended == -signal.SIGKILL, point
+        drivers.kill(overlapping_run, tmp_path, engine, point, txid)
     overlapping_run.run(tmp_path, engine, spark)
     assert overlapping_run.counts(tmp_path) == overlapping_run.EXPECTED
 
@@ -127,8 +124,7 @@ def test_every_record_of_kafka_counts_once(
             broker.append(topic, words, ending, partition=partition)
             if ending != "abort":
                 truth.update(words)
-        ended = drivers.run(killed_frame, tmp_path, broker.servers, topic, point, txid)
-        assert ended == -signal.SIGKILL, point
+        drivers.kill(killed_frame, tmp_path, broker.servers, topic, point, txid)
     frame = kafka_frame(spark_with_kafka, killed_frame.spout(broker.servers, topic))
     assert Counting(tmp_path).run(frame, session=spark_with_kafka) == truth
 
