@@ -41,6 +41,8 @@ class Claim:
         accepted it may remember it anew, and the records of other states lack it.
     base : int
         The last batch before the log's first.
+    begun : frozenset of Token
+        What `listed` is of all states of the log, those of older names too.
     """
 
     listed: Token | None = None
@@ -49,6 +51,7 @@ class Claim:
     kind: StateType | None = None
     swept: int = 0
     base: int = 0
+    begun: frozenset[Token] = frozenset()
 
 
 def check_record(
@@ -142,8 +145,10 @@ def _unknown_to(own: ControlRecord, found: ControlRecord, claim: Claim) -> bool:
         return True
     if txid <= own.committed:
         ours = own.attempt_of(txid)
-        if attempt > ours or (attempt == ours and txid > claim.base):
-            return True  # where it is this very attempt, it has begun no state here
+        if attempt > ours:
+            return True
+        if attempt == ours and txid > claim.base and found.token not in claim.begun:
+            return True  # it has begun no state here
     known = {txid: kept for txid, kept in own.retried.items() if txid <= found.committed}
     lacking = [txid for txid in known.keys() - found.retried.keys() if txid > claim.swept]
     return bool(lacking) or not found.retried.items() <= known.items()

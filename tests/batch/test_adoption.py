@@ -338,6 +338,16 @@ def test_a_batch_that_not_all_states_had_begun_cannot_be_committed(state: Opaque
     assert counts(state, "a") + counts(other, "a") == [3, 1]
 
 
+def test_the_loss_of_a_state_whose_last_batch_was_burnt_can_be_accepted(state: OpaqueMap) -> None:
+    orphan(state, in_flight="before commit")
+    log, lost = MemoryLog("new"), memory_state()
+    open_runner(log, state, adopt=Adopt.from_states(log_id(state), in_flight="burn"))
+    runner = open_runner(log, lost, accept_loss={"count": 2})
+    runner.run(Words(CountingEngine(lost), "a"))
+    open_runner(log, lost)
+    assert counts(lost, "a") == [1]
+
+
 def test_burning_is_for_opaque_maps_only() -> None:
     state = TransactionalMap(MemoryMap("burning"))
     runner = open_runner(MemoryLog("gone"), state)

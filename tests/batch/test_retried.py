@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -234,6 +235,27 @@ def test_a_state_that_went_on_behind_what_was_adopted_does_not_come_back() -> No
     runner = open_runner(log, kept, adopt=Adopt.from_states(runner.log_id, in_flight="committed"))
     for word in "d", "e":
         runner.run(Words(CountingEngine(kept), word))
+    with pytest.raises(CopiedLogError):
+        open_runner(log, kept, away)
+
+
+@FEW
+def test_a_state_that_holds_a_burnt_batch_does_not_come_back_after_a_sweep() -> None:
+    old, kept, away = MemoryLog("old"), memory_state(), memory_state()
+    runner = open_runner(old, kept, away)
+    runner.run(Words(CountingEngine(kept, away), "a"))
+    with fail_at("before write", 2):
+        runner.run(Words(CountingEngine(kept, away), "a"))
+    found = kept.control.read()
+    assert found is not None
+    ready = replace(found, committed=1, retried={})  # whose announcement was missed
+    kept.backing.putControl(ready.encode(), found.encode())
+    log = MemoryLog("new")
+    runner = open_runner(log, kept, adopt=Adopt.from_states(runner.log_id, in_flight="burn"))
+    for word in "d", "e":
+        runner.run(Words(CountingEngine(kept), word))
+    assert counts(kept, "a") == [1]
+    assert counts(away, "a") == [2]
     with pytest.raises(CopiedLogError):
         open_runner(log, kept, away)
 

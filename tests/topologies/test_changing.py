@@ -291,6 +291,14 @@ def test_a_state_that_was_renamed_is_named_with_the_new_one(
     assert not [r for r in caplog.records if r.levelname == "WARNING"]
 
 
+def test_a_renamed_state_under_its_old_prefix_goes_on(life: Life) -> None:
+    store = "sqlite:{folder}/count.db?prefix=count"
+    for name, total in ("count", 1), ("counts", 2):
+        spout = GeneratorSpout(FIELDS, lambda n: ("a", n, n), total=total)
+        life.run(words(name=name, store=store, spout=spout))
+        assert value_of(life, "a") == total
+
+
 def test_a_state_that_comes_back_changed_is_refused(life: Life) -> None:
     life.run(words(name="count"))
     life.run(words(name="counts"))

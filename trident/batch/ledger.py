@@ -12,6 +12,7 @@ from trident.log.entry import LogEntry
 from trident.log.errors import LogMismatchError, PlacementError, ReplayError
 from trident.log.log import Log
 from trident.log.writer import LogWriter
+from trident.states.control import BURNT
 from trident.states.values import Token
 
 
@@ -96,7 +97,10 @@ class Ledger:
         entry = self._writer.entry
         token = txid, attempt = entry.begun
         states = dict.fromkeys(begun, token)
-        retried = {} if swept else entry.retried
+        # What an adoption has burnt is another log's: a state that comes back may hold it.
+        retried = {
+            each: kept for each, kept in entry.retried.items() if kept == BURNT or not swept
+        }
         self._append(
             query_id=query_id,
             states={**entry.states, **states},

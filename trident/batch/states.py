@@ -181,7 +181,9 @@ class GroupStates:
         This is for the states of a new log, where Storm may have left entries, and for states that
         have lost their record, where that is accepted. Readers then know that the state exists.
         """
-        record = replace(entry.reserved, token=Token(entry.base, 0))
+        reserved = entry.reserved
+        token = Token(entry.base, reserved.attempt_of(entry.base))
+        record = replace(reserved, token=token)
         for name in names:
             control = self.controls.get(name)
             found = None if control is None else control.read()
@@ -212,7 +214,8 @@ class GroupStates:
         accepted = name in entry.accepted
         listed = (entry.accepted if accepted else entry.states).get(name)
         adopted, kind = frozenset(entry.adopted), self._kinds[name]
-        return Claim(listed, adopted, accepted, kind, entry.swept, entry.base)
+        begun = frozenset(filter(None, (*entry.states.values(), *entry.accepted.values())))
+        return Claim(listed, adopted, accepted, kind, entry.swept, entry.base, begun)
 
     def can_sweep(self, entry: LogEntry) -> bool:
         """Whether what failed attempts have left can be swept away in all states of the log.
