@@ -261,9 +261,12 @@ def test_a_longer_lateness_brings_no_window_back_that_has_ended_for_good(
     engine, late = Engine(None, tmp_path), []
     tables = []
     window = window.withTimestampField("t")
-    for given, batch in (window, [("a", 101, 1), ("b", 200, 0)]), (
-        window.withLateness(ms(1000)),
-        [("a", 102, 2), ("a", 203, 4)],
+    for given, batch in (
+        (window, [("a", 101, 1), ("b", 200, 0)]),
+        (
+            window.withLateness(ms(1000)),
+            [("a", 102, 2), ("a", 203, 4)],
+        ),
     ):
         spout, topology, windows = windowed(given, Sum, kept)
         late.append(engine.capture(windows.lateStream(), f"late {given}"))
@@ -272,6 +275,23 @@ def test_a_longer_lateness_brings_no_window_back_that_has_ended_for_good(
         tables.append(contents(table))
     assert [one.tuples for one in late] == [[], [("a", 102, 2)]]
     assert set(tables[0].items()) <= set(tables[1].items())
+
+
+@pytest.mark.parametrize(
+    ("before", "first", "after"), [(0, 105, 1000), (100, 120, 1000), (1000, 120, 0)]
+)
+def test_sessions_are_removed_whatever_their_lateness_was_at_an_earlier_start(
+    before: int, first: int, after: int, tmp_path: Path
+) -> None:
+    kept, _ = stores(tmp_path)
+    engine = Engine(None, tmp_path)
+    early, late = [[("a", 100, 1), ("b", first, 2)]], [[("b", 215, 4)], [("b", 2000, 8)]]
+    for lateness, batches in (before, early), (after, late):
+        window = SESSION.withLateness(ms(lateness))
+        spout, topology, _ = windowed(window, Sum, kept)
+        engine.play(topology, spout, *batches)
+    assert [key for key in contents(kept) if "a" in key] == []
+    assert contents(kept)["sessions", "b"][1] == [[2000, 2000, [2]]]
 
 
 def test_windows_may_begin_to_retract_while_some_are_open(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ class SessionWindowUpdater(TimeWindowUpdater):
     """Sessions, of each key by itself.
 
     Under ``("sessions", *key)`` are the sessions of a key. The agenda has a key on the page of
-    the time at which one of its sessions ends, and of that at which it is no longer kept.
+    the time at which one of its sessions ends, and then of that at which it is no longer kept.
     """
 
     window: SessionWindow
@@ -121,7 +121,10 @@ class SessionWindowUpdater(TimeWindowUpdater):
                 arrived.setdefault(given.keys[row] if self.group else (), []).append((time, row))
         labels = {given.key_of(label) if self.group else (): label for label in arrived}
         due = [page for page in agenda.counts if page <= self._page(span.now)]
-        keys = list(dict.fromkeys([*labels, *(key for page in due for key in agenda.keys(page))]))
+        on_page = {page: agenda.keys(page) for page in due}
+        keys = list(dict.fromkeys([*labels, *(key for page in due for key in on_page[page])]))
+        done = [page for page in due if page < self._page(span.now)]
+        left = {key for page in done for key in on_page[page]}
         entries = [("sessions", *key) for key in keys]
         stored = state.multiGet(entries)
         found = [_Sessions.read(each, self._gap) for each in stored]
@@ -153,7 +156,7 @@ class SessionWindowUpdater(TimeWindowUpdater):
                 else:
                     passing[panes[0]] = brought.pop(panes[0])
             sessions.open = [one for one in sessions.open if one.last + self._gap > span.forgets]
-            for page in self._new_pages(sessions, span.now):
+            for page in self._new_pages(sessions, span, key in left):
                 pages.setdefault(page, []).append(key)
 
         contents = self.contents
@@ -172,7 +175,7 @@ class SessionWindowUpdater(TimeWindowUpdater):
         ]
         state.multiPut([entry for entry, _ in changed], [kept for _, kept in changed])
         agenda.add(pages)
-        agenda.remove([page for page in agenda.counts if page < self._page(span.now)])
+        agenda.remove(done)
 
     def _moved(self, one: _Session, span: Span) -> Iterator[tuple[int, int]]:
         """What was emitted of a session that is another one now, where that is to be told."""
@@ -181,14 +184,20 @@ class SessionWindowUpdater(TimeWindowUpdater):
                 if end <= span.before and (start, end) != (one.start, one.last + self._gap):
                     yield start, end
 
-    def _new_pages(self, sessions: _Sessions, now: int) -> set[int]:
-        """The pages on which a key has to be, and is not yet."""
+    def _new_pages(self, sessions: _Sessions, span: Span, left: bool) -> set[int]:
+        """The pages on which a key has to be, and is not yet; it may have `left` one.
+
+        A session that has ended may have been on that one, by an earlier start's lateness.
+        """
         wanted, known = set(), set()
         for one in sessions.open:
-            wanted |= self._pages(one.last + self._gap)
+            wanted.add(self._page_of(one.last + self._gap, span.now))
             for _, end in one.was:
-                known |= self._pages(end)
-        return {page for page in wanted - known if page >= self._page(now)}
+                if span.before is None or end > span.before or not left:
+                    known.add(self._page_of(end, span.before))
+        return wanted - known
 
-    def _pages(self, end: int) -> set[int]:
-        return {self._page(end), self._page(end + self.lateness)}
+    def _page_of(self, end: int, watermark: int | None) -> int:
+        """On which page a session is, by its end."""
+        ended = watermark is not None and end <= watermark
+        return self._page(end + self.lateness if ended else end)
