@@ -377,6 +377,10 @@ def test_a_log_id_that_no_state_has_is_refused(state: OpaqueMap) -> None:
             "in_flight is 'maybe'; there are: committed, burn",
         ),
         (lambda: Adopt.from_states("", in_flight="burn"), "the log id .* found \"''\""),
+        (
+            lambda: Adopt.from_states("redis://:s3cr3t@cache", in_flight="burn"),
+            r"found .*give the place, to Adopt\.from_checkpoint",
+        ),
         (lambda: Adopt.from_checkpoint(""), "found an empty str"),
         (lambda: Adopt.from_checkpoint(cast(Any, 7)), "found int"),
         (lambda: Adopt.from_checkpoint(cast(Any, b"redis://:s3cr3t@cache")), "found bytes"),
@@ -398,6 +402,10 @@ def test_what_says_too_little_is_refused(made: Callable[[], Adopt], problem: str
             Adopt.from_checkpoint("redis://:s3cr3t@cache/0?prefix=words", Path("/mnt")),
             "Adopt.from_checkpoint('redis://:***@cache/0?prefix=words', '/mnt')",
         ),
+        (
+            Adopt.from_checkpoint("redis://cache/0", "redis://:s3cr3t@cache/0"),
+            "Adopt.from_checkpoint('redis://cache/0', 'redis://:***@cache/0')",
+        ),
         (Adopt.from_states("a1", in_flight="burn"), "Adopt.from_states('a1', in_flight='burn')"),
         (Adopt.from_storm(17), "Adopt.from_storm(17)"),
     ],
@@ -406,6 +414,7 @@ def test_what_is_adopted_is_shown_as_it_is_written_and_without_a_password(
     adopt: Adopt, text: str
 ) -> None:
     assert repr(adopt) == text
+    assert "s3cr3t" not in repr(adopt.source)
 
 
 # Storm wrote the state

@@ -99,6 +99,7 @@ def test_a_failure_is_told_and_is_the_status(capsys: pytest.CaptureFixture[str])
             "the last txid that Storm committed, from 1, found '0'",
         ),
         (["--adopt-spark-checkpoint", "old"], "without --adopt-checkpoint"),
+        (["--adopt-spark-checkpoint", ""], "without --adopt-checkpoint"),
         (["--engine", "spark"], "without a session"),
         (["--port", "70000"], "a number from 0 to 65535"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from trident.errors import PlanError
@@ -15,8 +15,8 @@ InFlight = Literal["committed", "burn"]
 class OlderCheckpoint:
     """A checkpoint, and the folder that it was started with where it is a URL."""
 
-    checkpoint: str | os.PathLike[str]
-    spark_checkpoint: str | os.PathLike[str] | None
+    checkpoint: str | os.PathLike[str] = field(repr=False)  # with its password
+    spark_checkpoint: str | os.PathLike[str] | None = field(repr=False)
 
     def __post_init__(self) -> None:
         beside = () if self.spark_checkpoint is None else (self.spark_checkpoint,)
@@ -37,9 +37,10 @@ class StatesAlone:
     in_flight: InFlight
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.log_id, str) and self.log_id):
+        if not (isinstance(self.log_id, str) and self.log_id.isalnum()):  # nor is a URL
             what = "Adopt.from_states takes the log id that the states' errors name, found"
-            raise PlanError(what, repr(self.log_id))
+            advice = "Of a checkpoint that is there give the place, to Adopt.from_checkpoint."
+            raise PlanError(what, repr(self.log_id), (), advice)
         if self.in_flight not in get_args(InFlight):
             known = get_args(InFlight)
             raise PlanError("Adopt.from_states: in_flight is", str(self.in_flight), known)
@@ -161,7 +162,7 @@ class Adopt:
 
         match self.source:
             case OlderCheckpoint(place, beside):
-                second = "" if beside is None else f", {os.fspath(beside)!r}"
+                second = "" if beside is None else f", {shown(beside)!r}"
                 return f"Adopt.from_checkpoint({shown(place)!r}{second})"
             case StatesAlone(log_id, in_flight):
                 return f"Adopt.from_states({log_id!r}, in_flight={in_flight!r})"

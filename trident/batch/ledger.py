@@ -98,9 +98,7 @@ class Ledger:
         token = txid, attempt = entry.begun
         states = dict.fromkeys(begun, token)
         # What an adoption has burnt is another log's: a state that comes back may hold it.
-        retried = {
-            each: kept for each, kept in entry.retried.items() if kept == BURNT or not swept
-        }
+        retried = {each: kept for each, kept in entry.retried.items() if kept == BURNT or not swept}
         self._append(
             query_id=query_id,
             states={**entry.states, **states},

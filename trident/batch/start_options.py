@@ -45,7 +45,7 @@ class StartOptions:
     accept_change: Mapping[str, str] = field(default_factory=dict)
     engine: EngineChoice = "auto"
     max_pending: int = 1
-    spark_checkpoint: str | os.PathLike[str] | None = None
+    spark_checkpoint: str | os.PathLike[str] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         _check_checkpoint(self.checkpoint, self.spark_checkpoint, self.adopt)

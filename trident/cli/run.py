@@ -148,7 +148,7 @@ def _trigger(word: str | None) -> float | str | None:
 
 
 def _adopt(arguments: argparse.Namespace) -> Adopt | None:
-    if arguments.adopt_spark_checkpoint and not arguments.adopt_checkpoint:
+    if arguments.adopt_spark_checkpoint is not None and arguments.adopt_checkpoint is None:
         advice = "Give both, as of the run that is gone on from."
         raise UsageError("--adopt-spark-checkpoint without --adopt-checkpoint", "", (), advice)
     if arguments.adopt_checkpoint is not None:
