@@ -39,10 +39,10 @@ def state_from_url(url: str | StateURL) -> MapStateFactory:
     url : str or StateURL
         ``scheme:place?option=value&…``. Every scheme takes the options ``kind`` (``opaque``, which
         is the default, ``transactional`` or ``nontransactional``), ``prefix`` (default: the state's
-        name), ``cache`` (entries to keep in memory), ``max_get`` and ``max_put`` (keys to read and
-        write at once), ``serializer`` (``json`` or ``pickle``) and ``hosted`` (``driver`` or
-        ``executor``: which process of Spark's updates it). The table of schemes, and what
-        else each takes, is in ``docs/states.md``.
+        name), ``cache_size`` (entries to keep in memory), ``max_get`` and ``max_put`` (keys to
+        read and write at once), ``serializer`` (``json`` or ``pickle``) and ``hosted`` (``driver``
+        or ``executor``: which process of Spark's updates it). The table of schemes, and what else
+        each takes, is in ``docs/states.md``.
 
     Returns
     -------

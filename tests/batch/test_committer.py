@@ -132,6 +132,28 @@ def test_tuples_of_committed_batches_are_let_go_of_while_the_source_is_idle(most
 
 
 @pytest.mark.parametrize("most", [1, 3])
+def test_tuples_of_a_failed_attempt_wait_for_no_garbage_collector(most: int) -> None:
+    spout = FeederBatchSpout("key string, word")
+    made = TridentTopology()
+    words = made.newStream("words", spout).groupBy("key")
+    words.persistentAggregate(MemoryMapState.Factory(), "word", Number(), "count")
+    with made.start(max_pending=most) as run:
+        gc.collect()
+        gc.disable()
+        try:
+            with fail_at("after write", 1):
+                word = Word("word")
+                fed = weakref.ref(word)
+                spout.feed([["a", word]], 30)
+                del word
+            spout.feed([["a", "another"]], 30)
+            run.processAllAvailable()
+            assert fed() is None
+        finally:
+            gc.enable()
+
+
+@pytest.mark.parametrize("most", [1, 3])
 def test_what_fails_after_the_commit_stops_the_run(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
