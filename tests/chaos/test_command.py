@@ -96,7 +96,7 @@ def test_a_topology_of_ones_own_is_put_to_the_test(tmp_path: Path) -> None:
 
 def test_a_store_that_the_command_started_is_paused_and_restarted(tmp_path: Path) -> None:
     RedisServer(tmp_path).command()  # it is there, or the test is skipped
-    words = ("--rounds", "12", "--words", "200", "--seed", "5", "--table", "table.md")
+    words = ("--rounds", "30", "--words", "500", "--seed", "5", "--table", "table.md")
     said = chaos(tmp_path, "--state", "redis:?layout=hash", *words)
     assert said.status == 0, said.text + said.errors
     assert "store and source: " in said.main, said.main
