@@ -18,7 +18,7 @@ LOCK   ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help wordcount test quick pythons chaos bench lint typecheck lock environment java servers clean
+.PHONY: help wordcount test quick pythons sparks chaos bench lint typecheck lock environment java servers clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ quick: $(STAMP) ## run the tests that need neither a server nor Java, in less th
 
 pythons: $(STAMP) ## run the fast tests on Python 3.11, 3.12 and 3.13, where they are found
 	@setup/pythons $(ENV)/pythons $(PYTHON_IN_ENV)
+
+sparks: $(STAMP) java ## run a chosen set of tests on Spark 3.5 and 4.0, each in an environment of its own
+	@setup/sparks $(ENV)/sparks $(PYTHON_IN_ENV)
 
 chaos: $(STAMP) servers java ## kill drivers and hurt a store, for MINUTES (CHAOS="--state redis: --spark": see docs/reliability.md)
 	@$(PYTHON_IN_ENV) -m trident chaos $(if $(CHAOS),$(CHAOS),--state sqlite:) $(if $(MINUTES),--minutes $(MINUTES))

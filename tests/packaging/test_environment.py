@@ -1,4 +1,4 @@
-"""`setup/uv`, `setup/environment` and `setup/pythons`: what they install, and how they refuse."""
+"""The scripts that make environments: what they install, and how they refuse."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class TestOtherPythons:
         ]
         made, installed = machine.asked
         assert made.strip() == f"{MADE} python3.13 others/3.13"
-        assert "--constraint requirements.lock --requirement pyproject.toml" in installed
+        assert "--constraint others/3.13/pinned --requirement pyproject.toml" in installed
 
     def test_one_of_pyenv_is_found(self, machine: Machine, project: Path) -> None:
         own = machine.python("python3", "3.11.2")
@@ -179,3 +179,31 @@ class TestOtherPythons:
         inside.write_text("#!/bin/sh\nexit 1\n")
         inside.chmod(0o755)
         assert machine.run("setup/pythons", "others", own, cwd=project).returncode == 1
+
+
+class TestOtherSparks:
+    def test_each_has_an_environment_with_the_pins_of_all_else(
+        self, machine: Machine, project: Path
+    ) -> None:
+        own = machine.python("python3", "3.11.2")
+        done = machine.run("setup/sparks", "sparks", own, cwd=project)
+        assert done.returncode == 0, done.stderr
+        told = [line.split(":")[0] for line in done.stdout.splitlines()]
+        assert told == ["Spark 3.5.9", "Spark 4.0.5"]
+        made, installed, cleaned, *_ = map(str.strip, machine.asked)
+        assert made == f"{MADE} {own} sparks/3.5.9"
+        assert installed.endswith("--extra spark pyspark==3.5.9")
+        assert cleaned == "cache clean --quiet pyspark"
+        pinned = (project / "sparks" / "3.5.9" / "pinned").read_text()
+        assert "\npyarrow==" in pinned
+        assert "\npyspark==" not in pinned
+        assert pinned.count("==") == (project / "requirements.lock").read_text().count("==") - 1
+
+    def test_failing_tests_fail(self, machine: Machine, project: Path) -> None:
+        own = machine.python("python3", "3.11.2")
+        machine.run("setup/sparks", "sparks", own, cwd=project)
+        inside = project / "sparks" / "3.5.9" / "bin" / "python"
+        inside.unlink()
+        inside.write_text("#!/bin/sh\nexit 1\n")
+        inside.chmod(0o755)
+        assert machine.run("setup/sparks", "sparks", own, cwd=project).returncode == 1

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from trident.kernels.arrow_block import python_values
 from trident.kernels.keys import partition_of
 from trident.spark.routing import PARTITION, by_key
 from trident.spark.schemas import Schemas
 from trident.spark.seal import Seal
+from trident.spark.versions import placed
 
 ODD = ["", "a", "é", "🐄", "\0", '\0a\x1f"\\\n\x7f/é', "'", "x" * 1000, None]
 
@@ -52,3 +54,15 @@ def test_each_shard_of_a_store_is_in_one_partition(spark: SparkSession, kind: st
     )
     found = {row["k"]: row[PARTITION] for row in frame.collect()}
     assert found == {key[0]: partition_of(key, 8) % 3 for key in keys}
+
+
+@pytest.mark.parametrize("count", [1, 3, 50])
+def test_each_row_is_in_the_partition_that_its_column_names(
+    spark: SparkSession, count: int
+) -> None:
+    rows = spark.range(count * 2).select((F.col("id") % count).cast("int").alias(PARTITION))
+    frame = placed(rows, count, PARTITION)
+    assert frame.rdd.getNumPartitions() == count
+    found = frame.select(PARTITION, F.spark_partition_id()).collect()
+    assert len(found) == count * 2
+    assert all(named == partition for named, partition in found)

@@ -3,6 +3,9 @@
 from typing import TYPE_CHECKING
 
 try:
+    from trident.spark.versions import require_spark
+
+    require_spark()
     from trident.spark.session import local_session
 except ModuleNotFoundError as error:
     if error.name is None or error.name.partition(".")[0] not in ("pyspark", "py4j"):

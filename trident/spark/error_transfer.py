@@ -14,6 +14,7 @@ from pyspark.errors import AnalysisException, PySparkException, PythonException
 from trident.spark.error_json import error_from_json, error_to_json, text_of
 from trident.spark.errors import SparkFailure
 from trident.spark.seal import Seal
+from trident.spark.versions import condition_of
 from trident.states.errors import FailedException
 
 _PASSING = frozenset({"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"})
@@ -71,7 +72,7 @@ def of_spark(error: Exception, seal: Seal | None = None, work: str = "batch") ->
         return error
     if isinstance(error, PythonException):
         return SparkFailure("PYTHON_EXCEPTION", _python_part(text), work)
-    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    condition = condition_of(error) if isinstance(error, PySparkException) else None
     # By the condition, never by the text, which may quote a value.
     thrown = getattr(error, "java_exception", None)
     lost = _thrown(_DATA_LOSS, thrown or getattr(error, "_origin", None))

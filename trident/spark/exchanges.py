@@ -13,6 +13,7 @@ from trident.spark.flow import Flow
 from trident.spark.routing import by_key
 from trident.spark.schemas import Schemas, quoted, selected
 from trident.spark.stage import StageContext
+from trident.spark.versions import placed
 
 
 def gathered(flow: Flow) -> Flow:
@@ -31,13 +32,13 @@ def copied(flow: Flow, count: int) -> Flow:
     """Every row once in each partition."""
     copies = F.explode(F.sequence(F.lit(0), F.lit(count - 1))).alias(PARTITION)
     names = tuple(flow.types)
-    frame = flow.frame.select(*map(quoted, names), copies).repartitionById(count, PARTITION)
+    frame = placed(flow.frame.select(*map(quoted, names), copies), count, PARTITION)
     return flow.moved(selected(frame, names), count)
 
 
 def chosen(flow: Flow, names: Sequence[str], count: int) -> Flow:
     """The flow with each row in the partition that its column :data:`PARTITION` names."""
-    frame = selected(flow.frame.repartitionById(count, PARTITION), names)
+    frame = selected(placed(flow.frame, count, PARTITION), names)
     return Flow(frame, {name: flow.types[name] for name in names}, count)
 
 

@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 
 from trident.spark.errors import SparkSessionError
+from trident.spark.versions import OLDEST_JAVA
 from trident.states.finding import Finding
 
-_OLDEST = 17
 _PATIENCE = 30.0
 
 
@@ -19,7 +19,7 @@ def java() -> Finding:
     """Which Java Spark starts: that of JAVA_HOME, else the one on the path."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else "java"
-    advice = f"Spark needs Java {_OLDEST} or newer: install it, and set JAVA_HOME."
+    advice = f"Spark needs Java {OLDEST_JAVA} or newer: install it, and set JAVA_HOME."
     if shutil.which(program) is None:
         return Finding("problem", f"Java: there is no {program}", advice)
     try:
@@ -30,7 +30,7 @@ def java() -> Finding:
         return Finding("problem", f"Java: {program} does not run ({error})", advice)
     first = (said.stderr or said.stdout).strip().partition("\n")[0]
     number = re.search(r'"(?:1\.)?(\d+)', first)
-    if number is None or int(number[1]) < _OLDEST:
+    if number is None or int(number[1]) < OLDEST_JAVA:
         return Finding("problem", f"Java: {program} is {first or 'unknown'}", advice)
     return Finding("ok", f"Java: {program} is {first}")
 

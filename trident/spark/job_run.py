@@ -55,6 +55,7 @@ from trident.spark.schemas import Schemas, quoted, selected
 from trident.spark.stage import StageContext, run_kernels
 from trident.spark.statuses import STATUS
 from trident.spark.update_stage import UpdateStage, judged
+from trident.spark.versions import table_of
 from trident.tuples.block import Block, joined
 from trident.tuples.fields import Fields
 
@@ -111,7 +112,7 @@ class JobRun:
         assert self._job.result is not None
         stage = self._job.stages[self._job.result]
         flow = self._settled(self._flows[stage.id], stage.columns.names)
-        return block_of_table(flow.frame.toArrow())
+        return block_of_table(table_of(flow.frame))
 
     def release(self) -> None:
         """Release what was kept in the cluster."""
@@ -371,7 +372,7 @@ class JobRun:
         queries, needed = step.row.queries, step.columns.names
         inputs = tuple(dict.fromkeys(name for each in queries for name in each.inputs.names))
         if inputs:
-            asked = block_of_table(selected(flow.frame, inputs).distinct().toArrow())
+            asked = block_of_table(table_of(selected(flow.frame, inputs).distinct()))
         else:
             asked = Block({}, 1)
         made = self._ask(step, asked, self._task)
@@ -394,7 +395,7 @@ class JobRun:
 
     def _updated_here(self, step: Update, flow: Flow) -> Flow:
         assert self._write is not None
-        block = block_of_table(flow.frame.toArrow())
+        block = block_of_table(table_of(flow.frame))
         if flow.kernels:
             block = joined(run_kernels(flow.kernels, iter([block]), self._task))
         made = self._write(step, block, self._task)
@@ -428,4 +429,4 @@ class JobRun:
         return Flow(selected(values, names), step.columns.types, count, kept=True)
 
     def _judge(self, statuses: DataFrame) -> None:
-        self._outcome += judged(statuses.toArrow().column(0).to_pylist(), self._context.seal)
+        self._outcome += judged(table_of(statuses).column(0).to_pylist(), self._context.seal)

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from trident.errors import SourceUnavailableError
 from trident.spark.errors import SparkSessionError
 from trident.spark.kafka_records import as_tuples, check_types, decoded_by_spark
+from trident.spark.versions import kafka_package
 from trident.spouts.kafka.coordinator import KafkaCoordinator
 from trident.spouts.kafka.settings import FIXED, KafkaSettings
 from trident.spouts.kafka.spout import OfKafka
@@ -172,10 +173,8 @@ def _taken_over(settings: KafkaSettings) -> Mapping[str, Mapping[str, int]]:
 
 
 def _without_source(spark: Any) -> SparkSessionError:
-    scala = spark._jvm.scala.util.Properties.versionNumberString().rpartition(".")[0]
-    package = f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark.version}"
     return SparkSessionError(
         "this session has no source for Kafka",
-        f"Start it anew, in another process, with --packages {package}, or with that as the "
-        "setting spark.jars.packages.",
+        f"Start it anew, in another process, with --packages {kafka_package(spark)}, or with that "
+        "as the setting spark.jars.packages.",
     )

@@ -85,7 +85,7 @@ def emit_in_tasks(
         raise SpoutPartitionError(emission.stream, problem, advice) from None
     # The job that reads the status is the one in which rows are kept.
     frame = emitted.localCheckpoint(eager=False)
-    statuses = frame.where(F.col(STATUS).isNotNull()).select(STATUS).toArrow()
+    statuses = table_of(frame.where(F.col(STATUS).isNotNull()).select(STATUS))
     runs, found = told_by(statuses.column(0).to_pylist(), seal)
     names = [each.partition.getId() for each in emission.assignments]
     if found.keys() != set(names):

@@ -6,10 +6,10 @@ import logging
 import threading
 from typing import Any
 
-from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from trident.spark.session import LOG_FILE
+from trident.spark.versions import logger_of_batches, loggers_of_errors
 
 TASKS = (
     "Exception in task .*",
@@ -22,9 +22,7 @@ _OF_JVM = (
     "org.apache.spark.executor.Executor",
     "org.apache.spark.scheduler.TaskSetManager",
     "org.apache.spark.scheduler.DAGScheduler",
-    "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution",
 )
-_OF_PYTHON = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 class Quiet:
@@ -47,8 +45,8 @@ class Quiet:
         if self._filters and not self._on:
             for config, denied in self._filters:
                 config.addFilter(denied)
-            for name in _OF_PYTHON:
-                PySparkLogger.getLogger(name).addFilter(self._python)
+            for logger in loggers_of_errors():
+                logger.addFilter(self._python)
             self._on = True
 
     def off(self) -> None:
@@ -56,8 +54,8 @@ class Quiet:
         if self._on:
             for config, denied in self._filters:
                 config.removeFilter(denied)
-            for name in _OF_PYTHON:
-                PySparkLogger.getLogger(name).removeFilter(self._python)
+            for logger in loggers_of_errors():
+                logger.removeFilter(self._python)
             self._on = False
 
 
@@ -79,7 +77,7 @@ def _filters(jvm: Any, regex: str) -> list[tuple[Any, Any]]:
     answers = getattr(jvm, f"{core}.Filter$Result")
     make = getattr(jvm, f"{core}.filter.RegexFilter").createFilter
     found = {}
-    for name in _OF_JVM:
+    for name in (*_OF_JVM, logger_of_batches()):
         config = context.getConfiguration().getLoggerConfig(name)
         found[config.getName()] = config
     made = []

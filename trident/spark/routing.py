@@ -15,6 +15,7 @@ from trident.kernels.grouping_kernel import PARTITION
 from trident.spark.error_transfer import raised_in_stage
 from trident.spark.schemas import Schemas, quoted
 from trident.spark.seal import Seal
+from trident.spark.versions import placed
 from trident.spark.worker_heap import freeze_imports
 from trident.states.errors import SerializationError
 from trident.states.keys import encode_key, encode_keys
@@ -52,7 +53,7 @@ def by_key(
         schema = schemas.of({**types, PARTITION: "int"})
         stage = KeyPartitions(tuple(names), count, schema.arrow, seal, shards or _ALL)
         frame = frame.mapInArrow(stage, schema.struct)
-    return frame.repartitionById(count, PARTITION)
+    return placed(frame, count, PARTITION)
 
 
 def with_position(frame: DataFrame) -> DataFrame:

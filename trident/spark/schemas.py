@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from trident.spark.versions import made_of, table_of
 from trident.tuples.field_types import parts
 
 _OTHERWISE = {"char": "string", "varchar": "string", "timestamp": "timestamp_ltz"}
@@ -47,7 +48,7 @@ class Schemas:
             ddl = ", ".join(f"{quoted(name)} {ddl_text(kind)}" for name, kind in key)
             empty = frame_of(self._session, [], ddl)
             # With a limit Spark sees that there is nothing to run: else it starts Python workers.
-            self._known[key] = Schema(empty.schema, empty.limit(0).toArrow().schema)
+            self._known[key] = Schema(empty.schema, table_of(empty.limit(0)).schema)
         return self._known[key]
 
 
@@ -76,7 +77,7 @@ def frame_of(session: SparkSession, data: Any, schema: StructType | str) -> Data
     """``createDataFrame``, but the process's active session stays the same."""
     before = SparkSession._activeSession
     try:
-        return session.createDataFrame(data, schema)
+        return made_of(session, data, schema)
     finally:
         SparkSession._activeSession = before
 

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from trident.spark.errors import SparkSessionError
 from trident.spark.java import not_started
 from trident.spark.scratch import clear_scratch, scratch
+from trident.spark.versions import file_manager
 from trident.states.tracebacks import Briefly
 
 if TYPE_CHECKING:
@@ -109,7 +110,6 @@ class _Context(SparkContext):
 
 def _defaults() -> dict[str, str]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    file_manager = "FileSystemBasedCheckpointFileManager"
     return {
         "spark.master": "local[*]",
         "spark.app.name": "trident",
@@ -120,9 +120,7 @@ def _defaults() -> dict[str, str]:
         "spark.driver.defaultJavaOptions": _quoted(f"-Djava.io.tmpdir={scratch()}"),
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.pyspark.jvmStacktrace.enabled": "false",
-        "spark.sql.streaming.checkpointFileManagerClass": (
-            f"org.apache.spark.sql.execution.streaming.checkpointing.{file_manager}"
-        ),
+        "spark.sql.streaming.checkpointFileManagerClass": file_manager(),
     }
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from trident.spark.versions import settings_of
+
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
 _RULES = ("PropagateEmptyRelation", "ConvertToLocalRelation", "PruneFilters")
 """Where there are no rows these rules leave no partition, and so no task to aggregate nothing."""
@@ -28,8 +30,8 @@ def set_up(session: SparkSession, partitions: int) -> None:
 def own_session(spark: SparkSession, partitions: int) -> SparkSession:
     """A new session with the user's settings, set up for small jobs."""
     session = spark.newSession()
-    ours: dict[str, Any] = dict(session.conf.getAll)
-    for name, value in spark.conf.getAll.items():
+    ours = settings_of(session)
+    for name, value in settings_of(spark).items():
         if ours.get(name) != value and session.conf.isModifiable(name):
             session.conf.set(name, value)
     set_up(session, partitions)

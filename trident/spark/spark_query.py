@@ -34,6 +34,7 @@ from trident.spark.schemas import Schemas, selected
 from trident.spark.session import check_session
 from trident.spark.settings import own_session
 from trident.spark.stage import StageContext
+from trident.spark.versions import cancel_jobs, planned_in
 from trident.spark.workers import check_workers
 from trident.states.errors import FailedException
 from trident.tuples.block import Block
@@ -108,7 +109,7 @@ class SparkQuery:
         """Cancel what a request runs in Spark, and all that it begins from now on."""
         if self._names_jobs:
             try:
-                self._context._jsc.sc().cancelJobGroupAndFutureJobs(job)
+                cancel_jobs(self._context, job)
             except Exception:  # such as of a session that was stopped, and its jobs with it
                 _logger.debug("a request to %r was not cancelled", self.function, exc_info=True)
 
@@ -170,12 +171,7 @@ class SparkQuery:
     def _static(self, frame: DataFrame, source: Source) -> InputFrame:
         """The columns that are needed of a DataFrame, in this query's own session, which plans it
         by its settings."""
-        # A published way would be a view, but when that is dropped what it shows is uncached.
-        jvm: Any = self._context._jvm
-        made = jvm.org.apache.spark.sql.classic.Dataset.ofRows(
-            self._session._jsparkSession, frame._jdf.queryExecution().analyzed()
-        )
-        ours = selected(DataFrame(made, self._session), source.columns.names)
+        ours = selected(planned_in(self._session, frame), source.columns.names)
         # Of files Spark doesn't say how many; more than one, so nothing takes them for gathered.
         return InputFrame(ours, partitions_of(ours) or max(2, self._partitions))
 

@@ -1,0 +1,149 @@
+"""What differs between the versions of Spark: a function for each purpose.
+
+No other module asks which version there is. Where PySpark has the newest way, that one is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from logging import Logger
+from typing import Any, cast
+
+import pyarrow as pa
+import pyspark
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.serializers import ArrowStreamSerializer
+from pyspark.sql.pandas.types import to_arrow_schema
+
+_VERSION = tuple(int(number) for number in re.findall(r"\d+", pyspark.__version__)[:2])
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+
+OLDEST_JAVA = 17 if _VERSION >= (4, 0) else 8
+
+
+def require_spark() -> None:
+    """Raise where PySpark is too old.
+
+    Raises
+    ------
+    ImportError
+        With the version that was found, and what to do.
+    """
+    if _VERSION < (3, 5):
+        raise ImportError(
+            f"topologies on Spark need PySpark 3.5 or newer, and this is {pyspark.__version__}: "
+            'pip install --upgrade "trident-spark[spark]"'
+        )
+
+
+def file_manager() -> str:
+    """The simpler of the classes that write Spark's checkpoints."""
+    package = f"{_STREAMING}.checkpointing" if _VERSION >= (4, 1) else _STREAMING
+    return f"{package}.FileSystemBasedCheckpointFileManager"
+
+
+def logger_of_batches() -> str:
+    """The JVM's logger that tells of micro-batches."""
+    package = f"{_STREAMING}.runtime" if _VERSION >= (4, 1) else _STREAMING
+    return f"{package}.MicroBatchExecution"
+
+
+def loggers_of_errors() -> list[Logger]:
+    """The loggers by which PySpark tells of errors of the JVM."""
+    if _VERSION < (4, 0):
+        return []
+    from pyspark.logger import PySparkLogger
+
+    names = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+    return [PySparkLogger.getLogger(name) for name in names]
+
+
+def settings_of(session: SparkSession) -> Mapping[str, str]:
+    """All settings of a session."""
+    if hasattr(session.conf, "getAll"):
+        return session.conf.getAll
+    # SQL's SET would hide secrets, which are to be copied.
+    converters = _jvm().scala.collection.JavaConverters
+    found = session._jsparkSession.conf().getAll()
+    return dict(converters.mapAsJavaMapConverter(found).asJava())
+
+
+def condition_of(error: Any) -> str | None:
+    """The name that Spark gives an error of its own."""
+    name: str | None = (getattr(error, "getCondition", None) or error.getErrorClass)()
+    return name
+
+
+def cancel_jobs(context: SparkContext, group: str) -> None:
+    """Cancel the jobs of a group; since 4.0 also those that begin later."""
+    jobs: Any = context._jsc.sc()
+    if _VERSION >= (4, 0):
+        jobs.cancelJobGroupAndFutureJobs(group)
+    else:
+        jobs.cancelJobGroup(group)
+
+
+def planned_in(session: SparkSession, frame: DataFrame) -> DataFrame:
+    """The frame in another session, which plans it by its own settings."""
+    # A published way would be a view, but when that is dropped what it shows is uncached.
+    sql = _jvm().org.apache.spark.sql
+    frames = sql.classic.Dataset if _VERSION >= (4, 0) else sql.Dataset
+    plan = frame._jdf.queryExecution().analyzed()
+    return DataFrame(frames.ofRows(session._jsparkSession, plan), session)
+
+
+def placed(frame: DataFrame, count: int, column: str) -> DataFrame:
+    """The frame in so many partitions, each row in the one that its column names."""
+    if hasattr(DataFrame, "repartitionById"):
+        return frame.repartitionById(count, column)
+    key = F.element_at(F.lit(_keys(count)), F.col(column) + 1)
+    return frame.repartition(count, key)
+
+
+@cache
+def _keys(count: int) -> list[int]:
+    """For each partition a number whose hash is there."""
+    hashed = _jvm().org.apache.spark.unsafe.hash.Murmur3_x86_32.hashInt
+    keys: dict[int, int] = {}
+    key = 0
+    while len(keys) < count:
+        keys.setdefault(hashed(key, 42) % count, key)
+        key += 1
+    return [keys[partition] for partition in range(count)]
+
+
+def table_of(frame: DataFrame) -> pa.Table:
+    """The rows of a frame."""
+    if hasattr(DataFrame, "toArrow"):
+        return frame.toArrow()
+    older, schema = cast(Any, frame), to_arrow_schema(frame.schema)
+    batches = older._collect_as_arrow()
+    return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
+
+
+def made_of(session: SparkSession, data: Any, schema: Any) -> DataFrame:
+    """``createDataFrame``, which takes an Arrow table since 4.0."""
+    if _VERSION >= (4, 0) or not isinstance(data, pa.Table):
+        return session.createDataFrame(data, schema)
+    sql, context = _jvm().PythonSQLUtils, session.sparkContext
+    rows = context._serialize_to_jvm(
+        data.to_batches(session._jconf.arrowMaxRecordsPerBatch()),
+        ArrowStreamSerializer(),
+        sql.readArrowStreamFromFile,
+        _jvm().ArrowIteratorServer,
+    )
+    return DataFrame(sql.toDataFrame(rows, schema.json(), session._jsparkSession), session)
+
+
+def kafka_package(session: SparkSession) -> str:
+    """The coordinates of Spark's source of Kafka."""
+    scala = _jvm().scala.util.Properties.versionNumberString().rpartition(".")[0]
+    return f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{session.version}"
+
+
+def _jvm() -> Any:
+    return SparkContext._jvm
