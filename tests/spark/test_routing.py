@@ -15,7 +15,7 @@ from trident.kernels.keys import partition_of
 from trident.spark.routing import PARTITION, by_key
 from trident.spark.schemas import Schemas
 from trident.spark.seal import Seal
-from trident.spark.versions import placed
+from trident.spark.versions import placed, table_of
 
 ODD = ["", "a", "é", "🐄", "\0", '\0a\x1f"\\\n\x7f/é', "'", "x" * 1000, None]
 
@@ -40,7 +40,7 @@ def test_partitions_are_the_same(
 ) -> None:
     ddl = ", ".join(f"{name} {kind}" for name, kind in types.items())
     frame = by_key(spark.createDataFrame(keys, ddl), tuple(types), types, 5, Schemas(spark), Seal())
-    columns = map(python_values, frame.toArrow().combine_chunks().to_batches()[0].columns)
+    columns = map(python_values, table_of(frame).combine_chunks().to_batches()[0].columns)
     found = [(tuple(key), partition) for *key, partition in zip(*columns, strict=True)]
     assert sorted(found, key=repr) == sorted(((k, partition_of(k, 5)) for k in keys), key=repr)
 

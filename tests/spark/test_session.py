@@ -27,6 +27,7 @@ from trident.errors import FieldError, OperationTypeError
 from trident.spark import local_session
 from trident.spark.errors import SparkFailure, SparkSessionError
 from trident.spark.spark_engine import SparkEngine
+from trident.spark.versions import settings_of
 from trident.spouts.feeder import FeedError
 
 
@@ -58,7 +59,7 @@ def test_a_session_leaves_nothing_on_disk_though_killed(tmp_path: Path) -> None:
 
 
 def test_the_users_settings_are_left_alone(spark: SparkSession, tmp_path: Path) -> None:
-    before = spark.conf.getAll
+    before = settings_of(spark)
     lines = Lines(spark, tmp_path)
     lines.write("a")
     lines.count()
@@ -68,7 +69,7 @@ def test_the_users_settings_are_left_alone(spark: SparkSession, tmp_path: Path) 
     )
     with topology.start(spark, engine="spark"):
         spout.feed([("a",)], 60)
-    assert spark.conf.getAll == before
+    assert settings_of(spark) == before
     assert SparkSession.getActiveSession() is spark
     assert local_session() is spark
 

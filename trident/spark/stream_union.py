@@ -15,7 +15,7 @@ from trident.spark.flow import InputFrame
 from trident.spark.group import SparkGroup
 from trident.spark.natives import native_step
 from trident.spark.schemas import quoted, selected
-from trident.spark.versions import condition_of
+from trident.spark.versions import forbids_mode
 
 _STREAM = "__trident_stream"
 
@@ -67,7 +67,7 @@ def check_output_mode(plan: SparkGroup) -> None:
     try:
         checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), modes[mode]())
     except AnalysisException as error:
-        if not (condition_of(error) or "").startswith("STREAMING_OUTPUT_MODE"):
+        if not forbids_mode(error):
             raise
         names = ", ".join(source.stream_id for source in plan.group.sources)
         what = f"start: Spark can't make batches of {names} in the output mode"

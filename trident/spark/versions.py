@@ -78,6 +78,13 @@ def condition_of(error: Any) -> str | None:
     return name
 
 
+def forbids_mode(error: Any) -> bool:
+    """Whether Spark says that a query can't have its output mode."""
+    if _VERSION >= (4, 0):
+        return (condition_of(error) or "").startswith("STREAMING_OUTPUT_MODE")
+    return " output mode not supported " in str(error)
+
+
 def cancel_jobs(context: SparkContext, group: str) -> None:
     """Cancel the jobs of a group; since 4.0 also those that begin later."""
     jobs: Any = context._jsc.sc()

@@ -21,7 +21,7 @@ _NEEDED = ("pyarrow", "numpy", "orjson", "cachetools", "trident")
 _PATIENCE = 60.0
 _LOCAL = re.compile(r"local(\[.*\])?")
 _VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
-_MISMATCH = re.compile(r"PYTHON_VERSION_MISMATCH\]\D*(\d+\.\d+)")
+_MISMATCH = re.compile(r"PYTHON_VERSION_MISMATCH\]\D*(\d+)\D+(\d+)")
 
 _found_fit: WeakSet[SparkContext] = WeakSet()
 
@@ -81,7 +81,7 @@ def _missing(spark: SparkSession, python: str) -> Mapping[str, str]:
     except Exception as error:
         text = str(error)
         if found := _MISMATCH.search(text):
-            _check_version(python, found[1])
+            _check_version(python, ".".join(found.groups()))
         shown = text.strip().splitlines()[0]
         raise WorkerError(f"Spark's workers, {python}, can't run a task: {shown}") from None
     finally:
