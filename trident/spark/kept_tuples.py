@@ -19,6 +19,7 @@ from trident.spark.errors import StatusError
 from trident.spark.schemas import Schemas
 from trident.spark.seal import Seal
 from trident.spark.statuses import STATUS, open_statuses
+from trident.spark.versions import table_of
 
 _STRUCT = f"{RUN} string, {STATUS} string, {ROWS} binary"
 
