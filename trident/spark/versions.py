@@ -26,13 +26,7 @@ OLDEST_JAVA = 17 if _VERSION >= (4, 0) else 8
 
 
 def require_spark() -> None:
-    """Raise where PySpark is too old.
-
-    Raises
-    ------
-    ImportError
-        With the version that was found, and what to do.
-    """
+    """Raise an ImportError where PySpark is too old."""
     if _VERSION < (3, 5):
         raise ImportError(
             f"topologies on Spark need PySpark 3.5 or newer, and this is {pyspark.__version__}: "
