@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -182,6 +183,12 @@ class TestOtherPythons:
 
 
 class TestOtherSparks:
+    def test_what_is_chosen_is_there(self) -> None:
+        chosen = re.findall(r"(tests/\S+\.py)(?:::(\w+))?", (ROOT / "setup" / "sparks").read_text())
+        assert chosen
+        for path, name in chosen:
+            assert f"def {name}" in (ROOT / path).read_text()
+
     def test_each_has_an_environment_with_the_pins_of_all_else(
         self, machine: Machine, project: Path
     ) -> None:
