@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trident.states.control import ControlRecord
+from trident.states.control import BURNT, ControlRecord
 from trident.states.errors import (
     CopiedLogError,
     LostPlanError,
@@ -52,6 +52,12 @@ class Claim:
     swept: int = 0
     base: int = 0
     begun: frozenset[Token] = frozenset()
+
+    def listed_of(self, found: ControlRecord | None) -> Token | None:
+        """What is listed of the state of a record: of a renamed one under its older name."""
+        if found is None or found.token not in self.begun:
+            return self.listed
+        return max(found.token, self.listed or found.token)
 
 
 def check_record(
@@ -107,7 +113,7 @@ def check_record(
     ...
     trident.states.errors.LostWritesError: state counts lost writes of batch 5, ...
     """
-    listed = claim.listed
+    listed = claim.listed_of(found)
     if found is None:
         if listed is not None:
             raise LostStateError(name, listed, where, lasts)
@@ -144,11 +150,14 @@ def _unknown_to(own: ControlRecord, found: ControlRecord, claim: Claim) -> bool:
     if found.committed > own.committed:
         return True
     if txid <= own.committed:
+        if found.committed < txid <= claim.swept and txid not in own.retried:
+            return True  # it may be of an attempt that failed, as which one counts is forgotten
         ours = own.attempt_of(txid)
-        if attempt > ours:
-            return True
-        if attempt == ours and txid > claim.base and found.token not in claim.begun:
-            return True  # it has begun no state here
+        undone = ours == BURNT and not found.is_committed(txid, attempt)
+        if undone and claim.kind is StateType.OPAQUE:
+            ours = attempt  # whichever it is, nothing of it counts
+        if attempt > ours or (attempt == ours and txid > claim.base):
+            return True  # where it is this very attempt, it has begun no state here
     known = {txid: kept for txid, kept in own.retried.items() if txid <= found.committed}
     lacking = [txid for txid in known.keys() - found.retried.keys() if txid > claim.swept]
     return bool(lacking) or not found.retried.items() <= known.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,16 @@ from trident.backends import sqlite
 from trident.backends.memory import MemoryMap
 from trident.batch.adopt import Adopt
 from trident.batch.errors import BatchFailedError
+from trident.batch.states import BatchState, GroupStates
 from trident.batch.watchpoints import watching
+from trident.log.entry import LogEntry
 from trident.log.log import Log, MemoryLog
 from trident.states.control import ControlRecord
 from trident.states.errors import (
     CopiedLogError,
     CorruptStateError,
     FailedException,
+    LostWritesError,
     RewoundStateError,
 )
 from trident.states.maps.factory import OpaqueMap
@@ -237,6 +241,49 @@ def test_a_state_that_went_on_behind_what_was_adopted_does_not_come_back() -> No
         runner.run(Words(CountingEngine(kept), word))
     with pytest.raises(CopiedLogError):
         open_runner(log, kept, away)
+
+
+def test_other_states_may_lack_what_is_recalled() -> None:
+    state = memory_state()
+    remembers = ControlRecord("old", Token(5, 0), 5, {2: 1, 3: 1})
+    state.backing.putControl(remembers.encode(), None)
+    states = GroupStates({"count": BatchState(state.control, state.kind)})
+    retried = {2: 1, 6: 1}
+    entry = LogEntry(
+        1, "", "new", Token(8, 0), 7, base=5, adopted=("old",), retried=retried, swept=1
+    )
+    recalled = states.recall(entry)
+    assert (recalled.retried, recalled.swept) == ({2: 1, 3: 1, 6: 1}, 3)
+    known = replace(entry, states={"count": Token(5, 0)})
+    assert states.recall(known) == known
+
+
+def test_a_loss_of_a_renamed_state_is_accepted_as_the_error_says_it() -> None:
+    state = memory_state()
+    state.backing.putControl(ControlRecord("log", Token(5, 0), 4).encode(), None)
+    states = GroupStates({"count": BatchState(state.control, state.kind)})
+    entry = LogEntry(1, "", "log", Token(6, 1), 5, states={"older": Token(5, 0)})
+    with pytest.raises(LostWritesError, match=re.escape("accept_loss={'count': 5}")):
+        states.catch_up(entry)
+    accepted = states.accept(entry, {"count": 5})
+    assert accepted.accepted == {"count": Token(5, 0)}
+    states.catch_up(accepted)
+
+
+@FEW
+def test_a_failed_attempt_of_a_state_that_was_away_does_not_count_after_a_sweep() -> None:
+    old, kept, away = MemoryLog("old"), memory_state(), memory_state()
+    with fail_at("after write", 1), pytest.raises(BatchFailedError):
+        open_runner(old, kept, away, retries=0).run(Words(CountingEngine(kept, away), "a"))
+    runner = open_runner(old, kept)
+    runner.run(Words(CountingEngine(kept), "b"))
+    log = MemoryLog("new")
+    runner = open_runner(log, kept, adopt=Adopt.from_states(runner.log_id, in_flight="committed"))
+    for word in "d", "e":
+        runner.run(Words(CountingEngine(kept), word))
+    with pytest.raises(CopiedLogError):
+        open_runner(log, kept, away)
+    assert counts(away, "a") == [None]
 
 
 @FEW

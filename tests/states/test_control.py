@@ -22,7 +22,7 @@ from trident.errors import (
     StateUnavailableError,
 )
 from trident.states import Control, ControlRecord, StateType, Token
-from trident.states.control import GIVEN_BACK
+from trident.states.control import BURNT, GIVEN_BACK
 from trident.states.control_check import Claim, check_record
 from trident.states.keys import CONTROL_KEY
 from trident.states.testing.stores import FencedMap, PlainMap, TroubledServer
@@ -333,6 +333,35 @@ def test_a_state_is_listed_with_the_attempts_that_had_begun_it() -> None:
     judged(found(5, 1).confirmed().announced(), claim=Claim(base=5))  # an adopted log's
     with pytest.raises(CopiedLogError):
         judged(found(5, 2).confirmed(), claim=Claim(base=5))
+
+
+def test_a_renamed_state_is_known_by_what_it_was_listed_with() -> None:
+    older = Claim(begun=frozenset({LISTED}))
+    judged(found(5, 1, _2=1).confirmed(), claim=older)  # the log has forgotten batch 2 with a sweep
+    with pytest.raises(LostWritesError):
+        judged(found(5, 1), claim=older)
+    with pytest.raises(RewoundStateError):
+        judged(found(5, 0), claim=Claim(LISTED, begun=frozenset({LISTED, Token(5, 0)})))
+
+
+def test_what_a_state_holds_of_a_burnt_batch_is_undone_unless_it_counts_there() -> None:
+    own = replace(OWN, retried={5: BURNT})
+    opaque = Claim(kind=StateType.OPAQUE, base=5)
+    check_record(found(5, 2), own, opaque, "counts")
+    check_record(replace(own, token=Token(5, 2)), own, opaque, "counts")  # which has been told
+    for record, claim in (
+        (found(5, 2).confirmed().announced(), opaque),
+        (found(5, 2), replace(opaque, kind=StateType.TRANSACTIONAL)),
+    ):
+        with pytest.raises(CopiedLogError):
+            check_record(record, own, claim, "counts")
+
+
+def test_a_state_is_refused_where_nobody_knows_whether_its_last_attempt_counts() -> None:
+    own, claim = replace(OWN, retried={}), Claim(swept=5, base=5)
+    with pytest.raises(CopiedLogError):
+        check_record(found(5, 0), own, claim, "counts")
+    check_record(found(5, 0).confirmed().announced(), own, claim, "counts")
 
 
 @pytest.mark.parametrize(

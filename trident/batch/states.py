@@ -142,7 +142,7 @@ class GroupStates:
             try:
                 self._judge(entry, name, found)
             except (LostStateError, RewoundStateError, LostWritesError, LostPlanError) as lost:
-                listed = self._claim(entry, name).listed
+                listed = self._claim(entry, name).listed_of(found)
                 if isinstance(lost, LostPlanError) or listed is None:
                     listed = entry.begun
                 if losses[name] == listed.txid:
@@ -166,7 +166,8 @@ class GroupStates:
             found = self.controls[name].read()
             if found and found.log_id in entry.adopted and found.committed <= entry.base:
                 recalled |= found.retried
-        return replace(entry, retried={**recalled, **entry.retried})
+        swept = max(entry.swept, *(recalled.keys() - entry.retried.keys()), 0)
+        return replace(entry, retried={**recalled, **entry.retried}, swept=swept)
 
     def catch_up(self, entry: LogEntry) -> None:
         """Tell every state what `entry` says is committed; a state without a record gets one."""
