@@ -294,6 +294,21 @@ def test_sessions_are_removed_whatever_their_lateness_was_at_an_earlier_start(
     assert contents(kept)["sessions", "b"][1] == [[2000, 2000, [2]]]
 
 
+def test_a_shorter_lateness_forgets_sessions_before_the_next_tuple(tmp_path: Path) -> None:
+    """Without retractions one that grew would count twice."""
+    kept, table = stores(tmp_path)
+    engine = Engine(None, tmp_path)
+    for window, batches in (
+        (OPEN, [[("a", 100, 1), ("b", 115, 0)]]),
+        (SESSION, [[("a", 108, 2)], [("b", 300, 0)]]),
+    ):
+        spout, topology, windows = windowed(window, Sum, kept)
+        windows.persistWindows(table)
+        engine.play(topology, spout, *batches)
+    rows = {row: value for row, value in contents(table).items() if "a" in row}
+    assert rows == {("a", 100, 110): 1, ("a", 108, 118): 2}
+
+
 def test_windows_may_begin_to_retract_while_some_are_open(tmp_path: Path) -> None:
     kept, table = stores(tmp_path)
     engine = Engine(None, tmp_path)

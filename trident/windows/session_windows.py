@@ -59,6 +59,12 @@ class _Sessions:
         sessions = [[one.start, one.last, one.panes] for one in self.open]
         return [self.following, sessions] if sessions else None
 
+    def forget(self, ended: int) -> list[int]:
+        """Drop the sessions that end up to `ended`; return their panes."""
+        gone = [pane for one in self.open if one.was[0][1] <= ended for pane in one.panes]
+        self.open = [one for one in self.open if one.was[0][1] > ended]
+        return gone
+
     def take(self, times: Iterable[tuple[int, int]], gap: int) -> None:
         """Take in tuples, each a time and its place in the batch; give each session a pane."""
         fresh = [_Session(time, time, rows=[row]) for time, row in times]
@@ -130,7 +136,10 @@ class SessionWindowUpdater(TimeWindowUpdater):
         found = [_Sessions.read(each, self._gap) for each in stored]
 
         pane_of: list[Row | None] = [None] * given.length
+        gone: list[Row] = []
         for key, sessions in zip(keys, found, strict=True):
+            # The lateness of an earlier start may have been longer.
+            gone += [(*key, number) for number in sessions.forget(span.forgot)]
             sessions.take(arrived[labels[key]] if key in labels else (), self._gap)
             for one in sessions.open:
                 for row in one.rows:
@@ -140,7 +149,6 @@ class SessionWindowUpdater(TimeWindowUpdater):
         ended: list[tuple[int, Window]] = []
         taken_back: list[Window] = []
         passing: dict[Row, Any] = {}
-        gone: list[Row] = []
         pages: dict[int, list[Row]] = {}
         for key, sessions in zip(keys, found, strict=True):
             for one in sessions.open:
