@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -37,7 +38,7 @@ class StatesAlone:
     in_flight: InFlight
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.log_id, str) and self.log_id.isalnum()):  # nor is a URL
+        if not (isinstance(self.log_id, str) and re.fullmatch(r"[\w-]+", self.log_id)):
             what = "Adopt.from_states takes the log id that the states' errors name, found"
             advice = "Of a checkpoint that is there give the place, to Adopt.from_checkpoint."
             raise PlanError(what, repr(self.log_id), (), advice)
