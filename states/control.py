@@ -589,6 +589,8 @@ def _put_together(changes: Sequence[Change]) -> list[Change]:
     Each of these is to be made alone, which finds out what is wrong where a record is not as
     expected.
     """
+    if len(changes) == 1:  # as in most batches
+        return list(changes)
     left: list[Change] = []
     catalogs: dict[Hashable, list[Change]] = {}
     for change in changes:

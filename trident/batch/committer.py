@@ -19,23 +19,27 @@ class Pending(Generic[T, R]):
 
     def __init__(self, batch: T) -> None:
         self.batch = batch
-        self._done = threading.Event()
+        # Held until its end: an Event would cost each batch a dozen calls more.
+        self._under_way = threading.Lock()
+        self._under_way.acquire()
         self._result: R | None = None
         self._failure: BaseException | None = None
 
     @property
     def is_done(self) -> bool:
         """Whether it is committed, has failed, or was discarded."""
-        return self._done.is_set()
+        return not self._under_way.locked()
 
     def end(self, result: R | None = None, failure: BaseException | None = None) -> None:
         """Say what became of it: neither is given where it was discarded."""
         self._result, self._failure = result, failure
-        self._done.set()
+        if self._under_way.locked():  # else it has ended before
+            self._under_way.release()
 
     def wait(self) -> R | None:
         """Wait for its end; return None where it was discarded, raise what it failed with."""
-        self._done.wait()
+        with self._under_way:
+            pass
         if self._failure is not None:
             raise self._failure
         return self._result

@@ -11,8 +11,6 @@ from trident.states.state import State
 Counts = tuple[int, int, int, int]
 """Keys read, keys written, cache hits, and tuples that were late."""
 
-_NO_COUNTS = (0, 0, 0, 0)
-
 
 class Counters:
     """What states read and write, as they count it.
@@ -25,13 +23,15 @@ class Counters:
 
     def counts(self) -> Counts:
         """Return what was read and written since the states were made."""
-        if not self._maps:
-            return _NO_COUNTS
-        counts = [state.tables.counts for state in self._maps]
-        hits = sum([cache.hits for state in self._maps for cache in state.caches])
-        read = sum([each.keys_read for each in counts]) + hits
-        late = sum([state.late for state in self._maps])
-        return read, sum([each.keys_written for each in counts]), hits, late
+        read = written = hits = late = 0
+        for state in self._maps:
+            counted = state.tables.counts
+            read += counted.keys_read
+            written += counted.keys_written
+            late += state.late
+            for cache in state.caches:
+                hits += cache.hits
+        return read + hits, written, hits, late
 
     def since(self, before: Counts) -> Counts:
         """Return what was read and written since `before` was returned."""
