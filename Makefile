@@ -34,12 +34,12 @@ test: $(STAMP) servers java $(CLASSES) ## run every test (PYTEST_ARGS="-k word" 
 		--no-loadscope-reorder $(PYTEST_ARGS)
 
 # Where the variable is set a test that asks for a server is skipped. One that starts Spark and is
-# not marked so fails, as it finds no Java. What is left out installs projects, or waits for
-# processes to die; what is drawn by chance is drawn less often.
+# not marked so fails, as it finds no Java. What is left out installs projects, starts examples, or
+# waits for processes to die; what is drawn by chance is drawn less often.
 quick: $(STAMP) ## run the tests that need neither a server nor Java, in less than a minute
 	@TRIDENT_TEST_QUICK=1 JAVA_HOME=/nonexistent $(PYTHON_IN_ENV) -m pytest -r fE \
 		--numprocesses $(MORE_THAN_CORES) -m "not spark and not slow" \
-		--ignore tests/crash --ignore tests/faults $(PYTEST_ARGS)
+		--ignore tests/crash --ignore tests/faults --ignore tests/examples $(PYTEST_ARGS)
 
 pythons: $(STAMP) ## run the fast tests on Python 3.11, 3.12 and 3.13, where they are found
 	@setup/pythons $(ENV)/pythons $(PYTHON_IN_ENV)

@@ -62,7 +62,8 @@ def test_what_is_away_or_inexact_is_told_without_passwords(
 
 
 def test_a_store_of_checkpoints_is_looked_at(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", "zookeeper://127.0.0.1:1/log"]) == 1
+    nobody = "zookeeper://127.0.0.1:1/log?timeout=0.1&session_timeout=0.2"
+    assert main(["doctor", nobody]) == 1
     told = [each for each in capsys.readouterr().out.splitlines() if "127.0.0.1:1" in each]
     assert [each.startswith("problem") for each in told] == [True]
 

@@ -39,6 +39,12 @@ from trident.states.state import StateFactory
 from trident.states.values import Token
 
 
+@pytest.fixture(autouse=True)
+def no_answer_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else the machine does meanwhile."""
+    monkeypatch.setattr(gathering_module, "_AT_ONCE", 60.0)
+
+
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """No tick takes long."""
