@@ -205,6 +205,7 @@ def test_a_server_that_is_not_there_is_told_at_once_and_how_to_start_one() -> No
     assert time.monotonic() - started < 1
 
 
+@pytest.mark.slow
 def test_a_server_that_is_out_of_reach_is_told_within_3_seconds() -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
         port = listener.getsockname()[1]

@@ -236,6 +236,7 @@ def test_nobody_there_says_how_to_start_one() -> None:
     assert f"docker run -d -p {port}:11211 memcached" in text
 
 
+@pytest.mark.slow
 def test_a_host_that_swallows_everything_is_given_up_within_three_seconds() -> None:
     with socket.socket() as listening, socket.socket() as first, socket.socket() as second:
         listening.bind(("127.0.0.1", 0))

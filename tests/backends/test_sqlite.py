@@ -334,6 +334,7 @@ def test_thousands_of_exceptions_are_known_to_the_statement(opened: Opener) -> N
     assert [value.curr for value in store.multiGet([b"a", b"b"])] == [9, 6]
 
 
+@pytest.mark.slow
 def test_a_batch_of_100_000_keys_is_added_put_and_read(opened: Opener) -> None:
     store = opened()
     keys = [f"word{number}".encode() for number in range(100_000)]

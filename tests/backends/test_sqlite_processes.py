@@ -61,6 +61,7 @@ def held_in_the_middle(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
+@pytest.mark.slow
 def test_a_reader_sees_none_of_a_write_under_way(store: SQLiteMap, tmp_path: Path) -> None:
     with held_in_the_middle(tmp_path):
         with store.snapshot():

@@ -114,6 +114,7 @@ def test_no_start_on_a_store_of_an_earlier_moment_loses_a_batch_silently() -> No
     assert not silent
 
 
+@pytest.mark.slow
 def test_no_driver_whose_store_goes_back_loses_a_batch_silently_nor_who_starts_after_it() -> None:
     points = [moment.point for moment in moments()]
     silent = []

@@ -169,6 +169,7 @@ def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
         loop.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("store", "batches"), [("memory", 150), ("sqlite", 30)])
 def test_many_callers_see_whole_batches_only_while_batches_run(
     store: str, batches: int, tmp_path: Path

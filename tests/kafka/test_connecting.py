@@ -89,6 +89,7 @@ def test_a_file_of_authorities_that_is_missing_is_named() -> None:
         client("127.0.0.1:9092", **settings)
 
 
+@pytest.mark.slow
 def test_a_broker_that_is_away_is_told_with_its_address_and_how_to_start_one() -> None:
     address = f"127.0.0.1:{free_port()}"
     spout = KafkaSpout.opaque(address, "words", poll_timeout=0.5)

@@ -140,6 +140,7 @@ def drive(log: Log, commits: list[int], seed: int) -> None:
             pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_of_drivers_that_take_over_from_each_other_no_batch_is_committed_twice_or_left_out(
     open_log: Open, seed: int

@@ -87,6 +87,7 @@ def received(client: socket.socket, last: bytes) -> bytes:
     return found
 
 
+@pytest.mark.slow
 def test_a_part_is_sent_when_it_is_there_and_no_limit_ends_what_is_quiet(
     server: DRPCServer, parts: Parts
 ) -> None:

@@ -251,6 +251,7 @@ def test_a_client_that_takes_no_answer_is_ended(hasty: DRPCServer) -> None:
         until(lambda: len(hasty.connections) == 0)
 
 
+@pytest.mark.slow
 def test_the_call_of_a_client_that_hangs_up_leaves_the_queue(monkeypatch: Any) -> None:
     monkeypatch.setattr("trident.drpc.gathering.LONG", 1e9)
     with held() as (drpc, get), DRPCServer(drpc, port=0) as server:
@@ -276,6 +277,7 @@ def test_more_connections_than_the_limit_are_refused_until_one_ends() -> None:
         assert b"200 OK" in sent(server, GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
 
 
+@pytest.mark.slow
 def test_two_thousand_idle_connections_keep_nobody_from_an_answer() -> None:
     import resource
 

@@ -26,6 +26,8 @@ from trident.client.drpc_client import DRPCClient
 from trident.server.limits import DRPCLimits
 from trident.server.server import DRPCServer
 
+pytestmark = pytest.mark.slow  # floods, and clients that are waited for
+
 MB = 2**20
 LIMITS = DRPCLimits(untaken=16 * MB, slow=PATIENCE, idle=PATIENCE)
 

@@ -63,6 +63,7 @@ def test_ctrl_c_ends_a_program_after_the_batch_and_prints_nothing(
         assert counted(tmp_path, group) == [1, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("engine", "groups"), ENGINES)
 def test_a_second_ctrl_c_does_not_wait_for_the_batch(

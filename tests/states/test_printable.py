@@ -42,6 +42,7 @@ def logged() -> Iterator[io.StringIO]:
     logger.removeHandler(handler)
 
 
+@pytest.mark.slow
 def test_every_control_character_is_made_printable() -> None:
     for number in range(sys.maxunicode + 1):
         letter = chr(number)

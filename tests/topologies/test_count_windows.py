@@ -189,6 +189,7 @@ def test_tuples_count_in_the_order_of_partitions(engine: Engine) -> None:
     assert len(places) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["after begin", "after write", "after ready"])
 def test_a_batch_that_is_tried_again_counts_once(
     engine: Engine, kept: MapStateFactory, point: str

@@ -121,6 +121,7 @@ def assert_every_node_was_there() -> None:
     assert not missing, f"tests/topologies/generated.py: no topology has {names(missing)}"
 
 
+@pytest.mark.slow
 def test_the_local_engine_does_what_the_model_does() -> None:
     _SEEN.clear()
 

@@ -208,6 +208,7 @@ def test_times_may_be_timestamps(engine: Engine, kind: str) -> None:
     assert first.timestamp() == start.timestamp()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["after begin", "after write", "after ready"])
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_a_batch_that_is_tried_again_counts_once(

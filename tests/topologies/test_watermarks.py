@@ -114,6 +114,7 @@ def test_a_partition_that_is_no_longer_there_does_not(tmp_path: Path, make: Any)
     assert made == [[(1, 0, 10)], [(12, 10, 20), (25, 20, 30)]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["after begin", "after write", "after ready"])
 @pytest.mark.parametrize("make", [OpaqueShelf, TransactionalShelf])
 def test_a_batch_that_is_tried_again_has_the_same_watermark(

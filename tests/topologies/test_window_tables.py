@@ -183,6 +183,7 @@ def test_both_engines_have_the_same_table(engine: Engine, kept: MapStateFactory)
     assert contents(table) == in_sessions([row for batch in batches[:-1] for row in batch], 10)
 
 
+@pytest.mark.slow
 def test_a_batch_that_is_tried_again_leaves_the_same_table(engine: Engine) -> None:
     batches = [[("a", 100, 1), ("a", 120, 2), ("b", 200, 0)], [("a", 112, 4)], [("a", 104, 8)]]
     spout, topology, windows = windowed(OPEN, Sum, MemoryMapState.Factory())
