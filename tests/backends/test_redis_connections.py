@@ -121,6 +121,7 @@ class TestUnreachable:
         assert f"redis-server --port {port} (Debian: apt-get install redis-server)" in text
         assert f"docker run -p {port}:6379 redis" in text
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "url",
         [

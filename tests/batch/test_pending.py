@@ -177,6 +177,7 @@ def test_a_batch_is_acknowledged_after_its_commit_and_in_order(engine: Engine) -
     assert [txid for call, txid in spout.calls if call == "success"] == committed
 
 
+@pytest.mark.slow
 @KINDS
 @pytest.mark.parametrize("point", POINTS[: POINTS.index("after commit")])
 def test_a_batch_that_fails_takes_those_behind_it_with_it(

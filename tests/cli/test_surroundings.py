@@ -62,6 +62,7 @@ def test_ctrl_c_while_the_library_is_imported_is_one_line(tmp_path: Path) -> Non
     assert (done.returncode, done.stderr) == (130, "python -m trident: interrupted\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "printed"),
     [
@@ -84,6 +85,7 @@ def test_commands_print_in_the_c_locale(words: list[str], printed: str, tmp_path
     assert b"Error" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [("run", "words:topology", "--spark", "local[1]"), ("chaos", "--state", "sqlite:", "--spark")],

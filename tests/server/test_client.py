@@ -256,6 +256,7 @@ def dripping(begins: bytes) -> Iterator[int]:
         thread.join(PATIENCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "begins"),
     [

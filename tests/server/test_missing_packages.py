@@ -21,6 +21,7 @@ DRPCServer(topology, port=None, thrift_port=0).start()
 CLIENT = "from trident import DRPCClient; DRPCClient({!r})"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "program"),
     [

@@ -181,6 +181,7 @@ class FailsFirst(Filter):
         return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hint", [1, 3])
 def test_a_failed_attempt_is_retried_and_counts_once(engine: Engine, hint: int) -> None:
     topology = TridentTopology()

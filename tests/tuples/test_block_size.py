@@ -11,6 +11,7 @@ import pytest
 from trident.tuples.block import NOTHING, Block
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [
