@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from collections import Counter
@@ -125,6 +126,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if asked & {"spark", *_ZOOKEEPER} or starts:
             item.add_marker("spark")
     _begin_with_the_longest(items)
+    # A full collection of garbage would look through ten thousand tests each time.
+    gc.collect()
+    gc.freeze()
 
 
 def _begin_with_the_longest(items: list[pytest.Item]) -> None:
