@@ -11,6 +11,7 @@ CLASSES = Path(sys.prefix, "spark_classes.jsa")
 
 OPTIONS = (
     "-XX:TieredStopAtLevel=1",  # compile once and quickly: a test ends before more would pay
+    "-XX:ReservedCodeCacheSize=240m",  # that level reserves 48 MB, which the whole suite fills
     f"-XX:SharedArchiveFile={CLASSES}",
     "-Xlog:disable",  # saved by another Java, or not at all: then classes are loaded as ever
 )
