@@ -138,7 +138,7 @@ class ControlRecord:
         """Whether the log's first batch has begun, and nothing of any batch was ever made ready."""
         return self.token.txid == 1 and self.committed == 0 and not self.ready
 
-    def is_behind(self, other: ControlRecord) -> bool:
+    def is_later_than(self, other: ControlRecord) -> bool:
         """Whether it is of the first batch, of a later attempt than the one that `other` begins."""
         attempt = self.attempt_of(1) if self.committed else self.token.attempt
         return other.token < (1, attempt)

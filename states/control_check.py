@@ -90,7 +90,7 @@ def check_record(
         When the log knows the state, and the store doesn't.
     OtherLogError
         When the record is another log's, in which a batch has begun; unless nothing of it was
-        ever made ready, the state is opaque, and `own` is behind all that was written.
+        ever made ready, the state is opaque, and `own` is later than all that was written.
     RewoundStateError
         When the record is older than the last batch that committed there.
     LostWritesError
@@ -121,7 +121,7 @@ def check_record(
     if listed is None and found.is_free_for(own.log_id):
         return
     if found.log_id != own.log_id and found.log_id not in claim.adopted:
-        if claim.kind is StateType.OPAQUE and found.never_ready and own.is_behind(found):
+        if claim.kind is StateType.OPAQUE and found.never_ready and own.is_later_than(found):
             return
         raise OtherLogError(f"{name} in {where}" if where else name, found.log_id, own.log_id)
     if listed is not None and found.token < listed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -21,6 +21,7 @@ from trident.backends import sqlite
 from trident.backends.memory import MemoryMap
 from trident.batch.adopt import Adopt
 from trident.batch.errors import BatchFailedError
+from trident.batch.runner import BatchRunner
 from trident.batch.states import BatchState, GroupStates
 from trident.batch.watchpoints import watching
 from trident.log.entry import LogEntry
@@ -95,6 +96,17 @@ def test_an_attempt_that_fails_while_it_is_computed_keeps_its_number() -> None:
     assert newest is not None
     assert (progress.attempts, newest.begun, dict(newest.retried)) == (2, Token(2, 0), {})
     assert counts(state, "a") == [1]
+
+
+def go_on_elsewhere(
+    runner: BatchRunner, state: OpaqueMap, in_flight: Literal["committed", "burn"] = "committed"
+) -> MemoryLog:
+    """Run two batches of one state by a new log, which has adopted it."""
+    log = MemoryLog("new")
+    adopting = open_runner(log, state, adopt=Adopt.from_states(runner.log_id, in_flight=in_flight))
+    for word in "d", "e":
+        adopting.run(Words(CountingEngine(state), word))
+    return log
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -216,10 +228,7 @@ def test_a_state_that_comes_back_after_an_adoption_and_a_sweep_is_read_right() -
     runner.run(Words(CountingEngine(kept, away), "a b"))
     with fail_at("after write", 2):
         runner.run(Words(CountingEngine(kept, away), "b c", "a"))
-    log = MemoryLog("new")
-    runner = open_runner(log, kept, adopt=Adopt.from_states(runner.log_id, in_flight="committed"))
-    for word in "d", "e":
-        runner.run(Words(CountingEngine(kept), word))
+    log = go_on_elsewhere(runner, kept)
     assert retried_of(log) == {}
     open_runner(log, kept, away).run(Words(CountingEngine(kept, away), "b"))
     assert counts(kept, "a b c d") == [2, 2, None, 1]
@@ -235,10 +244,7 @@ def test_a_state_that_went_on_behind_what_was_adopted_does_not_come_back() -> No
     with fail_at("after write", 2):
         runner.run(Words(CountingEngine(kept, away), "a"))
     kept.backing.putControl(record, kept.backing.getControl())  # as a backup restores it
-    log = MemoryLog("new")
-    runner = open_runner(log, kept, adopt=Adopt.from_states(runner.log_id, in_flight="committed"))
-    for word in "d", "e":
-        runner.run(Words(CountingEngine(kept), word))
+    log = go_on_elsewhere(runner, kept)
     with pytest.raises(CopiedLogError):
         open_runner(log, kept, away)
 
@@ -277,10 +283,7 @@ def test_a_failed_attempt_of_a_state_that_was_away_does_not_count_after_a_sweep(
         open_runner(old, kept, away, retries=0).run(Words(CountingEngine(kept, away), "a"))
     runner = open_runner(old, kept)
     runner.run(Words(CountingEngine(kept), "b"))
-    log = MemoryLog("new")
-    runner = open_runner(log, kept, adopt=Adopt.from_states(runner.log_id, in_flight="committed"))
-    for word in "d", "e":
-        runner.run(Words(CountingEngine(kept), word))
+    log = go_on_elsewhere(runner, kept)
     with pytest.raises(CopiedLogError):
         open_runner(log, kept, away)
     assert counts(away, "a") == [None]
@@ -297,10 +300,7 @@ def test_a_state_that_holds_a_burnt_batch_does_not_come_back_after_a_sweep() -> 
     assert found is not None
     ready = replace(found, committed=1, retried={})  # whose announcement was missed
     kept.backing.putControl(ready.encode(), found.encode())
-    log = MemoryLog("new")
-    runner = open_runner(log, kept, adopt=Adopt.from_states(runner.log_id, in_flight="burn"))
-    for word in "d", "e":
-        runner.run(Words(CountingEngine(kept), word))
+    log = go_on_elsewhere(runner, kept, in_flight="burn")
     assert counts(kept, "a") == [1]
     assert counts(away, "a") == [2]
     with pytest.raises(CopiedLogError):
