@@ -33,8 +33,11 @@ class Pending(Generic[T, R]):
     def end(self, result: R | None = None, failure: BaseException | None = None) -> None:
         """Say what became of it: neither is given where it was discarded."""
         self._result, self._failure = result, failure
-        if self._under_way.locked():  # else it has ended before
-            self._under_way.release()
+        self._under_way.release()
+
+    def forget_failure(self) -> None:
+        """Let go of what it failed with: the two would keep each other, and the tuples."""
+        self._failure = None
 
     def wait(self) -> R | None:
         """Wait for its end; return None where it was discarded, raise what it failed with."""

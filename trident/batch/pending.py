@@ -122,7 +122,7 @@ class PendingBatches:
         except Exception as failure:
             if self._runner.is_committed(token):  # and can't be tried again
                 raise
-            first.end()  # or its failure and it, with its tuples, would keep each other
+            first.forget_failure()
             del first
             self._discard()
             self._try_again(token, failure)
