@@ -22,6 +22,8 @@ from trident.drpc.request_engine import RequestEngine
 from trident.drpc.request_loop import RETRIES, RequestLoop
 from trident.drpc.service import LocalDRPC, SparkQueue
 from trident.figures.group_monitor import GroupMonitor
+from trident.job.compile import Local, compile_job
+from trident.job.job import Job
 from trident.log.checkpoint import open_checkpoint
 from trident.log.held import HeldCheckpoint
 from trident.plan.description import described_states
@@ -38,6 +40,7 @@ def start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
 
     Where anything fails, clocks that run are stopped and all that was opened is closed.
     """
+    jobs = {each: compile_job(each, Local()) for each in plan.groups if each.requests is not None}
     with ExitStack() as undo:
         drpc = LocalDRPC(plan, on_spark=on_spark(engine.session))
         undo.callback(drpc.close)
@@ -48,7 +51,9 @@ def start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
         if options.checkpoint is None and plan.groups:
             _logger.info("no checkpoint was given: this run's log is in memory, gone with it")
         clocks = [
-            _clock(group, engine, checkpoint, folder, options, undo)
+            _requests(group, jobs[group], checkpoint, options, undo)
+            if group in jobs
+            else _clock(group, engine, checkpoint, folder, options, undo)
             for group, folder in folders.items()
         ]
         for clock in clocks:
@@ -79,6 +84,22 @@ def on_spark(session: Any = None) -> SparkQueue:
     return queue
 
 
+def _requests(
+    group: BatchGroup, job: Job, checkpoint: HeldCheckpoint, options: StartOptions, undo: ExitStack
+) -> GroupRun:
+    """Make the states of a group of requests, open its log, and return its clock."""
+    assert group.requests is not None
+    states = make_states(group.states)
+    undo.callback(close_states, states.values())
+    requests = RequestEngine(group, job, states)
+    undo.callback(requests.close)
+    # No pause: what fails an attempt is one of its requests, and the next one is without it.
+    policy = FailurePolicy(max(options.retries, RETRIES), backoff=0.0, patience=options.patience)
+    runner = _runner(group, checkpoint, states, "the requests", policy)
+    _open(runner, group, options, {group.id: str(group.requests.fields)})
+    return RequestLoop(requests, runner)
+
+
 def _clock(
     group: BatchGroup,
     engine: Engine[E],
@@ -87,20 +108,9 @@ def _clock(
     options: StartOptions,
     undo: ExitStack,
 ) -> GroupRun:
-    """Make a group's states, open its log, and return its clock."""
+    """Do the same for a group of streams, by the engine."""
     states = make_states(group.states)
     undo.callback(close_states, states.values())
-    if group.requests is not None:
-        requests = RequestEngine(group, states)
-        undo.callback(requests.close)
-        # No pause: what fails an attempt is one of its requests, and the next one is without it.
-        policy = FailurePolicy(
-            max(options.retries, RETRIES), backoff=0.0, patience=options.patience
-        )
-        runner = _runner(group, checkpoint, states, "the requests", policy)
-        streams = {group.id: str(group.requests.fields)}
-        _open(runner, group, options, streams)
-        return RequestLoop(requests, runner)
     opened = engine.open(group, states)
     undo.callback(opened.close)
     policy = FailurePolicy(options.retries, options.on_failure, patience=options.patience)

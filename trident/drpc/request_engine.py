@@ -14,7 +14,7 @@ from trident.drpc.calls import Answer
 from trident.drpc.errors import DRPCInternalError, MalformedRequestError
 from trident.drpc.query import failure_of
 from trident.errors import PlanError
-from trident.job.compile import Local, compile_job
+from trident.job.job import Job
 from trident.kernels.task import Task, step_name
 from trident.local.begun_states import BegunStates
 from trident.local.program import Program
@@ -63,10 +63,10 @@ class RequestEngine:
     Updates are remembered, and written after the last request. So one that fails has done nothing:
     those before it are run again, and are the batch with it.
 
-    The steps of the group are prepared at once; its states are closed with the engine.
+    The steps of its job are prepared at once; the states are closed with the engine.
     """
 
-    def __init__(self, group: BatchGroup, states: Mapping[StateNode, State]) -> None:
+    def __init__(self, group: BatchGroup, job: Job, states: Mapping[StateNode, State]) -> None:
         assert group.requests is not None
         assert group.answers is not None  # the builder has checked it
         kept = states[group.answers]
@@ -79,7 +79,7 @@ class RequestEngine:
         self._kept = kept
         self._states = {node.state.name: state for node, state in states.items()}
         self._counters = Counters(states.values())
-        self._program = Program(compile_job(group, Local()))
+        self._program = Program(job)
         self._program.prepare()
 
     def run(

@@ -17,7 +17,9 @@ class LocalEngine(Engine[LocalGroupEngine]):
     """Runs every group in this process, in a thread of its own."""
 
     def __init__(self, plan: Plan) -> None:
-        self._jobs = {group.id: compile_job(group, Local()) for group in plan.groups}
+        self._jobs = {
+            group.id: compile_job(group, Local()) for group in plan.groups if group.requests is None
+        }
 
     def pending(self, group: BatchGroup, most: int) -> int:
         return most if one_at_a_time(group) is None else 1
