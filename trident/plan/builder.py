@@ -184,8 +184,8 @@ class Builder:
             raise PlanError(what, function, (), advice)
         # Where it updated before, what was asked before has been checked.
         asked = [] if updated else [state for each in connected for state in each.asked]
-        if isinstance(node, StateQueryNode) and isinstance(node.state, StateUpdateNode):
-            asked = [*asked, node.state]
+        if node.asks_updated is not None:
+            asked = [*asked, node.asks_updated]
         for state in asked:
             if self._components.of(state) not in connected:
                 what = f"{call}: requests that update a state can't read one of other batches:"
@@ -277,14 +277,10 @@ def _check_on_spark(node: Node) -> None:
     if isinstance(node, StateUpdateNode):
         what = f"{call}: a query that Spark answers updates no state"
         raise PlanError(what, "", (), 'Leave out engine="spark", and give answers=.')
-    asks = isinstance(node, StateQueryNode) and isinstance(node.state, StateUpdateNode)
-    if not asks and len(node.parents) < 2:
+    if node.asks_updated is None and len(node.parents) < 2:
         return
-    asked = [
-        each.state.state.name
-        for each in ancestors(node)
-        if isinstance(each, StateQueryNode) and isinstance(each.state, StateUpdateNode)
-    ]
+    found = [each.asks_updated for each in ancestors(node)]
+    asked = [each.state.name for each in found if each is not None]
     if len(asked) > 1:
         what = f"{call}: a query that Spark answers asks states in one step, as its jobs take long"
         advice = "Batches go on meanwhile, so that two steps would show two moments. Ask for one "

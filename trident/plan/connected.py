@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trident.operations.kept_answers import KeptAnswers
-from trident.plan.nodes import DRPCNode, Node, SourceNode, StateQueryNode, StateUpdateNode
+from trident.plan.nodes import DRPCNode, Node, SourceNode, StateUpdateNode
 
 
 class Connected:
@@ -36,7 +36,7 @@ class Connected:
                 self.sources.append(node)
             case DRPCNode():
                 self.requests.append(node)
-            case StateQueryNode(state=StateUpdateNode() as state):
+            case Node(asks_updated=StateUpdateNode() as state):
                 self.asked.append(state)
             case StateUpdateNode(updater=KeptAnswers()):
                 self.keeps_answers = True
@@ -85,6 +85,5 @@ class ConnectedSteps:
 def neighbours(node: Node) -> tuple[Node, ...]:
     """The steps that a step is connected with: its parents, and within a batch the update of the
     state that it queries."""
-    if isinstance(node, StateQueryNode) and isinstance(node.state, StateUpdateNode):
-        return node.parents if node.of_query else (*node.parents, node.state)
-    return node.parents
+    asked = None if node.of_query else node.asks_updated
+    return node.parents if asked is None else (*node.parents, asked)

@@ -155,6 +155,11 @@ class Node(ABC):
         """What declares the state that it looks up."""
         return None
 
+    @property
+    def asks_updated(self) -> StateUpdateNode | None:
+        """What updates the state that it looks up; None where this topology doesn't."""
+        return self.asks if isinstance(self.asks, StateUpdateNode) else None
+
     def takes(self, position: int, wanted: Iterable[str]) -> Iterable[str]:
         """The fields of a parent that the step needs to deliver some of its own.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trident.plan.nodes import NewValuesNode, StateQueryNode, StateUpdateNode
+from trident.plan.nodes import NewValuesNode
 from trident.plan.plan import BatchGroup
 from trident.spouts.classic import ICommitterTransactionalSpout
 from trident.spouts.interfaces import ICommitterTridentSpout
@@ -27,7 +27,7 @@ def begins_first(group: BatchGroup) -> str | None:
     The driver hosts the group's states.
     """
     for node in group.nodes:
-        if isinstance(node, StateQueryNode) and isinstance(node.state, StateUpdateNode):
+        if node.asks_updated is not None:
             return f"step {node.id} reads a state that they update"
         if isinstance(node, NewValuesNode):
             return f"step {node.id} takes new values of a state"

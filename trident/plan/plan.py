@@ -80,7 +80,7 @@ class BatchGroup:
     @property
     def reads_own(self) -> bool:
         """Whether a step reads a state that the group updates."""
-        return any(node.asks is not None and node.asks.updates is not None for node in self.nodes)
+        return any(node.asks_updated is not None for node in self.nodes)
 
     @property
     def timed(self) -> bool:
