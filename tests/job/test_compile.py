@@ -28,6 +28,7 @@ from trident.job.job import (
     Update,
 )
 from trident.job.native import native_prefixes, without_prefixes
+from trident.kernels.aggregate_kernels import CombinerKernel
 from trident.operations.builtin import Count, MapGet, Max, Split
 from trident.operations.callables import native
 from trident.operations.interfaces import Operation
@@ -112,7 +113,7 @@ def test_a_combiner_runs_before_its_exchange_and_behind_it(
     assert shape(job) == stages
     exchange = job.stages[1].exchange
     assert isinstance(exchange, ByKey | Gather)
-    assert exchange.combine is not None
+    assert isinstance(exchange.combine, CombinerKernel)
     assert not exchange.combine.zero
 
 

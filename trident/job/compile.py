@@ -61,6 +61,7 @@ from trident.kernels.tuple_kernels import (
 )
 from trident.kernels.type_check import type_check
 from trident.kernels.update_kernel import UpdateKernel
+from trident.operations.chained import ChainedAggregator
 from trident.operations.interfaces import CombinerAggregator, ReducerAggregator
 from trident.operations.origins import ORIGIN, origin_of
 from trident.operations.vectorised import Vectorised
@@ -499,19 +500,17 @@ class _Compiler:
         if native:
             draft = self._begin(node, self._by_group(node), [node.parent], self._count(node))
             return self._native_aggregate(draft, node)
-        if not isinstance(node.aggregator, CombinerAggregator):
-            draft = self._begin(node, self._by_group(node), [node.parent], self._count(node))
-            return self._add(draft, node, aggregate_kernel(node))
-        exchange = self._by_group(node, partial_kernel(node))
-        if self._spark:
+        partial, final = combining_kernels(node)
+        exchange = self._by_group(node, partial)
+        if self._spark and partial is not None:
             self._check_leaving(self._of[node.parent], node.group or ())
             for name in node.outputs:
                 self._check_type(node, name)
         draft = self._begin(node, exchange, [node.parent], self._count(node))
-        return self._add(draft, node, final_kernel(node))
+        return self._add(draft, node, final)
 
     def _by_group(
-        self, node: AggregateNode, combine: CombinerKernel | None = None
+        self, node: AggregateNode, combine: AggregateKernel | None = None
     ) -> ByKey | Gather:
         name = step_name(node)
         if not node.group or self._count(node) == 1:
@@ -754,16 +753,19 @@ def aggregate_kernel(node: AggregatingNode) -> AggregateKernel:
     return kind(name, aggregator, group.names, inputs, outputs)
 
 
-def partial_kernel(node: AggregatingNode) -> CombinerKernel:
-    """The kernel that aggregates those of one partition, before tuples move."""
-    kernel = aggregate_kernel(node)
-    assert isinstance(kernel, CombinerKernel)
-    return replace(kernel, zero=False)
+def combining_kernels(
+    node: AggregatingNode,
+) -> tuple[AggregateKernel | None, AggregateKernel]:
+    """The kernels that aggregate a batch: in each partition before tuples move, and behind that.
 
-
-def final_kernel(node: AggregatingNode) -> CombinerKernel:
-    """The kernel that combines the aggregates of several partitions, where these combine first."""
+    There is none before where partitions can't be combined.
+    """
     group, outputs = (node.group or Fields()).names, node.outputs.names
-    aggregator: Any = node.aggregator
-    inputs = Fields(*outputs)
-    return CombinerKernel(step_name(node), aggregator, group, inputs, outputs, partial=True)
+    name, made, kernel = step_name(node), Fields(*outputs), aggregate_kernel(node)
+    if isinstance(kernel, CombinerKernel):
+        final = CombinerKernel(name, kernel.operation, group, made, outputs, partial=True)
+        return replace(kernel, zero=False), final
+    chain: Any = node.aggregator
+    if isinstance(chain, ChainedAggregator) and chain.combines:
+        return kernel, AggregatorKernel(name, chain.of_partials(made), group, made, outputs)
+    return None, kernel

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from trident.kernels.aggregate_kernels import CombinerKernel
+from trident.kernels.aggregate_kernels import AggregateKernel
 from trident.kernels.grouping_kernel import GroupingKernel
 from trident.kernels.join_kernel import JoinKernel
 from trident.kernels.kernel import Kernel
@@ -63,7 +63,7 @@ class ByKey:
     name: StepName
     """The step, for a key that can't be encoded."""
     key: tuple[str, ...]
-    combine: CombinerKernel | None = None
+    combine: AggregateKernel | None = None
     """What runs in each partition before, so that fewer tuples move."""
     stable: bool = True
     """Whether a key's partition is the same in every run and on every engine, as a state's is."""
@@ -81,7 +81,7 @@ class Gather:
     """All tuples come into one partition."""
 
     name: StepName
-    combine: CombinerKernel | None = None
+    combine: AggregateKernel | None = None
     on_driver: bool = False
     """Whether that partition is in the driver's process."""
 

@@ -48,6 +48,20 @@ class ChainedAggregator(Aggregator["list[_Part]"]):
         self.acts_on_nothing = any(operation.acts_on_nothing for operation in operations)
         self.label = f"chained({', '.join(map(operation_name, operations))})"
 
+    @property
+    def combines(self) -> bool:
+        """Whether all are combiners, so that what partitions come to can be combined."""
+        return all(isinstance(link.aggregator, _Combined) for link in self._links)
+
+    def of_partials(self, outputs: Fields) -> ChainedAggregator:
+        """The chain that combines what this one has made, in fields `outputs`, of partitions."""
+        links = [
+            Link(link.outputs, CombinedPartials(link.aggregator.operation), link.outputs)
+            for link in self._links
+            if isinstance(link.aggregator, _Combined)
+        ]
+        return ChainedAggregator(links, outputs)
+
     def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
         for link in self._links:
             link.aggregator.prepare(conf, context)
@@ -102,16 +116,16 @@ class _Seen(Aggregator[list[Any]]):
     """Another kind of aggregator seen as one: its value is in a list, as null is a value too."""
 
     def __init__(self, operation: CombinerAggregator[Any] | ReducerAggregator[Any]) -> None:
-        self._operation: Any = operation
+        self.operation: Any = operation
         self.deterministic = operation.deterministic
         self.positional = operation.positional
         self.label = operation_name(operation)
 
     def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
-        self._operation.prepare(conf, context)
+        self.operation.prepare(conf, context)
 
     def cleanup(self) -> None:
-        self._operation.cleanup()
+        self.operation.cleanup()
 
     def init(self, batchId: object, collector: TridentCollector) -> list[Any]:
         return []
@@ -120,28 +134,28 @@ class _Seen(Aggregator[list[Any]]):
         collector.emit(val)
 
     def infer_types(self, inputs: Fields) -> Sequence[str | None]:
-        made: Sequence[str | None] = self._operation.infer_types(inputs)
+        made: Sequence[str | None] = self.operation.infer_types(inputs)
         return made
 
 
 class _Reduced(_Seen):
     def init(self, batchId: object, collector: TridentCollector) -> list[Any]:
-        return [self._operation.init()]
+        return [self.operation.init()]
 
     def aggregate(self, val: list[Any], tuple: Any, collector: TridentCollector) -> None:
-        val[0] = self._operation.reduce(val[0], tuple)
+        val[0] = self.operation.reduce(val[0], tuple)
 
 
 class _Combined(_Seen):
     def aggregate(self, val: list[Any], tuple: Any, collector: TridentCollector) -> None:
         given = self._given(tuple)
-        val[:] = [self._operation.combine(val[0], given) if val else given]
+        val[:] = [self.operation.combine(val[0], given) if val else given]
 
     def complete(self, val: list[Any], collector: TridentCollector) -> None:
-        collector.emit(val or [self._operation.zero()])
+        collector.emit(val or [self.operation.zero()])
 
     def _given(self, tuple: Any) -> Any:
-        return self._operation.init(tuple)
+        return self.operation.init(tuple)
 
 
 class CombinedPartials(_Combined):
@@ -153,9 +167,6 @@ class CombinedPartials(_Combined):
 
     def _given(self, tuple: Any) -> Any:
         return tuple[0]
-
-    def infer_types(self, inputs: Fields) -> Sequence[str | None]:
-        return list(inputs.types.values())
 
 
 def as_aggregator(operation: Operation) -> Aggregator[Any]:

@@ -1,25 +1,17 @@
-"""A chain of aggregators while it is declared, and the nodes that it becomes at its end."""
+"""A chain of aggregators while it is declared, and the step that it becomes at its end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import NamedTuple
 
 from trident.errors import FieldError
-from trident.operations.chained import ChainedAggregator, CombinedPartials, Link, as_aggregator
+from trident.operations.chained import ChainedAggregator, Link, as_aggregator
 from trident.operations.interfaces import Aggregator, CombinerAggregator, ReducerAggregator
 from trident.plan.arguments import Given, as_instance
 from trident.plan.builder import Builder
-from trident.plan.lowering import own_copy
-from trident.plan.nodes import (
-    AggregateNode,
-    AnyAggregator,
-    Node,
-    PartitionAggregateNode,
-    PartitionNode,
-)
+from trident.plan.nodes import AggregateNode, AnyAggregator, Node, PartitionAggregateNode
 from trident.plan.step_checks import check_aggregate_shape, check_new_fields, check_selection
 from trident.tuples.fields import Fields
 
@@ -61,65 +53,22 @@ class Chain:
         return replace(self, called=(*self.called, Called(inputs, aggregator, outputs)))
 
     def end(self, kind: type[AggregateNode] | type[PartitionAggregateNode]) -> Node:
-        """Add the steps: aggregates of each partition, or of the batch.
-
-        Of a batch, combiners alone combine in each partition first.
-        """
+        """Add the step: an aggregate of each partition, or of the batch."""
         if len(self.called) == 1:
-            [only] = self.called
-            return self._aggregated(kind, self.parent, *only)
-        combiners = all(isinstance(one.aggregator, CombinerAggregator) for one in self.called)
-        if kind is AggregateNode and combiners:
-            return self._combined()
-        return self._chained(kind, self.parent, self.called)
-
-    def _combined(self) -> Node:
-        with self.builder.together():
-            partial = self._chained(PartitionAggregateNode, self.parent, self.called)
-            moved = self.builder.add(
-                PartitionNode,
-                parent=partial,
-                how="partitionBy" if self.group else "batchGlobal",
-                by=self.group,
-            )
-            again = [
-                Called(
-                    inputs=Fields(*one.outputs.names),
-                    aggregator=CombinedPartials(own_copy(one.aggregator)),
-                    outputs=partial.fields.select(one.outputs),
-                )
-                for one in self.called
-                if isinstance(one.aggregator, CombinerAggregator)
-            ]
-            return self._chained(PartitionAggregateNode, moved, again)
-
-    def _chained(
-        self,
-        kind: type[AggregateNode] | type[PartitionAggregateNode],
-        parent: Node,
-        called: Iterable[Called],
-    ) -> Node:
-        inputs = Fields(*dict.fromkeys(name for one in called for name in one.inputs))
-        links = [
-            Link(parent.fields.select(one.inputs), as_aggregator(one.aggregator), one.outputs)
-            for one in called
-        ]
-        outputs = reduce(Fields.__add__, (one.outputs for one in called))
-        return self._aggregated(kind, parent, inputs, ChainedAggregator(links, inputs), outputs)
-
-    def _aggregated(
-        self,
-        kind: type[AggregateNode] | type[PartitionAggregateNode],
-        parent: Node,
-        inputs: Fields,
-        aggregator: AnyAggregator,
-        outputs: Fields,
-    ) -> Node:
+            [(inputs, aggregator, outputs)] = self.called
+        else:
+            inputs = Fields(*dict.fromkeys(name for one in self.called for name in one.inputs))
+            aggregator = ChainedAggregator([self._link(one) for one in self.called], inputs)
+            outputs = reduce(Fields.__add__, (one.outputs for one in self.called))
         return self.builder.add(
             kind,
-            parent=parent,
+            parent=self.parent,
             group=self.group,
             inputs=inputs,
             aggregator=aggregator,
             outputs=outputs,
         )
+
+    def _link(self, one: Called) -> Link:
+        inputs = self.parent.fields.select(one.inputs)
+        return Link(inputs, as_aggregator(one.aggregator), one.outputs)
