@@ -30,6 +30,7 @@ __all__ = [
     "postgres_server",
     "redis_cluster",
     "redis_server",
+    "seaweedfs_server",
     "tester",
     "zookeeper_server",
 ]
@@ -102,6 +103,13 @@ def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A ZooKeeper server, which all tests share, each below a path of its own."""
     with _served("ZOOKEEPER", "zookeeper:ZooKeeperServer", tmp_path_factory) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def seaweedfs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """An object store that speaks S3, which all tests share, each below a path of its own."""
+    with _served("SEAWEEDFS", "seaweedfs:SeaweedServer", tmp_path_factory) as server:
         yield server
 
 

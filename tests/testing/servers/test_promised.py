@@ -21,12 +21,14 @@ from trident.testing.servers.postgres import PostgresServer
 from trident.testing.servers.process import QUICK, MissingServer
 from trident.testing.servers.promised import BrokenPromise, Served, served
 from trident.testing.servers.redis import RedisCluster, RedisServer
+from trident.testing.servers.seaweedfs import SeaweedServer
 from trident.testing.servers.zookeeper import ZooKeeperServer
 
 
 @pytest.fixture(autouse=True)
 def machine_without_servers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
     for name in ("CI", "JAVA_HOME", "TRIDENT_TEST_REDIS_URL", QUICK):
         monkeypatch.delenv(name, raising=False)
 
@@ -40,13 +42,14 @@ def need(made: Callable[[], AbstractContextManager[Served]]) -> None:
     "kind",
     [
         *(RedisServer, RedisCluster, MemcachedServers, HBaseServer, KafkaServer, PostgresServer),
-        ZooKeeperServer,
+        *(SeaweedServer, ZooKeeperServer),
     ],
 )
 def test_a_missing_server_is_told_with_the_ways_to_have_it(
     kind: type[RedisServer], tmp_path: Path
 ) -> None:
-    told = "On Debian: apt-get install .*. Or name one that runs in TRIDENT_TEST_REDIS_URL"
+    had = "(On Debian: apt-get|PyPI has it: pip) install"
+    told = f"{had} .*. Or name one that runs in TRIDENT_TEST_REDIS_URL"
     with pytest.raises(MissingServer, match=told) as missing:
         need(lambda: kind(tmp_path / "server"))
     assert str(pickle.loads(pickle.dumps(missing.value))) == str(missing.value)

@@ -14,6 +14,7 @@ from trident.testing.servers.postgres import PostgresServer
 from trident.testing.servers.process import QUICK, MissingServer
 from trident.testing.servers.promised import served
 from trident.testing.servers.redis import RedisCluster, RedisServer
+from trident.testing.servers.seaweedfs import SeaweedServer
 from trident.testing.servers.zookeeper import ZooKeeperServer
 
 
@@ -27,7 +28,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     "kind",
     [
         *(RedisServer, RedisCluster, MemcachedServer, MemcachedServers, HBaseServer, KafkaServer),
-        *(PostgresServer, ZooKeeperServer),
+        *(PostgresServer, SeaweedServer, ZooKeeperServer),
     ],
 )
 def test_no_server_is_to_be_had(kind: type[RedisServer], tmp_path: Path) -> None:
