@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, repeat
 from operator import itemgetter
 from threading import Lock
-from typing import Any, Self
+from typing import Any
 from uuid import uuid4
 
 from cachetools import LRUCache
@@ -176,10 +176,6 @@ class MemoryStore(Store):
     def max_keys(self) -> int:  # type: ignore[override]
         """How many keys it keeps; 0 for all."""
         return self.size
-
-    def named(self, prefix: str) -> Self:
-        """Return this store with `prefix`, where it was left open."""
-        return self if self.prefix is not None else replace(self, prefix=prefix)
 
     def open(self) -> MemoryMap:
         """Return the map, in the calling process."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, Self
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, cast
 
 from trident.states.backing_map import IBackingMap
 from trident.states.finding import Finding
@@ -48,9 +48,10 @@ def _range(least: int, most: int) -> str:
 class Store(ABC):
     """A backend's configuration: where a state is, and how its map is opened.
 
-    Derive a frozen dataclass from it. It must pickle: a state that is hosted by executors is opened
-    in each task. `identity`, `named` and `open` have to be written. Each other member has a
-    default; an attribute of the class, without an annotation, or a property replaces it.
+    Derive a frozen dataclass from it, with a field `prefix` where several states may share a place.
+    It must pickle: a state that is hosted by executors is opened in each task. `identity` and
+    `open` have to be written. Each other member has a default; an attribute of the class, without
+    an annotation, or a property replaces it.
 
     Examples
     --------
@@ -62,11 +63,9 @@ class Store(ABC):
     ...     hosted = "driver"
     ...     @property
     ...     def identity(self):
-    ...         return "drawer", self.name, self.prefix or "state"
-    ...     def named(self, prefix):
-    ...         return self if self.prefix is not None else Drawer(self.name, prefix)
+    ...         return "drawer", self.name, self.own_name
     ...     def open(self):
-    ...         return MemoryMap(self.name, prefix=self.prefix or "state")
+    ...         return MemoryMap(self.name, prefix=self.own_name)
     >>> drawer = Drawer("desk").named("words")
     >>> drawer.identity, drawer.hosted, drawer.shards
     (('drawer', 'desk', 'words'), 'driver', None)
@@ -93,14 +92,22 @@ class Store(ABC):
     calls: RoundTrips | None = None
     """How often a batch asks the store, which ``explain()`` says; None where that is not known."""
 
+    prefix: str | None = None
+    """What tells the state from others in its place, where that was given."""
+
     @property
     @abstractmethod
     def identity(self) -> tuple[str, str, str]:
         """(store, database, prefix): two states of one identity would overwrite each other."""
 
-    @abstractmethod
+    @property
+    def own_name(self) -> str:
+        """What the state is called in its place: the prefix, ``"state"`` without one."""
+        return "state" if self.prefix is None else self.prefix
+
     def named(self, prefix: str) -> Self:
         """Return the store with `prefix`, where it was given none; else the store itself."""
+        return self if self.prefix is not None else replace(cast(Any, self), prefix=prefix)
 
     def keyed(self, types: Sequence[str | None]) -> Self:
         """Return the store, told which types the fields of its keys are declared with, in Spark's

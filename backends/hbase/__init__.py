@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from trident.backends.hbase.backing_map import HBaseMap
 from trident.backends.hbase.connections import Gateway
@@ -18,7 +18,6 @@ from trident.states.maps.factory import MapStateFactory
 from trident.states.store import RoundTrips, Store
 from trident.states.values import StateType
 
-_DEFAULT_PREFIX = "state"
 _CHOICES = {"transport": ("buffered", "framed"), "protocol": ("binary", "compact")}
 
 
@@ -104,15 +103,11 @@ class HBaseStore(Store):
     def identity(self) -> tuple[str, str, str]:
         """What tells this state from others: ``("hbase", place/table, family:qualifier)``."""
         place = f"{self.host}:{self.port}/{self.table}"
-        return "hbase", place, f"{self.family}:{self._qualifier}"
-
-    def named(self, prefix: str) -> Self:
-        """Return this store with `prefix`, where it has none yet."""
-        return self if self.prefix is not None else replace(self, prefix=prefix)
+        return "hbase", place, f"{self.family}:{self.own_name}"
 
     def open(self) -> HBaseMap:
         """Return the map; it connects when it is first used."""
-        return HBaseMap(self._gateway, self.table, self.family, self._qualifier)
+        return HBaseMap(self._gateway, self.table, self.family, self.own_name)
 
     def examine(self) -> Iterator[Finding]:
         """Yield whether the gateway answers, and whether the table can keep states."""
@@ -135,10 +130,6 @@ class HBaseStore(Store):
     @property
     def _gateway(self) -> Gateway:
         return Gateway(self.host, self.port, self.timeout, self.transport, self.protocol)
-
-    @property
-    def _qualifier(self) -> str:
-        return _DEFAULT_PREFIX if self.prefix is None else self.prefix
 
 
 def opaque(host: str = "localhost", port: int = 9090, **options: Any) -> MapStateFactory:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 from trident.backends.memcached.backing_map import MemcachedMap
 from trident.backends.memcached.keys import LONGEST_PREFIX, quoted
@@ -16,7 +16,6 @@ from trident.states.maps.factory import MapStateFactory
 from trident.states.store import RoundTrips, Store
 from trident.states.values import StateType
 
-_DEFAULT_PREFIX = "state"
 _NODES = ("localhost:11211",)
 
 
@@ -100,7 +99,7 @@ class MemcachedStore(Store):
     @property
     def identity(self) -> tuple[str, str, str]:
         """What tells this state from others: ``("memcached", nodes, prefix)``."""
-        return "memcached", ",".join(map(str, self.nodes)), self._prefix
+        return "memcached", ",".join(map(str, self.nodes)), self.own_name
 
     def examine(self) -> Iterator[Finding]:
         """Yield whether each node answers, and whether any has forgotten entries."""
@@ -115,18 +114,10 @@ class MemcachedStore(Store):
             what = f"entries expire {self.ttl} s after their last write, and count from nothing"
             yield Finding("warning", what, "Leave ttl= out where totals have to be right.")
 
-    @property
-    def _prefix(self) -> str:
-        return _DEFAULT_PREFIX if self.prefix is None else self.prefix
-
-    def named(self, prefix: str) -> Self:
-        """Return this store with `prefix`, where it has none yet."""
-        return self if self.prefix is not None else replace(self, prefix=prefix)
-
     def open(self) -> MemcachedMap:
         """Return the map; nodes are connected to when the map is first used."""
         nodes = tuple(map(NodeAddress.parse, self.nodes))
-        return MemcachedMap(nodes, self._prefix, self.ttl, self.timeout)
+        return MemcachedMap(nodes, self.own_name, self.ttl, self.timeout)
 
 
 def opaque(

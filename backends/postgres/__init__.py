@@ -35,7 +35,6 @@ __all__ = [
     "wait_committed",
 ]
 
-_DEFAULT_PREFIX = "state"
 _TYPES = {"json": "json", "bigint": "bigint", "double": "double precision"}
 _PORT = 5432
 _LONGEST_NAME = 63
@@ -130,7 +129,7 @@ class PostgresStore(Store):
         columns = [name for name, _ in map(column_of, self.columns)]
         kinds = [kind for _, kind in map(column_of, self.columns)]
         names = [self.table or "t", *columns]
-        name = view_of(_DEFAULT_PREFIX if self.prefix is None else self.prefix)
+        name = view_of(self.own_name)
         surrogates = "half of a surrogate pair, which has no UTF-8; give another"
         checks = {
             f"prefix {self.prefix!r} holds {surrogates}": _has_surrogates(name),
@@ -159,16 +158,12 @@ class PostgresStore(Store):
     @property
     def identity(self) -> tuple[str, str, str]:
         """What tells this state from others: ``("postgresql", server and database, prefix)``."""
-        return "postgresql", self._server.place, self._name
+        return "postgresql", self._server.place, self.own_name
 
     @property
     def map_type(self) -> type[PostgresMap]:  # type: ignore[override]
         """The class of the map; the one of numbers adds by itself."""
         return PostgresMap if self.values == "json" else PostgresNumbers
-
-    def named(self, prefix: str) -> Self:
-        """Return this store with `prefix`, where it has none yet."""
-        return self if self.prefix is not None else replace(self, prefix=prefix)
 
     def keyed(self, types: Sequence[str | None]) -> Self:
         """Return this store with these types for columns of keys that have a name and no type."""
@@ -187,16 +182,14 @@ class PostgresStore(Store):
         if values == "json" and not isinstance(self.serializer, JSONSerializer):
             values = "bytea"
         columns = tuple(self.columns)
-        table = PostgresTable(self._name, self.table, self.kind, values, columns, self.serializer)
+        table = PostgresTable(
+            self.own_name, self.table, self.kind, values, columns, self.serializer
+        )
         return self.map_type(self._server, table)
 
     def examine(self) -> Iterator[Finding]:
         """Yield whether the server answers, and whether what it acknowledges lasts."""
         return examined(self._server)
-
-    @property
-    def _name(self) -> str:
-        return _DEFAULT_PREFIX if self.prefix is None else self.prefix
 
     @property
     def _server(self) -> Database:

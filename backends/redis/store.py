@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
 
 from trident.backends.redis.backing_map import BareRedisMap, RedisMap
 from trident.backends.redis.cluster import RedisClusterMap
@@ -26,7 +25,6 @@ from trident.states.finding import Finding
 from trident.states.store import RoundTrips, Store
 
 PORT = 6379
-_DEFAULT_PREFIX = "state"
 _LAYOUTS: dict[str, type[Layout]] = {"string": StringLayout, "hash": HashLayout}
 _FORBIDDEN = "{}\0"
 
@@ -188,7 +186,7 @@ class RedisStore(Store):
             place = f"service {self.service} of {shown(sorted(self.sentinels))}/{self.db}"
         else:
             place = f"{self.host}:{self.port}/{self.db}"
-        return "redis", place, self._name
+        return "redis", place, self.own_name
 
     @property
     def shards(self) -> int | None:  # type: ignore[override]
@@ -205,14 +203,10 @@ class RedisStore(Store):
         """The class of the map."""
         return RedisClusterMap if self.cluster else self._alone
 
-    def named(self, prefix: str) -> Self:
-        """Return this store with `prefix`, where it has none yet."""
-        return self if self.prefix is not None else replace(self, prefix=prefix)
-
     def open(self) -> ShardedMap:
         """Return the map; it connects when it is first used."""
         kind = _LAYOUTS[self.layout]
-        name = self._name.encode()
+        name = self.own_name.encode()
         waiting = Waiting(self.wait_replicas, self.wait_timeout)
         options = self.connection_options
         if self.cluster:
@@ -245,11 +239,7 @@ class RedisStore(Store):
     @property
     def _alone(self) -> type[RedisMap]:
         """The class of a map on one server; without a prefix it has keys beside all others."""
-        return RedisMap if self._name else BareRedisMap
-
-    @property
-    def _name(self) -> str:
-        return _DEFAULT_PREFIX if self.prefix is None else self.prefix
+        return RedisMap if self.own_name else BareRedisMap
 
     def _master(self) -> Master:
         if not self.service:

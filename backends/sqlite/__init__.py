@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any
 
 from trident.backends.sqlite.backing_map import SQLiteMap
 from trident.backends.sqlite.tables import CATALOG, SQLiteTable
@@ -17,7 +17,6 @@ from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.store import RoundTrips, Store
 from trident.states.values import StateType
 
-_DEFAULT_PREFIX = "state"
 _TAKEN = (CATALOG, "json_each")  # a table of that name would hide the function we read with
 
 
@@ -89,13 +88,9 @@ class SQLiteStore(Store):
     @property
     def identity(self) -> tuple[str, str, str]:
         """What tells this state from others: ``("sqlite", file, table)``."""
-        name = (self.prefix or _DEFAULT_PREFIX).encode(errors="surrogatepass")
+        name = self.own_name.encode(errors="surrogatepass")
         # SQLite's names ignore the case of ASCII letters, as bytes.lower does.
         return "sqlite", os.path.realpath(self.path), name.lower().decode(errors="surrogatepass")
-
-    def named(self, prefix: str) -> Self:
-        """Return this store with `prefix`, where it has none yet."""
-        return self if self.prefix is not None else replace(self, prefix=prefix)
 
     def check_place(self) -> None:
         """Refuse a file whose folder is missing: no batch could ever make it."""
@@ -123,25 +118,21 @@ class SQLiteStore(Store):
 
     def open(self) -> SQLiteMap:
         """Return the map; the file is opened when the map is first used."""
-        table = SQLiteTable(self.prefix or _DEFAULT_PREFIX, self.kind, self.serializer)
+        table = SQLiteTable(self.own_name, self.kind, self.serializer)
         return SQLiteMap(self.path, table, self.patience)
 
 
 def opaque(
-    path: str | os.PathLike[str],
-    prefix: str | None = None,
-    *,
-    serializer: Serializer | None = None,
-    **options: Any,
+    path: str | os.PathLike[str], prefix: str | None = None, **options: Any
 ) -> MapStateFactory:
     """Return a factory of opaque map states in a SQLite file: exact with every source.
 
     Parameters
     ----------
-    path, prefix, serializer
+    path, prefix
         See :class:`SQLiteStore`.
     options
-        Further parameters of :class:`~trident.states.maps.factory.MapStateFactory`.
+        Its other parameters, and those of :class:`~trident.states.maps.factory.MapStateFactory`.
 
     Examples
     --------
@@ -156,35 +147,30 @@ def opaque(
     ...     counts.close()
     [2, None]
     """
-    return _factory(path, prefix, StateType.OPAQUE, serializer, options)
+    given = {"path": path, "prefix": prefix, **options}
+    return MapStateFactory.over(SQLiteStore, StateType.OPAQUE, given)
 
 
 def transactional(
-    path: str | os.PathLike[str],
-    prefix: str | None = None,
-    *,
-    serializer: Serializer | None = None,
-    **options: Any,
+    path: str | os.PathLike[str], prefix: str | None = None, **options: Any
 ) -> MapStateFactory:
     """Return a factory of transactional map states: exact where replays are identical.
 
     The parameters are those of :func:`opaque`.
     """
-    return _factory(path, prefix, StateType.TRANSACTIONAL, serializer, options)
+    given = {"path": path, "prefix": prefix, **options}
+    return MapStateFactory.over(SQLiteStore, StateType.TRANSACTIONAL, given)
 
 
 def nonTransactional(
-    path: str | os.PathLike[str],
-    prefix: str | None = None,
-    *,
-    serializer: Serializer | None = None,
-    **options: Any,
+    path: str | os.PathLike[str], prefix: str | None = None, **options: Any
 ) -> MapStateFactory:
     """Return a factory of plain map states: a replayed batch counts twice.
 
     The parameters are those of :func:`opaque`.
     """
-    return _factory(path, prefix, StateType.NON_TRANSACTIONAL, serializer, options)
+    given = {"path": path, "prefix": prefix, **options}
+    return MapStateFactory.over(SQLiteStore, StateType.NON_TRANSACTIONAL, given)
 
 
 def from_url(url: StateURL) -> MapStateFactory:
@@ -208,14 +194,3 @@ def _can_be_a_file(path: str) -> bool:
     except UnicodeEncodeError:  # half of a surrogate pair, other than one that stands for a byte
         return False
     return True
-
-
-def _factory(
-    path: str | os.PathLike[str],
-    prefix: str | None,
-    kind: StateType,
-    serializer: Serializer | None,
-    options: dict[str, Any],
-) -> MapStateFactory:
-    given = {"path": path, "prefix": prefix, "serializer": serializer or JSONSerializer()}
-    return MapStateFactory.over(SQLiteStore, kind, {**options, **given})
