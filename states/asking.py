@@ -27,19 +27,6 @@ class Askable:
 
     A subclass that replaces the plain call alone is asked by it: who wrote it may know no other. So
     a plain call must not be made of ``self.ask``.
-
-    Examples
-    --------
-    >>> class Numbers(Askable):
-    ...     def ask(self, keys):
-    ...         return partial(list, keys)
-    ...     def multiGet(self, keys):
-    ...         return list(keys)
-    >>> class Doubled(Numbers):
-    ...     def multiGet(self, keys):
-    ...         return [2 * number for number in super().multiGet(keys)]
-    >>> Numbers().ask([1, 2])(), Doubled().ask([1, 2])()
-    ([1, 2], [2, 4])
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -60,19 +47,6 @@ def asked(read: Reading[T]) -> Wait[T]:
     """Run a read up to where it would wait, and return what runs the rest.
 
     A read that is never waited for is closed with what is returned here.
-
-    Examples
-    --------
-    >>> def read():
-    ...     print("ask")
-    ...     yield
-    ...     print("wait")
-    ...     return 5
-    >>> wait = asked(read())
-    ask
-    >>> wait()
-    wait
-    5
     """
     try:
         next(read)

@@ -302,14 +302,7 @@ def abilities(backing: IBackingMap) -> frozenset[Ability]:
 
 
 def has_pages(backing: IBackingMap) -> bool:
-    """Return whether a store lists its entries, all at once or at least page by page.
-
-    Examples
-    --------
-    >>> from trident.backends.memory import MemoryMap
-    >>> has_pages(MemoryMap("listed"))
-    True
-    """
+    """Return whether a store lists its entries, all at once or at least page by page."""
     kind = type(_innermost(backing))
     return Ability.LIST in abilities_of(kind) or kind.pages is not IBackingMap.pages
 

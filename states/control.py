@@ -361,10 +361,7 @@ class Control:
         run died in the middle of a begin or because another shard lost writes. That is no error:
         the next begin, whose token is above all of theirs, replaces every copy.
         """
-        if (
-            not self._put(record.encode(), stored)
-            and self._backing.getControl() != stored
-        ):
+        if not self._put(record.encode(), stored) and self._backing.getControl() != stored:
             raise StateUnavailableError(
                 self.place, "its control record changed while the run began", "Start again."
             )
@@ -535,17 +532,7 @@ class Change:
 def announce_all(controls: Iterable[Control], record: ControlRecord) -> None:
     """Announce an attempt at its states: at those that one catalog keeps, in one step.
 
-    Parameters
-    ----------
-    controls : iterable of Control
-        Those of the states that the attempt has confirmed.
-    record : ControlRecord
-        As :meth:`Control.ready` returned it.
-
-    Raises
-    ------
-    LostStateError, LostWritesError
-        As :meth:`Control.announce` does.
+    `record` is as :meth:`Control.ready` returned it. Raises as :meth:`Control.announce` does.
     """
     announced = record.announced()
     changes = [Change(control, record.encode(), announced) for control in controls]
@@ -564,19 +551,9 @@ def catch_up_all(controls: Iterable[tuple[Control, Check]], committed: ControlRe
     behind stays as it is. A state that has none gets one, from which readers know that it is there
     and waits for its first batch. States that one catalog keeps are told in one step.
 
-    Parameters
-    ----------
-    controls : iterable of (Control, callable)
-        Those of the log's states, each with a check as for :meth:`Control.begin`.
-    committed : ControlRecord
-        What the log has committed; its token doesn't matter.
-
-    Raises
-    ------
-    UnownedStateError
-        When there is no record, but something that would be taken for this state's.
-    StateUnavailableError
-        When a record changed after it was read.
+    Each state comes with a check as for :meth:`Control.begin`; the token of `committed` doesn't
+    matter. Raises UnownedStateError where there is no record, but something that would be taken for
+    this state's, and StateUnavailableError where a record changed after it was read.
     """
     behind = [control.behind(committed, check) for control, check in controls]
     for change in _put_together([change for change in behind if change is not None]):

@@ -70,19 +70,9 @@ def check_record(
 ) -> None:
     """Return if `found` is what the log left, or what an attempt that failed may have left.
 
-    Parameters
-    ----------
-    found : ControlRecord or None
-        What the store holds.
-    own : ControlRecord
-        The attempt that the log has reserved, which has not begun the state yet, and what the log
-        has committed.
-    claim : Claim
-        What the log says of the state.
-    name, where : str
-        How errors name the state, and where it is.
-    lasts : bool
-        Whether its store outlives the process; errors say so.
+    `own` is the attempt that the log has reserved, which has not begun the state yet, with what the
+    log has committed; `claim` what it says of the state. `lasts` is whether the store outlives the
+    process.
 
     Raises
     ------
@@ -102,16 +92,6 @@ def check_record(
         that hadn't begun the state.
     LostPlanError
         When the batch has begun there by another plan than the log's.
-
-    Examples
-    --------
-    >>> begun = ControlRecord("a1", Token(5, 0), committed=4)
-    >>> own = ControlRecord("a1", Token(6, 1), committed=5)
-    >>> check_record(begun.confirmed(), own, Claim(Token(5, 0)), "counts")
-    >>> check_record(begun, own, Claim(Token(5, 0)), "counts")
-    Traceback (most recent call last):
-    ...
-    trident.states.errors.LostWritesError: state counts lost writes of batch 5, ...
     """
     listed = claim.listed_of(found)
     if found is None:

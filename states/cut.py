@@ -23,12 +23,6 @@ class Cut(NamedTuple):
         is too old to be read at.
     retried : mapping of int to int
         The committed attempts that were not 0.
-
-    Examples
-    --------
-    >>> begun = ControlRecord("a1", Token(9, 1), committed=8, retried={7: 1})
-    >>> Cut.before(begun)
-    Cut(committed=8, horizon=Token(txid=9, attempt=1), retried={7: 1})
     """
 
     committed: int

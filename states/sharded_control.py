@@ -21,29 +21,10 @@ _RESTORE = (
 
 
 def least_control(found: Sequence[bytes | None], state: str) -> bytes | None:
-    r"""Return the record that all shards have reached, None where the state was never begun.
+    """Return the record that all shards have reached, None where the state was never begun.
 
-    Parameters
-    ----------
-    found : sequence of bytes or None
-        What each shard holds.
-    state : str
-        How errors name the state.
-
-    Raises
-    ------
-    CorruptStateError
-        When shard 0 has a record and another shard has none: that one lost what it held.
-
-    Examples
-    --------
-    >>> from trident.states.control import ControlRecord
-    >>> begun = ControlRecord("log", Token(5, 0), committed=4)
-    >>> shards = [begun.announced().encode(), begun.encode()]
-    >>> least_control(shards, "counts") == begun.encode()
-    True
-    >>> least_control([None, begun.encode()], "counts") is None
-    True
+    Raises CorruptStateError where shard 0 has a record and another shard has none: that one lost
+    what it held.
     """
     if found[0] is None:
         return None
@@ -64,23 +45,10 @@ def may_spread(
 ) -> bool:
     """Return whether `new` may take the place of what all shards hold.
 
-    Parameters
-    ----------
-    found : sequence of bytes or None
-        What each shard holds.
-    new : bytes
-        The record to be put.
-    expected : bytes or None
-        What the least of them has to be.
-    state : str
-        How errors name the state.
-
-    Raises
-    ------
-    CorruptStateError
-        When a state that doesn't exist any more has left records of another log, or a shard
-        lost its record; or when one further on has begun the same batch by another plan, which
-        the least of them doesn't tell.
+    `found` is what each shard holds, and `expected` what the least of them has to be. Raises
+    CorruptStateError where a state that doesn't exist any more has left records of another log, or
+    a shard lost its record; or where one further on has begun the same batch by another plan, which
+    the least of them doesn't tell.
 
     Notes
     -----

@@ -25,16 +25,6 @@ class Briefly:
     """A context in which an error is raised on without the frames of this library.
 
     It stands around the body of a public call. The log `trident` has the frames at ``DEBUG``.
-
-    Examples
-    --------
-    >>> def call():
-    ...     with Briefly():
-    ...         raise TridentError("the store is away")
-    >>> call()
-    Traceback (most recent call last):
-    ...
-    trident.states.errors.TridentError: the store is away
     """
 
     def __enter__(self) -> None:

@@ -28,15 +28,6 @@ def check_addable(keys: Sequence[bytes], stored: Sequence[Any]) -> None:
     """Raise where a stored value is no number, so that a combiner which `adds` can't add to it.
 
     Keys are encoded; an absent value is None.
-
-    Examples
-    --------
-    >>> check_addable([b"cat", b"dog"], [2, "many"])
-    Traceback (most recent call last):
-    ...
-    trident.states.errors.CorruptStateError: the value of key ('dog',) can't be read: 'many' is a
-    str, and numbers are added to it. Put back the number that it was, remove the key, or begin anew
-    in a state of another name.
     """
     if _NO_NUMBERS.isdisjoint(map(type, stored)):
         return

@@ -108,17 +108,7 @@ def operation_error(
 ) -> OperationError:
     """The `OperationError` for an exception that was just caught.
 
-    Parameters
-    ----------
-    error : BaseException
-        The exception as caught, with its traceback.
-    step, declared, token, partition, row
-        Where it happened; see `OperationError`. Make ``row`` with `shown_tuple`.
-
-    Returns
-    -------
-    OperationError
-        With ``cause`` set to `error` in this process.
+    Made where it was caught; ``cause`` is `error` in this process. Make `row` with `shown_tuple`.
     """
     summary = "".join(traceback.format_exception_only(error)).rstrip("\n")
     shown = OperationError(

@@ -29,14 +29,6 @@ class RedisCheckpoint(CheckpointStore):
     It has no lock. One would need a lease that a thread renews, by clocks that may stand still, and
     would keep a driver out for as long after another was killed; and the log refuses whoever was
     overtaken anyway. So the run that started last has the checkpoint.
-
-    Examples
-    --------
-    >>> checkpoint = RedisCheckpoint(RedisStore(host="cache", password="secret", prefix="words"))
-    >>> checkpoint.where
-    'redis://cache:6379/0?prefix=words'
-    >>> checkpoint.place_of("words")
-    "the field 'words' of the hash 'trident.checkpoint:{words}' in redis://cache:6379/0?prefix=words"
     """
 
     def __init__(self, store: RedisStore) -> None:

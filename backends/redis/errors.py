@@ -146,12 +146,6 @@ def explained(
     """Return what `error`, which the driver raised, means.
 
     `secret` is hidden where the server's own text repeats it.
-
-    Examples
-    --------
-    >>> print(explained(OSError("Connection refused"), "localhost", 6379))
-    redis at localhost:6379: nothing listens there (Connection refused). Start one: redis-server
-    --port 6379 (Debian: apt-get install redis-server), or docker run -p 6379:6379 redis.
     """
     where = f"redis at {host}:{port}"
     said = str(error).rstrip(". ")
@@ -179,14 +173,6 @@ def misfit(where: str, key: bytes, found: str, expected: str) -> CorruptStateErr
     """Return the error of a key whose value is of a type that this state never writes.
 
     The types are named as TYPE names them.
-
-    Examples
-    --------
-    >>> print(misfit("redis at localhost:6379", b"words:dog", "list", "string"))
-    the key b'words:dog' of this state in redis at localhost:6379 can't be read: it is a list, where
-    a string is due. It is left as it is. Something else wrote it: delete or rename it
-    (redis-cli del …), or give the state another prefix; a state that was written in another layout
-    is opened with that layout=.
     """
     return CorruptStateError(
         f"the key {key[:200]!r} of this state in {where}",

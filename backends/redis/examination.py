@@ -13,17 +13,6 @@ def examined(address: Address, facts: Mapping[str, str], replicas: int) -> Itera
     """Yield what a server's settings mean for a state.
 
     `facts` are what INFO tells, and ``appendfsync`` where the user may ask for that.
-
-    Examples
-    --------
-    >>> facts = {"role": "master", "aof_enabled": "0", "redis_version": "7.2"}
-    >>> for found in examined(("cache", 6379), facts, 0):
-    ...     print(found)
-    ok       redis at cache:6379 answers (version 7.2).
-    warning  redis at cache:6379 keeps no append-only file, so a restart loses what it has
-    acknowledged since its last snapshot. Set appendonly yes and appendfsync always in its
-    configuration; or wait for replicas (wait_replicas=).
-    ok       redis at cache:6379 evicts no keys.
     """
     where = f"redis at {address[0]}:{address[1]}"
     yield Finding("ok", f"{where} answers (version {facts.get('redis_version', 'unknown')})")

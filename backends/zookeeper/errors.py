@@ -42,14 +42,7 @@ _MEANINGS = {
 
 
 def explained(error: Exception, where: str) -> StateUnavailableError:
-    """Return what `error`, which the driver raised, means.
-
-    Examples
-    --------
-    >>> class SessionExpiredError(Exception): pass
-    >>> print(explained(SessionExpiredError(), "zookeeper://one:2181/words"))
-    zookeeper://one:2181/words: the session has expired. Whether the last write took place is ...
-    """
+    """Return what `error`, which the driver raised, means."""
     name = type(error).__name__
     found = _MEANINGS.get(name)
     if found is None:

@@ -45,12 +45,6 @@ class OpaqueEntries(Sequence[OpaqueValue | None]):
     asked for.
 
     The txid 0, which no batch has, is an absent key.
-
-    Examples
-    --------
-    >>> found = OpaqueEntries([3, 0], [1, 0], [7, None], [4, None])
-    >>> list(found)
-    [OpaqueValue(txid=3, attempt=1, curr=7, prev=4), None]
     """
 
     __slots__ = ("attempts", "currs", "prevs", "txids")
@@ -89,14 +83,7 @@ class OpaqueEntries(Sequence[OpaqueValue | None]):
 
 
 class OpaqueKind(Kind):
-    """Every entry keeps its token and the committed value before it.
-
-    Examples
-    --------
-    >>> stored = [OpaqueValue(8, 0, 5, 4), OpaqueValue(9, 0, 5, 4), OpaqueValue(7, 0, 5, 4), None]
-    >>> OPAQUE.read(stored, Cut(8, Token(9, 1), {7: 1}))
-    [5, 4, 4, None]
-    """
+    """Every entry keeps its token and the committed value before it."""
 
     type = StateType.OPAQUE
     columns = ("txid", "attempt", "curr", "prev")

@@ -277,16 +277,6 @@ class PendingUpdates:
 
     Most batches use each key in one call only. So the position of each key is noted only when a
     second call may use it again.
-
-    Examples
-    --------
-    >>> pending = PendingUpdates()
-    >>> pending.add([b"a", b"b"], [1, None])
-    >>> pending.put([b"b"], [5])
-    >>> pending.currents([b"b", b"a"])
-    [5, 1]
-    >>> [list(map(list, chunk)) for chunk in pending.chunks(10)]
-    [[[b'b'], [5], [None]]]
     """
 
     def __init__(self) -> None:

@@ -28,28 +28,8 @@ def drop_state(state: StoredMap) -> None:
     Runs in the process that calls. May be called again, should it fail halfway: until then a
     marker, which every reader and every run refuses, stands in the place of the control record.
 
-    Raises
-    ------
-    NoStateError
-        When there is no control record: what is there may be somebody else's.
-    StateError
-        When the store can't do it.
-    StaleBatchError
-        When somebody else has written the control record meanwhile.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from trident.backends import sqlite
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     counts = sqlite.opaque(f"{folder}/counts.db", prefix="count").makeState()
-    ...     counts.beginCommit(1)
-    ...     counts.multiPut([("dog",)], [5])
-    ...     counts.commit(1)
-    ...     drop_state(counts)
-    ...     print(counts.backing.getControl())
-    ...     counts.close()
-    None
+    Raises NoStateError without a control record, as what is there may be somebody else's, and
+    StaleBatchError where somebody else has written that meanwhile.
     """
     check_droppable(state)
     backing = state.backing

@@ -212,15 +212,6 @@ class StormMap(StoredMap):
     """A map state for reading what Storm wrote; Storm may go on writing it meanwhile.
 
     An opaque entry shows what was written last, as in Storm: a batch that is under way shows.
-
-    Examples
-    --------
-    >>> from trident.backends.memory import MemoryMap
-    >>> from trident.states import OpaqueValue
-    >>> counts = StormMap(StateType.OPAQUE, MemoryMap("storm"))
-    >>> counts.backing.multiPut([b"dog"], [OpaqueValue(17, 0, 5, 4)])
-    >>> counts.multiGet([("dog",), ("cat",)])
-    [5, None]
     """
 
     def __init__(

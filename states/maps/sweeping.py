@@ -40,12 +40,7 @@ def sweep(state: StoredMap, record: ControlRecord) -> None:
 
     With those entries in memory, and a page of others. May be called again, should it fail halfway.
 
-    Raises
-    ------
-    StaleBatchError
-        When a later attempt has begun.
-    CorruptStateError
-        When something is there that can't be read; nothing is written then.
+    Where something is there that can't be read nothing is written.
     """
     if state.kind is not StateType.OPAQUE:
         return

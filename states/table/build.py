@@ -36,18 +36,7 @@ class Tables:
 
 
 def build(backing: IBackingMap | LayeredMap, kind: Kind, serializer: Serializer) -> Tables:
-    """Return the tables of a state over a map, and the layers that it is wrapped in.
-
-    Examples
-    --------
-    >>> from trident.backends.memory import MemoryMap
-    >>> from trident.states import CachedMap, JSONSerializer, MicroBatchMap
-    >>> from trident.states.kinds import OPAQUE
-    >>> backing = CachedMap(MicroBatchMap(MemoryMap("built"), max_put=100), 1000)
-    >>> tables = build(backing, OPAQUE, JSONSerializer())
-    >>> type(tables.writing).__name__, type(tables.reading).__name__
-    ('CachedTable', 'SplitTable')
-    """
+    """Return the tables of a state over a map, and the layers that it is wrapped in."""
     tables = layered(backing, kind)
     if layers(backing)[1].codec is not Codec.BYTES:
         return tables

@@ -87,15 +87,7 @@ class StateTask:
 
 
 class StatesMachine(RuleBasedStateMachine):
-    """Two states under one log; subclasses choose the store, the kind, and the classes used.
-
-    Examples
-    --------
-    >>> from hypothesis import settings
-    >>> from hypothesis.stateful import run_state_machine_as_test
-    >>> few = settings(max_examples=2, deadline=None, database=None, derandomize=True)
-    >>> run_state_machine_as_test(StatesMachine, settings=few)
-    """
+    """Two states under one log; subclasses choose the store, the kind, and the classes used."""
 
     store: ClassVar[type[PlainMap]] = FencedMap
     state: ClassVar[type[StoredMap]] = OpaqueMap

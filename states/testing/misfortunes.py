@@ -77,19 +77,6 @@ class UnluckyStore(Misfortunes):
     """A real store, of which several maps are open; nothing that it acknowledged is ever lost.
 
     `reopen` opens another map over the entries of the store.
-
-    Examples
-    --------
-    >>> from trident.backends.memory import MemoryMap
-    >>> store = UnluckyStore(lambda: MemoryMap("unlucky"))
-    >>> dogs = store.open()
-    >>> store.crash(after=1)
-    >>> dogs.multiPut([b"rex", b"fido"], [3, 4])
-    Traceback (most recent call last):
-    ...
-    trident.states.errors.StateUnavailableError: a store with misfortunes: no answer came.
-    >>> dogs.multiGet([b"rex", b"fido"])
-    [3, None]
     """
 
     def __init__(self, reopen: Callable[[], IBackingMap]) -> None:

@@ -23,20 +23,7 @@ _SERVERS: WeakValueDictionary[int, TroubledServer] = WeakValueDictionary()
 
 
 class TroubledServer(Misfortunes):
-    """What several maps share: entries, the control record among them, and what goes wrong.
-
-    Examples
-    --------
-    >>> server = TroubledServer()
-    >>> dogs = PlainMap(server)
-    >>> server.lose_answer()
-    >>> dogs.multiPut([b"rex"], [b"3"])
-    Traceback (most recent call last):
-    ...
-    trident.states.errors.StateUnavailableError: a store in memory: no answer came.
-    >>> dogs.multiGet([b"rex"])
-    [b'3']
-    """
+    """What several maps share: entries, the control record among them, and what goes wrong."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -14,12 +14,6 @@ class IdleTimes:
     """The times at which batches are due that are to find the sources quiet, once each.
 
     `seconds` are counted from the last tuples.
-
-    Examples
-    --------
-    >>> times = IdleTimes([])
-    >>> times.is_due(), times.wait
-    (False, None)
     """
 
     def __init__(self, seconds: Iterable[float]) -> None:

@@ -18,15 +18,6 @@ class Listening:
 
     What `callback` raises hurts nobody: the first time it is logged as an error, with its frames,
     from then on at DEBUG.
-
-    Examples
-    --------
-    >>> told = []
-    >>> with Listening(told.append) as listening:
-    ...     listening.tell("one")
-    >>> listening.tell("two")
-    >>> told
-    ['one']
     """
 
     def __init__(self, callback: Callable[[Any], object]) -> None:
@@ -67,15 +58,7 @@ class Listening:
 
 
 class Listeners:
-    """Those who listen to one thing; any thread adds some, and tells them.
-
-    Examples
-    --------
-    >>> listeners = Listeners()
-    >>> listening = listeners.add(print)
-    >>> listeners.tell("it has happened")
-    it has happened
-    """
+    """Those who listen to one thing; any thread adds some, and tells them."""
 
     def __init__(self) -> None:
         self.all: tuple[Listening, ...] = ()

@@ -34,27 +34,6 @@ class SpoutLoop(GroupRun):
     not. An idle loop sleeps until a spout, a caller of :meth:`processAllAvailable` or :meth:`stop`
     wakes it; a spout that can't notify and has nothing, or says it is ready and emits nothing, is
     asked again after 1 ms, then ever later, after 0.25 s at most.
-
-    Examples
-    --------
-    >>> from trident.batch.computed import Computed
-    >>> from trident.batch.outcome import Outcome
-    >>> from trident.log.log import MemoryLog
-    >>> from trident.spouts.fixed import FixedBatchSpout
-    >>> class Engine:
-    ...     acts_on_nothing = False
-    ...     def compute(self, record, emitted):
-    ...         return Computed((), Outcome(tuples=emitted["words"].length))
-    ...     def write(self, record, computed):
-    ...         return computed.outcome
-    ...     def close(self):
-    ...         pass
-    >>> runner = BatchRunner(MemoryLog("words"), {}, group="words")
-    >>> runner.open(streams={"words": "word"})
-    >>> spouts = {"words": FixedBatchSpout("word", 2, ["the"], ["cow"], ["jumped"])}
-    >>> loop = SpoutLoop(spouts, Engine(), runner, trigger="available").start()
-    >>> loop.awaitTermination(), loop.lastProgress.txid, loop.lastProgress.tuples
-    (True, 2, 1)
     """
 
     def __init__(

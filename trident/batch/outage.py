@@ -31,17 +31,6 @@ class Outage:
     Tries begin for the policy's `patience` after the first failure; one more that begins later is
     the last. `stopping` ends a pause at once. `what` is the part of the batch that waits, by
     default all.
-
-    Examples
-    --------
-    >>> from trident.states.errors import StateUnavailableError
-    >>> outage = Outage("words", 7, FailurePolicy(patience=0.01), threading.Event())
-    >>> while True:
-    ...     outage.wait(StateUnavailableError("redis at here:6379", "no answer within 1 s"))
-    Traceback (most recent call last):
-    ...
-    trident.batch.errors.OutageError: batch 7 of words waited 0.0 s, as long as patience= allows,
-    and it is still so: redis at here:6379: no answer within 1 s. ...
     """
 
     def __init__(

@@ -14,12 +14,6 @@ class Outcome:
 
     `seconds` are by the engine's own names, and added to the runner's steps; `engine` is empty
     where nothing was run. Tuples that are `late` came too late for their windows.
-
-    Examples
-    --------
-    >>> Outcome(tuples=3, written=2) + Outcome(written=1)
-    Outcome(tuples=3, read=0, written=3, cache_hits=0, late=0, seconds={},
-    engine='', counters={})
     """
 
     tuples: int = 0

@@ -52,17 +52,6 @@ class BatchRunner:
 
     The protocol is section 4 of the design. The only commit point is one exclusive log entry; it
     reserves the next txid's attempt 0 for its writer, so a batch costs one durable write.
-
-    Examples
-    --------
-    >>> from trident.log.log import MemoryLog
-    >>> class Words(BatchWork):
-    ...     def write(self, record, computed):
-    ...         return Outcome(tuples=2)  # and write every state of the group
-    >>> runner = BatchRunner(MemoryLog("words"), {}, group="words")
-    >>> runner.open(streams={"words": "word string"})
-    >>> runner.run(Words()).txid, runner.run(Words()).txid
-    (1, 2)
     """
 
     def __init__(

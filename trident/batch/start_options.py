@@ -23,16 +23,6 @@ class StartOptions:
     """The options of `TridentTopology.start`, which documents them.
 
     One that is out of its range is a PlanError.
-
-    Examples
-    --------
-    >>> StartOptions(trigger="available").retries
-    3
-    >>> StartOptions(trigger="availble")
-    Traceback (most recent call last):
-    ...
-    trident.errors.PlanError: start: trigger= is 'availble'; there are: available.
-    Did you mean 'available'? Or give seconds (0 or more), or None for as fast as possible.
     """
 
     checkpoint: str | os.PathLike[str] | None = field(default=None, repr=False)  # with its password

@@ -6,15 +6,7 @@ from time import perf_counter
 
 
 class Stopwatch:
-    """Measures the parts of an attempt, one after the other; starts when it is made.
-
-    Examples
-    --------
-    >>> watch = Stopwatch()
-    >>> watch.done("emit")
-    >>> list(watch.seconds)
-    ['emit']
-    """
+    """Measures the parts of an attempt, one after the other; starts when it is made."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

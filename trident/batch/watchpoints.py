@@ -40,14 +40,6 @@ def watching(watcher: Watcher) -> Iterator[None]:
     """Call `watcher` with the point and the token wherever a batch of this process passes.
 
     Called in the batch's own thread: what it raises is raised there.
-
-    Examples
-    --------
-    >>> passed = []
-    >>> with watching(lambda point, token: passed.append((point, token.txid))):
-    ...     reached("before commit", Token(7, 0))
-    >>> passed
-    [('before commit', 7)]
     """
     global _watchers
     _watchers = (*_watchers, watcher)

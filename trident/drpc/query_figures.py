@@ -22,18 +22,7 @@ _REFUSED = (DRPCClosedError, DRPCQueueFullError, DRPCUsageError)
 
 
 class QueryFigures:
-    """The figures of one function; any thread adds to them, and reads them.
-
-    Examples
-    --------
-    >>> figures = QueryFigures("words", Listeners())
-    >>> for seconds in (0.001, 0.002, 0.009):
-    ...     figures.ended(seconds)
-    >>> figures.ended(0.02, ValueError)
-    >>> told = figures.told(waiting=0)
-    >>> told["calls"], told["failed"], told["p50"], told["p99"], told["within"]["0.01"]
-    (4, 1, 0.009, 0.02, 3)
-    """
+    """The figures of one function; any thread adds to them, and reads them."""
 
     def __init__(self, function: str, listeners: Listeners) -> None:
         self.lock = Lock()

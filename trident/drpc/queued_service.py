@@ -195,17 +195,6 @@ class QueuedService:
         The parameters and errors are those of :meth:`execute`. Another thread answers, unless no
         step can wait for anything: where all states are in memory, and all operations are of this
         library.
-
-        Examples
-        --------
-        >>> import asyncio
-        >>> from trident import TridentTopology
-        >>> from trident.drpc.service import LocalDRPC
-        >>> topology = TridentTopology()
-        >>> _ = topology.newDRPCStream("upper").map(str.upper, "text")
-        >>> with LocalDRPC(topology.plan()) as drpc:
-        ...     asyncio.run(drpc.execute_async("upper", "a"))
-        '[["A"]]'
         """
         gathering = self._gathering(function)
         args, seconds = _text(function, args), _seconds(timeout)

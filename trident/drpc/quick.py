@@ -24,15 +24,6 @@ derived from one of them may do anything."""
 def never_waits(query: DRPCQuery) -> bool:
     """Whether all states of a query are in this process's memory, and all its operations are the
     library's own, so that no step of it can wait for anything.
-
-    Examples
-    --------
-    >>> from trident import TridentTopology
-    >>> topology = TridentTopology()
-    >>> _ = topology.newDRPCStream("words").each("args", Split(), "word")
-    >>> _ = topology.newDRPCStream("mine").each("args", str.split, "word")
-    >>> {name: never_waits(query) for name, query in topology.plan().drpc.items()}
-    {'words': True, 'mine': False}
     """
     operations = [node.facts.operation for node in query.nodes]
     return all(each is None or type(each) in _NEVER_WAIT for each in operations) and all(

@@ -47,17 +47,6 @@ class LocalDRPC(QueuedService):
     May be called by any number of threads and event loops. Several threads run the same operations
     of a query, and each reads through states of its own. A query that meets a batch being committed
     is run again, so its operations may see a request twice.
-
-    Examples
-    --------
-    >>> from trident import Sum, TridentTopology
-    >>> topology = TridentTopology()
-    >>> _ = (topology.newDRPCStream("add")
-    ...     .each("args", lambda args: map(int, args.split()), "n")
-    ...     .aggregate("n", Sum(), "sum"))
-    >>> with LocalDRPC(topology.plan()) as drpc:
-    ...     drpc.execute("add", "2 3")
-    '[[5]]'
     """
 
     def __init__(

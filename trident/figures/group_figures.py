@@ -26,14 +26,6 @@ class GroupFigures:
 
     A batch is only noted, which takes a tenth of a microsecond, and summed up with others when
     there are some, or when somebody asks.
-
-    Examples
-    --------
-    >>> figures = GroupFigures(time())
-    >>> figures.add(BatchProgress("words", 7, attempts=1, tuples=3, seconds={"run": 0.5}))
-    >>> told = figures.told()
-    >>> told["batches"], told["tuples"], told["seconds"]
-    (1, 3, {'run': 0.5})
     """
 
     def __init__(self, started: float) -> None:

@@ -32,11 +32,6 @@ class ServerFigures:
     """What a server can tell of; made once a server, asked by any thread.
 
     `services` answer for topologies that run elsewhere.
-
-    Examples
-    --------
-    >>> ServerFigures([], []).figures()["status"]
-    'elsewhere'
     """
 
     def __init__(self, runs: Iterable[Figured], services: Iterable[Answering]) -> None:

@@ -122,22 +122,7 @@ Target = Local | Spark
 
 
 def compile_job(part: Part, target: Target) -> Job:
-    """Make the job of a batch group or a query.
-
-    Examples
-    --------
-    >>> from trident import Count, FixedBatchSpout, MemoryMapState, Split, TridentTopology
-    >>> topology = TridentTopology()
-    >>> stream = topology.newStream("s", FixedBatchSpout("text string", 3))
-    >>> counts = (stream.each("text", Split(), "word").groupBy("word")
-    ...     .persistentAggregate(MemoryMapState.Factory(), Count(), "count"))
-    >>> [group] = topology.plan().groups
-    >>> [stage] = compile_job(group, Local()).stages
-    >>> [type(step).__name__ for step in stage.steps]
-    ['Kernels', 'Kernels', 'Update']
-    >>> [type(stage.exchange).__name__ for stage in compile_job(group, Spark(4)).stages]
-    ['Source', 'ByKey', 'Gather']
-    """
+    """Make the job of a batch group or a query."""
     job, refused = draft_job(part, target)
     if refused:
         raise refused[0]

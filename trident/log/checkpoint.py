@@ -37,14 +37,6 @@ class Checkpoint(HeldCheckpoint):
         When it can't be written.
     CheckpointInUseError
         When another run holds it.
-
-    Examples
-    --------
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     checkpoint = Checkpoint(folder)
-    ...     checkpoint.folder("words").name
-    ...     checkpoint.release()
-    'words'
     """
 
     def __init__(self, path: Place) -> None:
@@ -127,14 +119,6 @@ def held_checkpoint(place: Place, spark_checkpoint: Place | None = None) -> Held
         When another run holds it.
     LogUnavailableError
         When its store can't be reached.
-
-    Examples
-    --------
-    >>> held_checkpoint("hdfs://cluster/checkpoint")
-    Traceback (most recent call last):
-    ...
-    trident.log.errors.CheckpointError: checkpoint hdfs://cluster/checkpoint: no scheme of a
-    checkpoint's URL is 'hdfs'; there are: ... Give the folder of a local file system, ...
     """
     text = os.fspath(place)
     if _is_folder(text):

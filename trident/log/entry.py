@@ -75,12 +75,6 @@ class LogEntry:
         The log ids whose state this log has taken over.
     successor : tuple of str and str, or None
         The log id and the place of the log that has taken over this one's state.
-
-    Examples
-    --------
-    >>> entry = LogEntry(1, "me", "a1", begun=Token(1, 0), committed=0)
-    >>> LogEntry.decode(entry.encode(), "1.json") == entry
-    True
     """
 
     number: int

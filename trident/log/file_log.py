@@ -46,16 +46,6 @@ class FileLog(Log):
     A file that is large enough is followed by the next, and so is one in which an append has
     failed: what that left may be there, or in part, or only as long as the system remembers it.
     Only the end of a file can be torn. Lower files are removed, as each entry holds everything.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> from trident.states.values import Token
-    >>> with TemporaryDirectory() as folder:
-    ...     log = FileLog(folder)
-    ...     log.append(LogEntry(1, "me", "a1", begun=Token(1, 0), committed=0))
-    ...     FileLog(folder).newest().writer
-    'me'
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

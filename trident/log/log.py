@@ -51,16 +51,7 @@ class Log(ABC):
 
 
 class MemoryLog(Log):
-    """The log of a run without a checkpoint: it ends with the process.
-
-    Examples
-    --------
-    >>> from trident.states.values import Token
-    >>> log = MemoryLog("words")
-    >>> log.append(LogEntry(1, "me", "a1", begun=Token(1, 0), committed=0))
-    >>> log.newest().begun
-    Token(txid=1, attempt=0)
-    """
+    """The log of a run without a checkpoint: it ends with the process."""
 
     def __init__(self, place: str) -> None:
         super().__init__(place)

@@ -28,12 +28,6 @@ class StagedFile:
 
     `digest` is of what the batch covers, by the source; `parts` are what the engine needs to update
     each state, by the state's name.
-
-    Examples
-    --------
-    >>> staged = StagedFile("a1", "q1", 7, "5f3a", {"count": b"..."})
-    >>> StagedFile.decode(b"".join(staged.encode()), "7.staged") == staged
-    True
     """
 
     log_id: str
@@ -93,15 +87,6 @@ class StagingArea:
 
     A file gets its name when it is written and synced, so none is ever torn, and only where no
     other has that name: of two drivers one stages the batch, and the other stops.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     area = StagingArea(Path(folder) / "staged")
-    ...     area.stage(StagedFile("a1", "q1", 7, "5f3a", {"count": b"..."}))
-    ...     [each.txid for each in area.staged()]
-    [7]
     """
 
     def __init__(self, folder: Path) -> None:

@@ -14,17 +14,7 @@ from trident.states.values import Token
 
 
 class LogWriter:
-    """One run's writing to one log; used by one thread at a time.
-
-    Examples
-    --------
-    >>> from trident.log.log import MemoryLog
-    >>> writer = LogWriter(MemoryLog("words"))
-    >>> writer.begin(LogEntry(1, "", "a1", begun=Token(1, 0), committed=0))
-    >>> writer.next_attempt()
-    >>> writer.entry.begun
-    Token(txid=1, attempt=1)
-    """
+    """One run's writing to one log; used by one thread at a time."""
 
     def __init__(self, log: Log) -> None:
         self.id = f"{os.getpid()}-{secrets.token_hex(4)}"

@@ -29,15 +29,7 @@ class Counter:
 
 
 class CounterBook:
-    """The counts of some operations, by name.
-
-    Examples
-    --------
-    >>> book = CounterBook()
-    >>> book.counter("odd").inc(2)
-    >>> book.take(), book.take()
-    ({'odd': 2}, {})
-    """
+    """The counts of some operations, by name."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}

@@ -54,16 +54,6 @@ def served_states(plan: Plan, *, runs_here: bool) -> Mapping[str, ServedState]:
     """The states of a plan, by name.
 
     `runs_here` tells whether its run is in this process, and so what it keeps in memory.
-
-    Examples
-    --------
-    >>> from trident import Count, FeederBatchSpout, MemoryMapState, TridentTopology
-    >>> topology = TridentTopology()
-    >>> words = topology.newStream("words", FeederBatchSpout("word string")).groupBy("word")
-    >>> _ = words.persistentAggregate(MemoryMapState.Factory(), Count(), "n", name="counts")
-    >>> [state] = served_states(topology.plan(), runs_here=False).values()
-    >>> state.name, str(state.key), state.guarantee, state.left_out
-    ('counts', 'word', 'exactly once', "it is in the memory of the run's process")
     """
     return {node.state.name: _served(plan, node, runs_here) for node in plan.states}
 

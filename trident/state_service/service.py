@@ -26,18 +26,6 @@ class StateService(QueuedService):
     for one set of states.
 
     `runs_here` tells whether its run is in this process, so that states in memory are there.
-
-    Examples
-    --------
-    >>> from trident import Count, FixedBatchSpout, MemoryMapState, TridentTopology
-    >>> topology = TridentTopology()
-    >>> spout = FixedBatchSpout("word string", 1, ("cat",), ("dog",), ("cat",))
-    >>> words = topology.newStream("words", spout).groupBy("word")
-    >>> _ = words.persistentAggregate(MemoryMapState.Factory(), Count(), "n", name="counts")
-    >>> with topology.start() as run, StateService(topology.plan()) as states:
-    ...     run.processAllAvailable()
-    ...     states.ask(StateRequest("committed", "key", "counts", "cat"))
-    '{"state":"counts","read":"committed","key":["cat"],"txid":3,"value":2}'
     """
 
     def __init__(

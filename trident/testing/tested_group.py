@@ -67,15 +67,7 @@ class Fed(IBatchSpout):
 
 
 class TestClock:
-    """The time of the batches of a test, for windows by it; stands still until it is advanced.
-
-    Examples
-    --------
-    >>> clock = TestClock()
-    >>> clock.advance(1.5)
-    >>> clock.seconds
-    1.5
-    """
+    """The time of the batches of a test, for windows by it; stands still until it is advanced."""
 
     __test__ = False  # for pytest, which would collect it by its name
 
