@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,4 +101,5 @@ def test_no_checksum_files_are_written(lines: Lines) -> None:
     lines.count(highest(lines, counted(lines), outputMode="complete"))
     written = [name for _, _, names in os.walk(lines.checkpoint) for name in names]
     assert "metadata" in written
-    assert [name for name in written if name.endswith(".crc")] == []
+    # Hadoop's begin with a dot; those of Spark's state stores, since 4.1, don't
+    assert fnmatch.filter(written, ".*.crc") == []
