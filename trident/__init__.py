@@ -26,59 +26,56 @@ if TYPE_CHECKING:
     from trident import storm as storm
     from trident import testing as testing
     from trident import transactional as transactional
-    from trident.api.assemblies import FirstN
-    from trident.api.run import Run
-    from trident.api.stream import GroupedStream, Stream, TridentState
-    from trident.api.topology import TridentTopology
-    from trident.backends.memory import MemoryMapState
-    from trident.batch.adopt import Adopt
-    from trident.batch.progress import BatchProgress
-    from trident.client.drpc_client import DRPCClient
-    from trident.client.state_client import StateClient
-    from trident.operations.builtin import (
-        Count,
-        FilterNull,
-        MapGet,
-        Max,
-        Min,
-        SnapshotGet,
-        Split,
-        Sum,
-    )
-    from trident.operations.callables import native
-    from trident.operations.interfaces import (
-        Aggregator,
-        CombinerAggregator,
-        Filter,
-        FlatMapFunction,
-        Function,
-        MapFunction,
-        PlainFunction,
-        QueryFunction,
-        ReducerAggregator,
-        StateUpdater,
-        TridentCollector,
-        TridentOperationContext,
-    )
-    from trident.operations.joining import JoinOutFieldsMode, JoinType
-    from trident.operations.sending import KafkaStateUpdater
-    from trident.operations.vectorised import vectorised
-    from trident.spouts.feeder import FeederBatchSpout
-    from trident.spouts.fixed import FixedBatchSpout
-    from trident.spouts.generator import GeneratorSpout
-    from trident.spouts.interfaces import IBatchSpout
-    from trident.spouts.socket_lines import SocketLinesSpout
-    from trident.spouts.text_files import TextFileSpout
-    from trident.tuples import TridentTuple
-    from trident.tuples.fields import Fields
-    from trident.windows.windows import (
-        Duration,
-        SessionWindow,
-        SlidingCountWindow,
-        SlidingDurationWindow,
-        TumblingCountWindow,
-        TumblingDurationWindow,
-    )
+    from trident.api.assemblies import FirstN as FirstN
+    from trident.api.run import Run as Run
+    from trident.api.stream import GroupedStream as GroupedStream
+    from trident.api.stream import Stream as Stream
+    from trident.api.stream import TridentState as TridentState
+    from trident.api.topology import TridentTopology as TridentTopology
+    from trident.backends.memory import MemoryMapState as MemoryMapState
+    from trident.batch.adopt import Adopt as Adopt
+    from trident.batch.progress import BatchProgress as BatchProgress
+    from trident.client.drpc_client import DRPCClient as DRPCClient
+    from trident.client.state_client import StateClient as StateClient
+    from trident.operations.builtin import Count as Count
+    from trident.operations.builtin import FilterNull as FilterNull
+    from trident.operations.builtin import MapGet as MapGet
+    from trident.operations.builtin import Max as Max
+    from trident.operations.builtin import Min as Min
+    from trident.operations.builtin import SnapshotGet as SnapshotGet
+    from trident.operations.builtin import Split as Split
+    from trident.operations.builtin import Sum as Sum
+    from trident.operations.callables import native as native
+    from trident.operations.interfaces import Aggregator as Aggregator
+    from trident.operations.interfaces import CombinerAggregator as CombinerAggregator
+    from trident.operations.interfaces import Filter as Filter
+    from trident.operations.interfaces import FlatMapFunction as FlatMapFunction
+    from trident.operations.interfaces import Function as Function
+    from trident.operations.interfaces import MapFunction as MapFunction
+    from trident.operations.interfaces import PlainFunction as PlainFunction
+    from trident.operations.interfaces import QueryFunction as QueryFunction
+    from trident.operations.interfaces import ReducerAggregator as ReducerAggregator
+    from trident.operations.interfaces import StateUpdater as StateUpdater
+    from trident.operations.interfaces import TridentCollector as TridentCollector
+    from trident.operations.interfaces import TridentOperationContext as TridentOperationContext
+    from trident.operations.joining import JoinOutFieldsMode as JoinOutFieldsMode
+    from trident.operations.joining import JoinType as JoinType
+    from trident.operations.sending import KafkaStateUpdater as KafkaStateUpdater
+    from trident.operations.vectorised import vectorised as vectorised
+    from trident.spouts.feeder import FeederBatchSpout as FeederBatchSpout
+    from trident.spouts.fixed import FixedBatchSpout as FixedBatchSpout
+    from trident.spouts.generator import GeneratorSpout as GeneratorSpout
+    from trident.spouts.interfaces import IBatchSpout as IBatchSpout
+    from trident.spouts.socket_lines import SocketLinesSpout as SocketLinesSpout
+    from trident.spouts.text_files import TextFileSpout as TextFileSpout
+    from trident.tuples import TridentTuple as TridentTuple
+    from trident.tuples.fields import Fields as Fields
+    from trident.windows.windows import Duration as Duration
+    from trident.windows.windows import SessionWindow as SessionWindow
+    from trident.windows.windows import SlidingCountWindow as SlidingCountWindow
+    from trident.windows.windows import SlidingDurationWindow as SlidingDurationWindow
+    from trident.windows.windows import TumblingCountWindow as TumblingCountWindow
+    from trident.windows.windows import TumblingDurationWindow as TumblingDurationWindow
 
 _HOMES = {
     "api.assemblies": "FirstN",
@@ -118,58 +115,7 @@ _PACKAGES = frozenset(
 )
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
-__all__ = [
-    "Adopt",
-    "Aggregator",
-    "BatchProgress",
-    "CombinerAggregator",
-    "Count",
-    "DRPCClient",
-    "Duration",
-    "FeederBatchSpout",
-    "Fields",
-    "Filter",
-    "FilterNull",
-    "FirstN",
-    "FixedBatchSpout",
-    "FlatMapFunction",
-    "Function",
-    "GeneratorSpout",
-    "GroupedStream",
-    "IBatchSpout",
-    "JoinOutFieldsMode",
-    "JoinType",
-    "KafkaStateUpdater",
-    "MapFunction",
-    "MapGet",
-    "Max",
-    "MemoryMapState",
-    "Min",
-    "PlainFunction",
-    "QueryFunction",
-    "ReducerAggregator",
-    "Run",
-    "SessionWindow",
-    "SlidingCountWindow",
-    "SlidingDurationWindow",
-    "SnapshotGet",
-    "SocketLinesSpout",
-    "Split",
-    "StateClient",
-    "StateUpdater",
-    "Stream",
-    "Sum",
-    "TextFileSpout",
-    "TridentCollector",
-    "TridentOperationContext",
-    "TridentState",
-    "TridentTopology",
-    "TridentTuple",
-    "TumblingCountWindow",
-    "TumblingDurationWindow",
-    "native",
-    "vectorised",
-]
+__all__ = sorted(_HOME_OF)
 
 
 if not TYPE_CHECKING:  # to which any name, also one that is mistyped, would be there then

@@ -80,9 +80,14 @@ class Facts:
     hands_on: bool
 
 
-PASSES_ON = Facts(
-    reads=Fields(), makes=Fields(), operation=None, acts_on_nothing=False, hands_on=True
-)
+def _of_each_tuple(reads: Fields, makes: Fields, operation: Operation | Native | None) -> Facts:
+    """The facts of a step that makes each of its tuples of one, and acts on nothing else."""
+    return Facts(
+        reads=reads, makes=makes, operation=operation, acts_on_nothing=False, hands_on=True
+    )
+
+
+PASSES_ON = _of_each_tuple(Fields(), Fields(), None)
 """The facts of a step that runs nothing and makes no values."""
 
 
@@ -296,16 +301,23 @@ class StaticStreamNode(BeginningNode):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class EachNode(StepNode):
+class AppendingNode(StepNode):
+    """Appends fields; `inputs` are those that it reads, None where that is unknown."""
+
+    inputs: Fields | None
+    outputs: Fields
+
+    def check(self) -> None:
+        check_selection(self.origin.call, self.inputs or Fields(), self.parent.fields)
+        check_new_fields(self.origin.call, self.outputs, self.parent.fields)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class EachNode(AppendingNode):
     """Appends what a function makes of the input fields."""
 
     inputs: Fields
     function: Function
-    outputs: Fields
-
-    def check(self) -> None:
-        check_selection(self.origin.call, self.inputs, self.parent.fields)
-        check_new_fields(self.origin.call, self.outputs, self.parent.fields)
 
     @cached_property
     def fields(self) -> Fields:
@@ -314,13 +326,7 @@ class EachNode(StepNode):
 
     @cached_property
     def facts(self) -> Facts:
-        return Facts(
-            reads=self.inputs,
-            makes=self.fields.select(self.outputs),
-            operation=self.function,
-            acts_on_nothing=False,
-            hands_on=True,
-        )
+        return _of_each_tuple(self.inputs, self.fields.select(self.outputs), self.function)
 
     @property
     def call_text(self) -> str:
@@ -342,13 +348,7 @@ class FilterNode(StepNode):
 
     @cached_property
     def facts(self) -> Facts:
-        return Facts(
-            reads=self.inputs,
-            makes=Fields(),
-            operation=self.filter,
-            acts_on_nothing=False,
-            hands_on=True,
-        )
+        return _of_each_tuple(self.inputs, Fields(), self.filter)
 
     @property
     def call_text(self) -> str:
@@ -413,13 +413,7 @@ class PeekNode(StepNode):
 
     @cached_property
     def facts(self) -> Facts:
-        return Facts(
-            reads=self.parent.fields,
-            makes=Fields(),
-            operation=self.consumer,
-            acts_on_nothing=False,
-            hands_on=True,
-        )
+        return _of_each_tuple(self.parent.fields, Fields(), self.consumer)
 
     @property
     def call_text(self) -> str:
@@ -447,19 +441,10 @@ class ProjectNode(StepNode):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class NativeNode(StepNode):
-    """A Spark expression: appends fields, or without outputs keeps the tuples where it is true.
-
-    ``inputs`` are the fields it reads, None where that is unknown.
-    """
+class NativeNode(AppendingNode):
+    """A Spark expression: appends fields, or without outputs keeps the tuples where it is true."""
 
     expression: Native
-    inputs: Fields | None
-    outputs: Fields
-
-    def check(self) -> None:
-        check_selection(self.origin.call, self.inputs or Fields(), self.parent.fields)
-        check_new_fields(self.origin.call, self.outputs, self.parent.fields)
 
     @cached_property
     def fields(self) -> Fields:
@@ -467,12 +452,10 @@ class NativeNode(StepNode):
 
     @cached_property
     def facts(self) -> Facts:
-        return Facts(
-            reads=self.parent.fields if self.inputs is None else self.inputs,
-            makes=self.fields.select(self.outputs),
-            operation=self.expression,
-            acts_on_nothing=False,
-            hands_on=True,
+        return _of_each_tuple(
+            self.parent.fields if self.inputs is None else self.inputs,
+            self.fields.select(self.outputs),
+            self.expression,
         )
 
     @property
@@ -504,12 +487,8 @@ class PartitionNode(StepNode):
 
     @cached_property
     def facts(self) -> Facts:
-        return Facts(
-            reads=self.by or (self.parent.fields if self.grouping else Fields()),
-            makes=Fields(),
-            operation=self.grouping,
-            acts_on_nothing=False,
-            hands_on=True,
+        return _of_each_tuple(
+            self.by or (self.parent.fields if self.grouping else Fields()), Fields(), self.grouping
         )
 
     @property
@@ -671,17 +650,12 @@ StateNode = StateUpdateNode | StaticStateNode
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class StateQueryNode(StepNode):
+class StateQueryNode(AppendingNode):
     """Appends what a query finds in a state for the input fields."""
 
     state: StateNode
     inputs: Fields
     function: QueryFunction[Any, Any]
-    outputs: Fields
-
-    def check(self) -> None:
-        check_selection(self.origin.call, self.inputs, self.parent.fields)
-        check_new_fields(self.origin.call, self.outputs, self.parent.fields)
 
     @cached_property
     def fields(self) -> Fields:
@@ -691,13 +665,7 @@ class StateQueryNode(StepNode):
 
     @cached_property
     def facts(self) -> Facts:
-        return Facts(
-            reads=self.inputs,
-            makes=self.fields.select(self.outputs),
-            operation=self.function,
-            acts_on_nothing=False,
-            hands_on=True,
-        )
+        return _of_each_tuple(self.inputs, self.fields.select(self.outputs), self.function)
 
     @property
     def asks(self) -> StateNode:
@@ -879,7 +847,7 @@ def _converting(fields: Fields, types: Sequence[tuple[str | None, ...]]) -> Fact
         if len(set(kinds)) > 1 and None not in kinds
     ]
     makes = fields.select(converted)
-    return Facts(reads=Fields(), makes=makes, operation=None, acts_on_nothing=False, hands_on=True)
+    return _of_each_tuple(Fields(), makes, None)
 
 
 def _grouped_by(group: Fields | None, inputs: Fields) -> Fields:
