@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -57,71 +57,33 @@ def checkpoint(tmp_path: Path) -> str:
     return str(folder)
 
 
-@pytest.fixture(scope="session")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A Redis server that all tests share, each with a prefix of its own."""
-    with _served("REDIS", "redis:RedisServer", tmp_path_factory) as server:
-        yield server
+def _shared(name: str, home: str, what: str, apart: str = "with a prefix") -> Any:
+    """A fixture of the server of a name; its class, `home`, is imported by those that need it."""
+
+    def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+        from trident.testing.servers.promised import served
+
+        module, _, kind = home.partition(":")
+        made = getattr(import_module(f"trident.testing.servers.{module}"), kind)
+        with served(name, lambda: made(tmp_path_factory.mktemp(module))) as running:
+            yield running
+
+    server.__doc__ = f"{what}, which all tests share, each {apart} of its own."
+    return pytest.fixture(scope="session")(server)
 
 
-@pytest.fixture(scope="session")
-def redis_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A Redis Cluster, of three masters, that all tests share, each with a prefix of its own."""
-    with _served("REDIS_CLUSTER", "redis:RedisCluster", tmp_path_factory) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def memcached_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A Memcached node that all tests share, each with a prefix of its own."""
-    with _served("MEMCACHED", "memcached:MemcachedServer", tmp_path_factory) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def hbase_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """HBase behind its Thrift gateway, which all tests share, each with a prefix of its own."""
-    with _served("HBASE", "hbase:HBaseServer", tmp_path_factory) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A PostgreSQL server that all tests share, each with a prefix of its own."""
-    with _served("POSTGRES", "postgres:PostgresServer", tmp_path_factory) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A Kafka broker that all tests share, each with topics of its own."""
-    with _served("KAFKA", "kafka:KafkaServer", tmp_path_factory) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A ZooKeeper server, which all tests share, each below a path of its own."""
-    with _served("ZOOKEEPER", "zookeeper:ZooKeeperServer", tmp_path_factory) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def seaweedfs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """An object store that speaks S3, which all tests share, each below a path of its own."""
-    with _served("SEAWEEDFS", "seaweedfs:SeaweedServer", tmp_path_factory) as server:
-        yield server
-
-
-def _served(
-    name: str, home: str, folders: pytest.TempPathFactory
-) -> AbstractContextManager[Served]:
-    """Return the server of a name; its class, `home`, is imported by those that need it."""
-    from trident.testing.servers.promised import served
-
-    module, _, server = home.partition(":")
-    made = getattr(import_module(f"trident.testing.servers.{module}"), server)
-    return served(name, lambda: made(folders.mktemp(module)))
+redis_server = _shared("REDIS", "redis:RedisServer", "A Redis server")
+redis_cluster = _shared("REDIS_CLUSTER", "redis:RedisCluster", "A Redis Cluster of three masters")
+memcached_server = _shared("MEMCACHED", "memcached:MemcachedServer", "A Memcached node")
+hbase_server = _shared("HBASE", "hbase:HBaseServer", "HBase behind its Thrift gateway")
+postgres_server = _shared("POSTGRES", "postgres:PostgresServer", "A PostgreSQL server")
+kafka_broker = _shared("KAFKA", "kafka:KafkaServer", "A Kafka broker", "with topics")
+zookeeper_server = _shared(
+    "ZOOKEEPER", "zookeeper:ZooKeeperServer", "A ZooKeeper server", "below a path"
+)
+seaweedfs_server = _shared(
+    "SEAWEEDFS", "seaweedfs:SeaweedServer", "An object store that speaks S3", "below a path"
+)
 
 
 @pytest.hookimpl(tryfirst=True)
