@@ -20,6 +20,7 @@ from trident.spouts.interfaces import (
     check_derived,
 )
 from trident.spouts.partitioned import (
+    CoordinatedSpout,
     IOpaquePartitionedTridentSpout,
     IPartitionedTridentSpout,
     ISpoutPartition,
@@ -76,7 +77,7 @@ class CommitterTransactionalEmitter(TransactionalEmitter):
         """Do what belongs to the commit; see :meth:`CommitterEmitter.commit`."""
 
 
-class ITransactionalSpout(ITridentDataSource):
+class ITransactionalSpout(CoordinatedSpout[TransactionalCoordinator, TransactionalEmitter]):
     """A spout whose coordinator decides each batch, and whose emitter emits it.
 
     The attempt is not one of the emitted values.
@@ -85,14 +86,6 @@ class ITransactionalSpout(ITridentDataSource):
     kind: ClassVar[SpoutKind] = "transactional"
     Coordinator = TransactionalCoordinator
     Emitter = TransactionalEmitter
-
-    @abstractmethod
-    def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> TransactionalCoordinator:
-        """Return the coordinator for one run; called on the driver."""
-
-    @abstractmethod
-    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> TransactionalEmitter:
-        """Return the emitter for one run; called on the driver."""
 
 
 class ICommitterTransactionalSpout(ITransactionalSpout):
@@ -137,20 +130,12 @@ class NumberedEmitter(ABC):
         return None
 
 
-class IPartitionedTransactionalSpout(ITridentDataSource):
+class IPartitionedTransactionalSpout(CoordinatedSpout[NumberedCoordinator, NumberedEmitter]):
     """A transactional spout over a number of partitions."""
 
     kind: ClassVar[SpoutKind] = "transactional"
     Coordinator = NumberedCoordinator
     Emitter = NumberedEmitter
-
-    @abstractmethod
-    def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> NumberedCoordinator:
-        """Return the coordinator for one run; called on the driver."""
-
-    @abstractmethod
-    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> NumberedEmitter:
-        """Return an emitter; called in each process that emits."""
 
 
 class BasePartitionedTransactionalSpout(IPartitionedTransactionalSpout):
@@ -175,21 +160,15 @@ class OpaqueNumberedEmitter(ABC):
         return None
 
 
-class IOpaquePartitionedTransactionalSpout(ITridentDataSource):
+class IOpaquePartitionedTransactionalSpout(
+    CoordinatedSpout[ReadinessCoordinator, OpaqueNumberedEmitter]
+):
     """An opaque spout over a number of partitions."""
 
     kind: ClassVar[SpoutKind] = "opaque"
     strongest: ClassVar[SpoutKind] = "opaque"
     Coordinator = ReadinessCoordinator
     Emitter = OpaqueNumberedEmitter
-
-    @abstractmethod
-    def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> ReadinessCoordinator:
-        """Return the coordinator for one run; called on the driver."""
-
-    @abstractmethod
-    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> OpaqueNumberedEmitter:
-        """Return an emitter; called on the driver, and in each process that emits."""
 
 
 class BaseOpaquePartitionedTransactionalSpout(IOpaquePartitionedTransactionalSpout):

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from trident.spouts.interfaces import ITridentDataSource, SpoutKind
 from trident.states.values import Token
 
 if TYPE_CHECKING:
     from trident.spouts.collector import SpoutCollector
+
+C = TypeVar("C")
+E = TypeVar("E")
 
 
 class ISpoutPartition(Protocol):
@@ -220,7 +223,21 @@ class OpaquePartitionEmitter(PartitionEmitter):
         """
 
 
-class IPartitionedTridentSpout(ITridentDataSource):
+class CoordinatedSpout(ITridentDataSource, Generic[C, E]):
+    """A spout whose coordinator and emitters are objects of their own."""
+
+    @abstractmethod
+    def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> C:
+        """Return the coordinator for one run; called on the driver."""
+
+    @abstractmethod
+    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> E:
+        """Return an emitter; called on the driver, and of partitions in each process that emits."""
+
+
+class IPartitionedTridentSpout(
+    CoordinatedSpout[PartitionCoordinator, TransactionalPartitionEmitter]
+):
     """A transactional spout over partitions: a replayed batch holds the same tuples.
 
     What each partition emitted first is logged before any state is written; every later attempt
@@ -264,16 +281,10 @@ class IPartitionedTridentSpout(ITridentDataSource):
     Coordinator = PartitionCoordinator
     Emitter = TransactionalPartitionEmitter
 
-    @abstractmethod
-    def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> PartitionCoordinator:
-        """Return the coordinator for one run; called on the driver."""
 
-    @abstractmethod
-    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> TransactionalPartitionEmitter:
-        """Return an emitter; called on the driver, and in each process that emits."""
-
-
-class IOpaquePartitionedTridentSpout(ITridentDataSource):
+class IOpaquePartitionedTridentSpout(
+    CoordinatedSpout[PartitionCoordinator, OpaquePartitionEmitter]
+):
     """An opaque spout over partitions: a replayed batch may hold other tuples.
 
     How far each partition has come is stored by the commit of the batch. A batch goes on without
@@ -284,14 +295,6 @@ class IOpaquePartitionedTridentSpout(ITridentDataSource):
     strongest: ClassVar[SpoutKind] = "opaque"
     Coordinator = PartitionCoordinator
     Emitter = OpaquePartitionEmitter
-
-    @abstractmethod
-    def getCoordinator(self, conf: Mapping[str, Any], context: Any) -> PartitionCoordinator:
-        """Return the coordinator for one run; called on the driver."""
-
-    @abstractmethod
-    def getEmitter(self, conf: Mapping[str, Any], context: Any) -> OpaquePartitionEmitter:
-        """Return an emitter; called on the driver, and in each process that emits."""
 
 
 PartitionedSpout = IPartitionedTridentSpout | IOpaquePartitionedTridentSpout
