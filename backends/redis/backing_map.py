@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from trident.backends.redis.connection_options import ConnectionOptions
-from trident.backends.redis.connections import Address
+from trident.backends.redis.connections import Address, ConnectionOptions
 from trident.backends.redis.control import Waiting, remove, replace
 from trident.backends.redis.layouts import CHUNK, HashLayout, Layout, StringLayout
 from trident.backends.redis.masters import Master, SentinelMaster

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from trident.backends.redis.connection_options import ConnectionOptions
-from trident.backends.redis.connections import Address, Command
+from trident.backends.redis.connections import Address, Command, ConnectionOptions
 from trident.backends.redis.control import Waiting, replace
 from trident.backends.redis.layouts import Layout
 from trident.backends.redis.masters import ClusterMasters

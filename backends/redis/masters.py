@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from trident.backends.redis.connection_options import ConnectionOptions
-from trident.backends.redis.connections import Address, connected
+from trident.backends.redis.connections import Address, ConnectionOptions, connected
 from trident.states.errors import StateUnavailableError
 
 _SLOTS = 16384

@@ -9,10 +9,10 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from trident.backends.redis.connection_options import ConnectionOptions
 from trident.backends.redis.connections import (
     Address,
     Command,
+    ConnectionOptions,
     Make,
     Wire,
     connected,

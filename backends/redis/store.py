@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from trident.backends.redis.backing_map import BareRedisMap, RedisMap
 from trident.backends.redis.cluster import RedisClusterMap
-from trident.backends.redis.connection_options import CONNECT_SECONDS, ConnectionOptions
+from trident.backends.redis.connections import CONNECT_SECONDS, ConnectionOptions
 from trident.backends.redis.control import Waiting
 from trident.backends.redis.examination import examined
 from trident.backends.redis.layouts import HashLayout, Layout, StringLayout

@@ -19,9 +19,9 @@ from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.state import StateFactory
 from trident.states.store import OpenedStore, Store
 from trident.states.table.cache import CachedMap
-from trident.states.table.layered import LayeredMap
 from trident.states.table.named_keys import KeyFactory, NamedKeysMap
 from trident.states.table.split import MicroBatchMap
+from trident.states.table.table import LayeredMap
 from trident.states.values import StateType
 
 WrittenBy = Literal["trident", "storm"]

@@ -8,27 +8,57 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from trident.states.backing_map import Ability, IBackingMap, abilities
-from trident.states.control import Control, ControlRecord
+from trident.states.control import BURNT, Control, ControlRecord
 from trident.states.cut import Cut
-from trident.states.errors import StaleBatchError, StateError
+from trident.states.errors import OtherLogError, StaleBatchError, StateError
 from trident.states.keys import decode_key, encode_key, encode_keys
 from trident.states.kinds.kind import Kind
 from trident.states.map_state import GLOBAL_KEY, Key, SnapshottableMap
 from trident.states.maps.attempt import MapAttempt
 from trident.states.maps.key_types import KeyTypes
 from trident.states.maps.reading import CommittedMap, CommittedReads, read_committed
-from trident.states.maps.without_log import STAND_ALONE, begin_without_log
 from trident.states.serializers import JSONSerializer, Serializer
 from trident.states.state import Batch, State
 from trident.states.table.build import build, layers
 from trident.states.table.cache import CachedMap
-from trident.states.table.counts import Counts
-from trident.states.table.layered import LayeredMap
+from trident.states.table.table import Counts, LayeredMap
 from trident.states.tracebacks import Briefly
 from trident.states.updaters import Combiner, PutUpdater, ValueUpdater
 from trident.states.values import StateType, Token
 
 T = TypeVar("T")
+
+
+STAND_ALONE = "stand-alone"
+"""The log id of a state that no log updates."""
+
+
+def begin_without_log(control: Control, txid: int) -> ControlRecord:
+    """Begin the next attempt of `txid`, or its first, and return the record.
+
+    A repeated txid is a replay, even of a batch that had been committed: it starts from the batch
+    before. What a batch wrote that was passed over without a commit does not count.
+
+    Raises StaleBatchError where a later txid has begun, OtherLogError for a state of a topology.
+    """
+    found = control.read()
+    if found is not None and found.is_free_for(STAND_ALONE):
+        found = None
+    if found is not None and found.log_id != STAND_ALONE:
+        raise OtherLogError(control.place, found.log_id, STAND_ALONE)
+    attempt = 0
+    retried: dict[int, int] = {}
+    if found is not None:
+        retried.update(found.retried)
+        if found.token.txid == txid:
+            attempt = found.token.attempt + 1
+            if found.committed == txid:  # should the replay be passed over, this still counts
+                retried[txid] = found.attempt_of(txid)
+        elif found.committed < found.token.txid:
+            retried.setdefault(found.token.txid, BURNT)
+    record = ControlRecord(STAND_ALONE, Token(txid, attempt), txid - 1, retried)
+    control.begin(record)
+    return record
 
 
 class StoredMap(CommittedReads, SnapshottableMap):

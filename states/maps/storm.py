@@ -15,7 +15,7 @@ from trident.states.map_state import GLOBAL_KEY, Key, MapState
 from trident.states.maps.stored_map import StoredMap
 from trident.states.serializers import Serializer
 from trident.states.state import Batch
-from trident.states.table.layered import LayeredMap
+from trident.states.table.table import LayeredMap
 from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
 
 _AT_ONCE = 10_000

@@ -18,8 +18,7 @@ from trident.states.errors import (
 from trident.states.keys import decode_key, encode_key
 from trident.states.kinds.kind import Kind
 from trident.states.serializers import Serializer
-from trident.states.table.counts import Counts
-from trident.states.table.table import Layer, Table
+from trident.states.table.table import Counts, Layer, Table
 
 T = TypeVar("T")
 

@@ -16,9 +16,7 @@ from trident.states.table.adapters import (
     SerializedTable,
     VersionedTable,
 )
-from trident.states.table.counts import Counts
-from trident.states.table.layered import LayeredMap
-from trident.states.table.table import Table
+from trident.states.table.table import Counts, LayeredMap, Table
 from trident.states.values import StateType
 
 

@@ -10,8 +10,7 @@ from typing import Any
 from trident.states.asking import Wait
 from trident.states.backing_map import IBackingMap
 from trident.states.control import ControlRecord
-from trident.states.table.layered import LayeredMap
-from trident.states.table.table import Layer, Table
+from trident.states.table.table import Layer, LayeredMap, Table
 
 _MISSING: Any = object()
 

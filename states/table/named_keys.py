@@ -9,8 +9,7 @@ from trident.states.asking import Wait
 from trident.states.backing_map import IBackingMap
 from trident.states.errors import StateError
 from trident.states.keys import decode_key
-from trident.states.table.layered import LayeredMap
-from trident.states.table.table import Layer, Table
+from trident.states.table.table import Layer, LayeredMap, Table
 
 KeyFactory = Callable[[Sequence[Any]], str]
 """Makes the name of a key, of its fields; what Storm's ``KeyFactory.build`` is."""

@@ -4,10 +4,30 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from trident.states.asking import Wait
+from trident.states.backing_map import IBackingMap
 from trident.states.control import ControlRecord
+
+
+@dataclass
+class Counts:
+    """How often a state has called its store, and with how many keys, since it was made.
+
+    Parameters
+    ----------
+    gets, puts : int
+        Calls that read and that wrote.
+    keys_read, keys_written : int
+        Keys in them.
+    """
+
+    gets: int = 0
+    puts: int = 0
+    keys_read: int = 0
+    keys_written: int = 0
 
 
 class Table(ABC):
@@ -108,3 +128,25 @@ class Layer(Table):
 
     def pages(self) -> Iterator[Sequence[tuple[Any, Any]]]:
         return self._below.pages()
+
+
+class LayeredMap(ABC):
+    """A backing map, and a layer through which the states over it read and write their entries.
+
+    It is no map: only a state takes it. Control record and snapshots know of no layers.
+
+    Parameters
+    ----------
+    inner : IBackingMap or LayeredMap
+        The map below.
+    """
+
+    for_readers = True
+    """Whether readers outside the batch go through it too."""
+
+    def __init__(self, inner: IBackingMap | LayeredMap) -> None:
+        self.inner = inner
+
+    @abstractmethod
+    def over(self, below: Table) -> Table:
+        """Return the layer over `below`."""

@@ -17,7 +17,7 @@ from trident.states.control import Check, Control, ControlRecord
 from trident.states.control_check import Claim, check_record
 from trident.states.errors import SerializationError
 from trident.states.keys import encode_key
-from trident.states.table.layered import LayeredMap
+from trident.states.table.table import LayeredMap
 from trident.states.values import OpaqueValue, StateType, Token, TransactionalValue
 
 F = TypeVar("F", bound=Callable[..., None])

@@ -23,7 +23,7 @@ from trident.states.maps.factory import OpaqueMap
 from trident.states.maps.reading import read_committed
 from trident.states.maps.stored_map import StoredMap
 from trident.states.table.cache import CachedMap
-from trident.states.table.layered import LayeredMap
+from trident.states.table.table import LayeredMap
 from trident.states.testing.checks import following
 from trident.states.testing.misfortunes import Misfortunes
 from trident.states.testing.stores import FencedMap, PlainMap, TroubledServer

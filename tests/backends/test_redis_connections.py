@@ -17,8 +17,7 @@ from tests.backends.redis_replies import Replies
 from tests.servers.certificates import Certificates, make_certificates
 from tests.servers.redis import RedisReplica, SecureRedisServer
 from trident.backends.redis import connections
-from trident.backends.redis.connection_options import ConnectionOptions
-from trident.backends.redis.connections import connected
+from trident.backends.redis.connections import ConnectionOptions, connected
 from trident.backends.redis.masters import SentinelMaster
 from trident.backends.urls import state_from_url
 from trident.states import MapStateFactory

@@ -17,8 +17,7 @@ from tests.drpc.asking import until
 from tests.page.made_up import figures, word_count
 from trident import Count, FixedBatchSpout, TridentTopology
 from trident.api.stream import TridentState
-from trident.page.live_display import LiveDisplay
-from trident.page.notebook import run_html
+from trident.page.notebook import LiveDisplay, run_html
 
 
 def counted() -> tuple[TridentTopology, Any]:

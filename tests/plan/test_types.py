@@ -9,8 +9,8 @@ import pytest
 from tests.api.topologies import Same, sentences
 from trident.api.topology import TridentTopology
 from trident.errors import FieldError
+from trident.job.passes import field_type
 from trident.operations.builtin import Count, Max, Split, Sum
-from trident.plan.field_type import field_type
 from trident.tuples.fields import Fields
 
 

@@ -22,8 +22,7 @@ from trident.states import (
 )
 from trident.states.kinds import PLAIN
 from trident.states.table.build import layered, layers
-from trident.states.table.layered import LayeredMap
-from trident.states.table.table import Table
+from trident.states.table.table import LayeredMap, Table
 
 EVERY_STORE = pytest.mark.parametrize("store", STORES)
 

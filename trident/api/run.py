@@ -14,11 +14,9 @@ from trident.batch.events import Event
 from trident.batch.group_run import GroupRun
 from trident.batch.listening import Listening
 from trident.batch.progress import BatchProgress
-from trident.figures.run_figures import group_figures, run_status
-from trident.figures.times import iso
+from trident.figures.run_figures import group_figures, iso, run_status
 from trident.job.plan_dict import to_dict
-from trident.page.live_display import LiveDisplay
-from trident.page.notebook import run_html
+from trident.page.notebook import LiveDisplay, run_html
 from trident.states.errors import TridentError, UsageError
 from trident.states.tracebacks import Briefly
 

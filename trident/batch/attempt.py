@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from time import time_ns
+from time import perf_counter, time_ns
 from typing import Any, NamedTuple
 
 from trident.batch.computed import NOTHING_COMPUTED, Computed, Postponed
-from trident.batch.stopwatch import Stopwatch
 from trident.batch.work import BatchWork
 from trident.log.entry import ACTIVE, MOMENT, plans_of_streams
 from trident.states.values import Token
@@ -104,3 +103,26 @@ class Making:
         if known:
             following = {**metadata, **plans_of_streams(known), **work.emitted_metadata}
         return Attempt(token, work, planned, following, active, computed, watch, dead_letter)
+
+
+class Stopwatch:
+    """Measures the parts of an attempt, one after the other; starts when it is made."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._began = self._since = perf_counter()
+
+    def done(self, part: str) -> None:
+        """Note that `part` has taken the time since the part before it; it may have several."""
+        now = perf_counter()
+        self.seconds[part] = self.seconds.get(part, 0.0) + now - self._since
+        self._since = now
+
+    def go_on(self) -> None:
+        """Go on now, after a wait that no part has taken."""
+        self._since = perf_counter()
+
+    @property
+    def elapsed(self) -> float:
+        """How long ago it was made, in seconds."""
+        return perf_counter() - self._began

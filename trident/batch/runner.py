@@ -10,7 +10,7 @@ from time import time
 from types import MappingProxyType
 
 from trident.batch.adopt import Adopt
-from trident.batch.attempt import Attempt, Due, Making
+from trident.batch.attempt import Attempt, Due, Making, Stopwatch
 from trident.batch.changes import Topology
 from trident.batch.errors import BatchInterruptedError
 from trident.batch.failure_policy import DEFAULT_POLICY, FailurePolicy
@@ -22,7 +22,6 @@ from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
 from trident.batch.retries import Retries
 from trident.batch.states import BatchState, GroupStates
-from trident.batch.stopwatch import Stopwatch
 from trident.batch.watchpoints import reached
 from trident.batch.work import BatchWork, NothingNew
 from trident.log.entry import LogEntry

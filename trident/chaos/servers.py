@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,14 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trident.chaos.redis_cluster import ReplicatedCluster
 from trident.chaos.trouble import Trouble, pause, restart
 from trident.states.errors import UsageError
 from trident.testing.servers.hbase import HBaseServer
 from trident.testing.servers.memcached import MemcachedServers
 from trident.testing.servers.postgres import PostgresServer
-from trident.testing.servers.process import MissingServer
-from trident.testing.servers.redis import RedisServer
+from trident.testing.servers.process import MissingServer, wait_until
+from trident.testing.servers.redis import RedisCluster, RedisServer
 
 _DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 
@@ -34,6 +34,30 @@ class Started:
     redis: tuple[str, int] | None = None
     timeout: float | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+
+
+class ReplicatedCluster(RedisCluster):
+    """Three masters, each with a replica."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, replicas=1, node_timeout=1000)
+        self._choose = random.Random(1)
+
+    def fail_over(self) -> str:
+        """Kill a master, and start it again when its replica has taken over."""
+        master = self._choose.choice([node for node in self.nodes if _role(node) == "master"])
+        others = [node for node in self.nodes if node is not master]
+        masters = sum(_role(node) == "master" for node in others)
+        master.kill()
+        wait_until(lambda: sum(_role(node) == "master" for node in others) > masters, 60)
+        master.start()
+        wait_until(self.is_complete, 60)
+        return "failed over"
+
+
+def _role(node: RedisServer) -> str:
+    lines = node.cli("info", "replication").splitlines()
+    return next((line[5:] for line in lines if line.startswith("role:")), "")
 
 
 @contextmanager

@@ -18,8 +18,7 @@ from trident.drpc.errors import (
     DRPCUsageError,
     UnknownFunctionError,
 )
-from trident.drpc.gathering import LONG, Answers, Gathering
-from trident.drpc.loop_ticks import LoopTicks
+from trident.drpc.gathering import LONG, Answers, Gathering, LoopTicks
 from trident.drpc.query_figures import QueryFigures
 from trident.drpc.request_id import check_request_id
 from trident.drpc.workers import Workers

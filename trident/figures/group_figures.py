@@ -11,7 +11,7 @@ from typing import Any
 
 from trident.batch.events import AttemptFailed, GroupEnded
 from trident.batch.progress import BatchProgress
-from trident.figures.times import iso
+from trident.figures.run_figures import iso
 
 WINDOW = 10.0
 """Over how many of the last seconds tuples per second are counted."""

@@ -1,14 +1,18 @@
-"""The figures of a run, as JSON values; `docs/monitoring.md` tells what each means."""
+"""The figures of a run and of what a server serves, as JSON values; see `docs/monitoring.md`."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
+from time import time
 from typing import Any, Protocol
 
 from trident.batch.lag import Lag
 from trident.batch.monitor import Monitor
 from trident.batch.progress import BatchProgress
+from trident.shared_call import SharedCall
 
 _RECENT = 20
 
@@ -51,3 +55,86 @@ def run_status(groups: Iterable[str], stopped: bool) -> str:
     if "failed" in found:
         return "failed"
     return "stopped" if stopped or (found and "running" not in found) else "running"
+
+
+def iso(at: float) -> str:
+    """Return seconds since 1970 as ISO 8601, in UTC.
+
+    Examples
+    --------
+    >>> iso(0.25)
+    '1970-01-01T00:00:00.250+00:00'
+    """
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+
+
+LIMIT = 2.0
+"""Seconds in which the figures have to be there."""
+
+
+class Figured(Protocol):
+    """A run, as `trident.api.run.Run` is one."""
+
+    def figures(self) -> dict[str, Any]:
+        """Return its figures."""
+
+
+class Answering(Protocol):
+    """What answers queries, as `LocalDRPC` does."""
+
+    def figures(self) -> list[dict[str, Any]]:
+        """Return the figures of its functions."""
+
+
+class ServerFigures:
+    """What a server can tell of; made once a server, asked by any thread.
+
+    `services` answer for topologies that run elsewhere.
+    """
+
+    def __init__(self, runs: Iterable[Figured], services: Iterable[Answering]) -> None:
+        self._runs = tuple(runs)
+        self._services = tuple(services)
+        self._since = iso(time())
+        self._asked = SharedCall(self.figures, fresh=0.0)
+
+    async def asked(self) -> dict[str, Any]:
+        """Return the figures, without blocking the event loop: Spark is asked for some of them.
+
+        Those who ask at the same time are told the same. Raises TimeoutError after two seconds.
+        """
+        if self._asked.under_way < LIMIT:  # else each who waits would be kept until it ends
+            future = asyncio.wrap_future(self._asked.ask())
+            for done in (await asyncio.wait([future], timeout=LIMIT))[0]:
+                return done.result()
+        raise TimeoutError(f"the figures could not be had within {LIMIT:g} s")
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures as JSON values, of the shape that ``Run.figures()`` returns.
+
+        Without a run in this process the status is ``"elsewhere"``, and there are no groups. Of
+        several runs each group says by ``run``, from 1, to which it belongs.
+        """
+        told = [run.figures() for run in self._runs]
+        functions = [query for each in told for query in each["queries"]]
+        functions += [query for service in self._services for query in service.figures()]
+        first: dict[str, Any] = {}
+        for query in functions:  # where two have a function of one name, the first answers
+            first.setdefault(query["function"], query)
+        return {
+            "status": _status([each["status"] for each in told]),
+            "since": min((each["since"] for each in told), default=self._since),
+            "groups": [
+                {"run": number, **group} if len(told) > 1 else group
+                for number, each in enumerate(told, 1)
+                for group in each["groups"]
+            ],
+            "queries": list(first.values()),
+        }
+
+
+def _status(runs: Sequence[str]) -> str:
+    for status in ("failed", "running", "stopped"):
+        if status in runs:
+            return status
+    return "elsewhere"

@@ -31,6 +31,7 @@ from trident.job.job import (
 from trident.job.native import is_native
 from trident.job.passes import (
     ONE_PARTITION,
+    field_type,
     in_order,
     is_repeatable,
     is_unkeyed_update,
@@ -65,7 +66,6 @@ from trident.operations.chained import ChainedAggregator
 from trident.operations.interfaces import CombinerAggregator, ReducerAggregator
 from trident.operations.origins import ORIGIN, origin_of
 from trident.operations.vectorised import Vectorised
-from trident.plan.field_type import field_type
 from trident.plan.nodes import (
     AggregateNode,
     AggregatingNode,

@@ -5,23 +5,27 @@ Tuples for windows are handed on as columns.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trident.kernels import column_forms
 from trident.kernels.kernel import made_tuples
-from trident.kernels.keys import encoded_keys
+from trident.kernels.keys import encoded_keys, group_keys, key_fields
 from trident.kernels.task import StepName, Task
 from trident.kernels.type_check import TypeCheckKernel
-from trident.kernels.window_tuples import window_tuples
-from trident.operations.emitted import ListCollector
-from trident.operations.interfaces import StateUpdater, operation_name
+from trident.operations.emitted import ListCollector, Row
+from trident.operations.interfaces import CombinerAggregator, StateUpdater, operation_name
+from trident.operations.origins import ORIGIN
 from trident.operations.state_updaters import MapCombinerAggStateUpdater
+from trident.states.keys import encode_key
 from trident.states.map_state import MapState
 from trident.states.maps.stored_map import StoredMap
 from trident.states.state import State
 from trident.tuples.block import NOTHING, Block, block_of
 from trident.tuples.fields import Fields
-from trident.windows.window_updater import WindowUpdater
+from trident.windows.window_contents import named
+from trident.windows.window_updater import WindowTuples, WindowUpdater, folded
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,7 @@ class UpdateKernel:
             made = self.check.apply(made, task)
         return NOTHING if self.kept is None else made.only(self.kept)
 
-    def _combine(
-        self, updater: MapCombinerAggStateUpdater, state: MapState, block: Block
-    ) -> Block:
+    def _combine(self, updater: MapCombinerAggStateUpdater, state: MapState, block: Block) -> Block:
         group = updater.group.names
         keys, partials = encoded_keys(block, group), block.values(updater.value)
         if self.kept is None:
@@ -84,3 +86,29 @@ class UpdateKernel:
         tuples = made_tuples(self.operation, self.inputs, block)
         self.operation.updateState(state, tuples, collector)
         return block_of(self.outputs, collector.rows)
+
+
+def window_tuples(updater: WindowUpdater, block: Block, step: StepName, task: Task) -> WindowTuples:
+    """The tuples of a block, as an updater of windows takes them."""
+    aggregator, names = updater.aggregator, updater.inputs.names
+    group, field = updater.group.names, updater.time_field
+    keys = group_keys(block, group) if group else ()
+
+    def fold(labels: Sequence[Hashable]) -> Mapping[Any, Any]:
+        if not isinstance(aggregator, CombinerAggregator):
+            return folded(aggregator, labels, block.tuples(names))
+        totals = column_forms.no_totals(aggregator)
+        if column_forms.take_in(aggregator, totals, labels, block, names):
+            return totals
+        pending = iter(made_tuples(aggregator, updater.inputs, block))
+        with task.at(step, names, block, pending):
+            return folded(aggregator, labels, pending)
+
+    times = block.values(field) if field else ()
+    told = bool(updater.streams) and ORIGIN in block.names  # not in what 0.1 has staged
+    origins = block.values(ORIGIN) if told else ()
+    return WindowTuples(block.length, keys, _name, times, origins, fold)
+
+
+def _name(key: Hashable) -> Row:
+    return named(key if type(key) is bytes else encode_key(key_fields(key)))

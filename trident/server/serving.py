@@ -12,7 +12,7 @@ from trident.drpc.errors import DRPCUsageError
 from trident.drpc.queued_service import TIMEOUT, CallQueue, QueuedService
 from trident.drpc.service import LocalDRPC
 from trident.figures.health import Health
-from trident.figures.server_figures import ServerFigures
+from trident.figures.run_figures import ServerFigures
 from trident.job.explain import explain
 from trident.job.plan_dict import to_dict
 from trident.plan.plan import Plan

@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from trident.figures.health import Health
 from trident.figures.prometheus import CONTENT_TYPE, text
-from trident.figures.server_figures import ServerFigures
+from trident.figures.run_figures import ServerFigures
 from trident.server.access import Access
 from trident.server.application import route, token_of
 from trident.server.responses import response
