@@ -25,6 +25,8 @@ from trident.spouts.interfaces import ITridentDataSource
 
 _SHORTEST_POLL = 0.001
 _LONGEST_POLL = 0.25
+_LATER = 0.01
+"""Seconds by which a batch for quiet sources is later: the clock that tells its time is another."""
 
 
 class SpoutLoop(GroupRun):
@@ -193,10 +195,6 @@ def _failure_of(run: Callable[[], None]) -> BaseException | None:
     except BaseException as error:
         return error
     return None
-
-
-_LATER = 0.01
-"""Seconds by which such a batch is later: the clock that tells its time is another one."""
 
 
 class IdleTimes:

@@ -36,15 +36,7 @@ class Numbers(ABC):
         """Return the numbers; 0 where there is none."""
 
 
-class AddableNumbers(Numbers):
-    """Numbers in a store that can be added to."""
-
-    @abstractmethod
-    def add(self, amounts: Mapping[str, int]) -> None:
-        """Add to each number."""
-
-
-class Incremented(AddableNumbers):
+class Incremented(Numbers):
     """Numbers in Redis, by ``INCRBY``."""
 
     def __init__(self, host: str, port: int, prefix: str) -> None:
@@ -64,25 +56,31 @@ class Incremented(AddableNumbers):
         return [int(self._answers.readline()[1:] or 0) for _ in lines]
 
 
-class ReadAndPut(AddableNumbers):
-    """Numbers in any store: read, added to, and put back.
-
-    Its factory is of states that keep values alone, without a prefix.
-    """
+class InMap(Numbers):
+    """Numbers in any store, whose factory is of states that keep values alone, without a prefix."""
 
     def __init__(self, factory: MapStateFactory, prefix: str) -> None:
         self._map = factory.store.named(prefix).open()
         self._bytes = self._map.codec is Codec.BYTES
 
+    def _get(self, names: Sequence[str]) -> Sequence[Any]:
+        return self._map.multiGet([name.encode() for name in names])
+
+    def _put(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        kept = [str(value).encode() for value in values] if self._bytes else values
+        self._map.multiPut([name.encode() for name in names], kept)
+
+
+class ReadAndPut(InMap):
+    """Numbers that are read, added to, and put back."""
+
     def add(self, amounts: Mapping[str, int]) -> None:
         found = self.read([*amounts])
         sums = [number + more for number, more in zip(found, amounts.values(), strict=True)]
-        values = [b"%d" % total for total in sums] if self._bytes else sums
-        self._map.multiPut([name.encode() for name in amounts], values)
+        self._put([*amounts], sums)
 
     def read(self, names: Sequence[str]) -> list[int]:
-        found = self._map.multiGet([name.encode() for name in names])
-        return [int(value or 0) for value in found]
+        return [int(value or 0) for value in self._get(names)]
 
 
 @dataclass(frozen=True)
@@ -143,7 +141,7 @@ class ByHand(Contender):
         """Return the numbers of an episode, for a reader."""
         return self.counters(place)
 
-    def counters(self, place: EpisodePlace) -> AddableNumbers:
+    def counters(self, place: EpisodePlace) -> Incremented | ReadAndPut:
         """Return the numbers of an episode, for a driver."""
         if self.redis is not None:
             return Incremented(*self.redis, place.name)

@@ -14,15 +14,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trident.batch.watchpoints import reached
-from trident.chaos.by_hand import ByHand, Numbers
+from trident.chaos.by_hand import ByHand, InMap, Numbers
 from trident.chaos.contender import EpisodePlace
 from trident.chaos.life import Life
-from trident.states.backing_map import Codec
 from trident.states.errors import StaleBatchError
-from trident.states.maps.factory import MapStateFactory
 from trident.states.values import Token
 
 Entry = tuple[int, int, int]
@@ -73,26 +70,16 @@ class Classical(ByHand):
         return Entries(self.factory, place.name)
 
 
-class Entries(Numbers):
-    """Numbers with their batch and the number before it, in any store.
-
-    Its factory is of states that keep values alone, without a prefix.
-    """
-
-    def __init__(self, factory: MapStateFactory, prefix: str) -> None:
-        self._map = factory.store.named(prefix).open()
-        self._bytes = self._map.codec is Codec.BYTES
+class Entries(InMap):
+    """Numbers with their batch and the number before it."""
 
     def entries(self, names: Sequence[str]) -> list[Entry]:
         """Return the entries; zeros where there is none."""
-        found = self._map.multiGet([name.encode() for name in names])
-        return [json.loads(entry) if entry else (0, 0, 0) for entry in found]
+        return [json.loads(entry) if entry else (0, 0, 0) for entry in self._get(names)]
 
     def put(self, names: Sequence[str], entries: Sequence[Entry]) -> None:
         """Write entries, whatever is there."""
-        texts: list[Any] = [json.dumps(entry) for entry in entries]
-        values = [text.encode() for text in texts] if self._bytes else texts
-        self._map.multiPut([name.encode() for name in names], values)
+        self._put(names, list(map(json.dumps, entries)))
 
     def read(self, names: Sequence[str]) -> list[int]:
         return [current for _, current, _ in self.entries(names)]

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from trident.drawing.layers import Point
-from trident.drawing.svg_parts import BESIDE, DrawnBox, Note, groups, queries
+from trident.drawing.svg_parts import BESIDE, DrawnBox, Note, groups, moved, queries
 from trident.drawing.svg_shapes import STYLE, arrow, attribute, clipped, escaped, text_line, width
 
 _LANE = 8.0
@@ -48,7 +48,7 @@ def _drawn(plan: Mapping[str, Any], notes: Mapping[tuple[str, str], Note], style
     x += 40 + _LANE * len(on_right) if plan["queries"] and (left or plan["states"]) else 0
     right, x = _stacked(queries(plan["queries"], nodes, notes), x)
     parts = [*left, *right]
-    ways = {id: _moved(way, at) for at, part in parts for id, way in part.ways.items()}
+    ways = {id: moved(way, at) for at, part in parts for id, way in part.ways.items()}
     states = _placed(plan["states"], nodes, ways, states_at)
     elements = []
     for at, part in parts:
@@ -104,10 +104,6 @@ def _stacked(parts: Sequence[DrawnBox], x: float) -> tuple[list[tuple[Point, Dra
         found.append(((x, y), part))
         y += part.size[1] + BESIDE
     return found, x + max((part.size[0] for part in parts), default=0.0)
-
-
-def _moved(points: Sequence[Point], by: Point) -> list[Point]:
-    return [(x + by[0], y + by[1]) for x, y in points]
 
 
 @dataclass(frozen=True)

@@ -138,9 +138,9 @@ def _part(
     size = (inner + 2 * _PAD, frame.top + bottom)
     elements = frame.elements(size)
     for points in placed.arrows.values():
-        elements += arrow("flow", _moved(points, shift))
+        elements += arrow("flow", moved(points, shift))
     for number, stage in by_number.items():
-        (at,) = _moved([placed.places[number]], shift)
+        (at,) = moved([placed.places[number]], shift)
         elements += _card(at, sizes[number], stage, rows[number])
         if ways[number]:
             room = int((sizes[number][0] / 2 + BESIDE) / width(" ", "way")) - 2
@@ -148,11 +148,12 @@ def _part(
             arrows = [way for (_, to), way in placed.arrows.items() if to == number]
             above = [way[-2][0] + shift[0] for way in arrows]
             elements.append(_way(at[0] + sizes[number][0] / 2, at[1], ways[number], most, above))
-    return DrawnBox(size, elements, {id: _moved(way, shift) for id, way in out.items()})
+    return DrawnBox(size, elements, {id: moved(way, shift) for id, way in out.items()})
 
 
-def _moved(points: Sequence[Point], shift: Point) -> list[Point]:
-    return [(x + shift[0], y + shift[1]) for x, y in points]
+def moved(points: Sequence[Point], by: Point) -> list[Point]:
+    """Points elsewhere."""
+    return [(x + by[0], y + by[1]) for x, y in points]
 
 
 def _ways_out(

@@ -57,6 +57,7 @@ _TABLES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
 }
 """Title, caption and columns of each table; a column whose name begins with # has numbers."""
 
+STATE_COLUMNS = ("State", "Guarantee", "Why", "Kept in", "Calls a batch")
 _FAILED = ' class="failed"'
 _LINKS = (
     '<nav><a href="metrics">metrics</a> <a href="healthz">health</a> '
@@ -196,34 +197,26 @@ def _states(plans: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield '<section aria-labelledby="of-states"><h2 id="of-states">States</h2>'
     yield '<div class="scroll" tabindex="0" role="region" aria-label="States"><table>'
     yield "<caption>What is guaranteed of each, and why</caption><thead><tr>"
-    columns = ("State", "Guarantee", "Why", "Kept in", "Calls a batch")
-    yield "".join(f'<th scope="col">{name}</th>' for name in columns)
+    yield "".join(f'<th scope="col">{name}</th>' for name in STATE_COLUMNS)
     yield "</tr></thead><tbody>"
     for state in states:
-        level = state["guarantee"] or "static: only read"
+        name, level, *others = map(_text, state_row(state))
         sure = "" if state["guarantee"] is None else "sure" if level == "exactly once" else "unsure"
-        yield (
-            f'<tr><th scope="row">{_text(state["name"])}</th><td class="{sure}">{_text(level)}</td>'
-            f"<td>{_text(why_text(state))}</td><td>{_text(place_text(state))}</td>"
-            f"<td>{_text(calls_text(state))}</td></tr>"
-        )
+        cells = "".join(f"<td>{each}</td>" for each in others)
+        yield f'<tr><th scope="row">{name}</th><td class="{sure}">{level}</td>{cells}</tr>'
     yield "</tbody></table></div></section>"
 
 
-def why_text(state: Mapping[str, Any]) -> str:
-    """Why a state has its guarantee, and what would be exact, of what `to_dict` tells of it."""
-    return ". ".join(text for text in (state["why"], state["advice"]) if text)
-
-
-def place_text(state: Mapping[str, Any]) -> str:
-    """Where a state is kept, likewise."""
-    return str(Place(**state["store"]) if state["store"] else state["label"])
-
-
-def calls_text(state: Mapping[str, Any]) -> str:
-    """What a batch asks of a state's store, likewise."""
+def state_row(state: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns of a state, of what `to_dict` tells of it."""
     calls = state["calls"]
-    return str(RoundTrips(tuple(calls["task"]), tuple(calls["batch"]))) if calls else "not known"
+    return (
+        state["name"],
+        state["guarantee"] or "static: only read",
+        ". ".join(text for text in (state["why"], state["advice"]) if text),
+        str(Place(**state["store"]) if state["store"] else state["label"]),
+        str(RoundTrips(tuple(calls["task"]), tuple(calls["batch"]))) if calls else "not known",
+    )
 
 
 def _hashed(text: str) -> str:

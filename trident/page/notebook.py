@@ -16,12 +16,13 @@ from typing import Any
 from trident.batch.progress import show_progress_by
 from trident.drawing.svg import to_svg
 from trident.drawing.svg_parts import Note
-from trident.page.document import calls_text, place_text, why_text
+from trident.page.document import STATE_COLUMNS, state_row
 from trident.page.figure_texts import NONE, batch_id, duration, step_name, steps_of, whole
 from trident.page.shown import Row, note_ids, shown
 from trident.states.printable import printable
 
-_STATE = ("State", "Guarantee", "Why", "Kept in", "Calls a batch")
+_logger = logging.getLogger("trident")
+_EVERY = 1.0
 _GROUP = ("Group", "Status", "Batch", "Tuples", "Tuples/s", "Attempts", "Failed", "Behind")
 _ERROR = ("When", "Group", "Batch", "Attempt", "Reason", "Message", "Where")
 _QUERY = ("Function", "Calls", "Failed", "Waiting", "Half within", "99 % within")
@@ -82,17 +83,8 @@ def progress_html(progress: Mapping[str, Any]) -> str:
 
 
 def _states(states: Iterable[Mapping[str, Any]]) -> str:
-    rows = [
-        (
-            state["name"],
-            state["guarantee"] or "static: only read",
-            why_text(state),
-            place_text(state),
-            calls_text(state),
-        )
-        for state in states
-    ]
-    return _table(_STATE, rows) if rows else ""
+    rows = list(map(state_row, states))
+    return _table(STATE_COLUMNS, rows) if rows else ""
 
 
 def _table(columns: Sequence[str], rows: Iterable[Row]) -> str:
@@ -119,10 +111,6 @@ def _text(text: str) -> str:
 
 
 show_progress_by(progress_html)
-
-
-_logger = logging.getLogger("trident")
-_EVERY = 1.0
 
 
 class LiveDisplay:

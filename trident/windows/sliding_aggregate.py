@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
-_IMMUTABLE = frozenset({int, float, str, bool, bytes, type(None)})
+from trident.states.own_values import own
 
 
 class SlidingAggregate:
@@ -56,8 +55,3 @@ class SlidingAggregate:
                 behind = self._older[-1] if self._older else None
                 self._older.append(self._combine(value, behind) if self._older else value)
         self._older.pop()
-
-
-def own(value: Any) -> Any:
-    """The value, or a copy where something could change it in place."""
-    return value if type(value) in _IMMUTABLE else copy.deepcopy(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import gcd
 from typing import Any, NamedTuple
 
@@ -296,12 +297,12 @@ class DurationWindowUpdater(TimeWindowUpdater):
             began.setdefault(pane, []).append(tuple(key))
         agenda.add(began)
 
-        keys = _Remembered(lambda pane: touched[pane] if pane in passed else agenda.keys(pane))
+        keys = cache(lambda pane: touched[pane] if pane in passed else agenda.keys(pane))
         windows = list(self._windows(sorted({*agenda.counts, *passed}), touched, span, keys))
         contents.emit(state, windows, passing, self._collector(collector))
 
         gone = [pane for pane in agenda.counts if pane < floor]
-        contents.remove(state, [(*key, pane) for pane in gone for key in keys[pane]])
+        contents.remove(state, [(*key, pane) for pane in gone for key in keys(pane)])
         agenda.remove(gone)
 
     def _folded(self, given: WindowTuples, times: Sequence[int | None]) -> dict[Row, Any]:
@@ -322,7 +323,7 @@ class DurationWindowUpdater(TimeWindowUpdater):
         panes: Sequence[int],
         touched: Mapping[int, Sequence[Row]],
         span: Span,
-        keys: Mapping[int, Sequence[Row]],
+        keys: Callable[[int], Sequence[Row]],
     ) -> Iterator[Window]:
         """The windows that end, and those that had ended and have more tuples now."""
         length, size = self.window.length.milliseconds, self._size
@@ -330,7 +331,7 @@ class DurationWindowUpdater(TimeWindowUpdater):
         for pane in panes:
             for end in self._ends(pane, span.before, span.now):
                 of_key = ended.setdefault(end, {})
-                for key in keys[pane]:
+                for key in keys(pane):
                     of_key.setdefault(key, []).append(pane)
         if span.before is not None and span.forgot < span.before:
             for pane, more in touched.items():
@@ -348,17 +349,6 @@ class DurationWindowUpdater(TimeWindowUpdater):
         start = pane * self._size
         least = start if after is None else max(start, after)
         return range((least // slide + 1) * slide, min(upto, start + length) + 1, slide)
-
-
-class _Remembered(dict[int, Sequence[Row]]):
-    """The keys on each page, looked up once."""
-
-    def __init__(self, look_up: Callable[[int], Sequence[Row]]) -> None:
-        self._look_up = look_up
-
-    def __missing__(self, page: int) -> Sequence[Row]:
-        found = self[page] = self._look_up(page)
-        return found
 
 
 @dataclass(frozen=True)

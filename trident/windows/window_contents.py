@@ -25,10 +25,11 @@ from trident.operations.interfaces import (
 from trident.states.errors import CorruptStateError
 from trident.states.keys import decode_key
 from trident.states.maps.stored_map import StoredMap
+from trident.states.own_values import own
 from trident.states.updaters import ValueUpdater
 from trident.tuples import tuple_type
 from trident.tuples.fields import Fields
-from trident.windows.sliding_aggregate import SlidingAggregate, own
+from trident.windows.sliding_aggregate import SlidingAggregate
 
 CHUNK = 256
 """How many tuples, or keys, one entry of a state holds at most."""
