@@ -21,14 +21,14 @@ def siblings(name: str) -> set[str]:
 
 
 def test_every_module_of_the_package_is_an_interface_a_layer_an_adapter_or_the_builder() -> None:
-    named = {"__init__", "table", "layered", "build", "adapters", "counts", *LAYERS}
+    named = {"__init__", "table", "build", "adapters", *LAYERS}
     assert {path.stem for path in TABLE.glob("*.py")} == named
 
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_layer_knows_no_other_layer_and_no_adapter(layer: str) -> None:
-    assert siblings(layer) <= {"table", "layered"}
+    assert siblings(layer) <= {"table"}
 
 
 def test_an_adapter_knows_no_layer() -> None:
-    assert siblings("adapters") <= {"table", "counts"}
+    assert siblings("adapters") <= {"table"}
