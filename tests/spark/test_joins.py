@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from trident.spark.joins import partitions_of
+from trident.spark.access import partitions_of
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -26,7 +25,6 @@ from trident import (
 from trident.errors import FieldError, OperationTypeError
 from trident.spark import local_session
 from trident.spark.errors import SparkFailure, SparkSessionError
-from trident.spark.spark_engine import SparkEngine
 from trident.spark.versions import settings_of
 from trident.spouts.feeder import FeedError
 
@@ -99,12 +97,6 @@ def test_an_operation_that_cannot_be_sent_is_named_at_start(spark: SparkSession)
     )
     with pytest.raises(OperationTypeError, match=r"cannot pickle '_thread.lock'.*in prepare"):
         topology.start(spark, engine="spark")
-
-
-def test_spark_connect_is_refused_by_name() -> None:
-    session: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
-    with pytest.raises(SparkSessionError, match="Spark Connect"):
-        SparkEngine(TridentTopology().plan(), session, "spark")
 
 
 def test_a_type_that_spark_needs_and_nobody_tells_is_an_error_at_start(

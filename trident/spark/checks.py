@@ -17,6 +17,7 @@ from trident.kernels.kernel import Kernel
 from trident.kernels.task import StepName
 from trident.plan.nodes import Node
 from trident.plan.plan import BatchGroup, Part
+from trident.spark.access import access_to
 from trident.spark.group import SparkGroup
 from trident.spark.natives import makes_rows
 from trident.spark.settings import default_partitions
@@ -31,16 +32,16 @@ def compile_group(group: BatchGroup, spark: SparkSession) -> SparkGroup:
     An operation that can't be sent to Spark's workers is refused, and a field whose type Spark
     needs to know.
     """
-    partitions = most_partitions(group, spark)
+    partitions, tasks = most_partitions(group, spark), access_to(spark).parallelism
     large = compile_job(group, Spark(partitions))
     small = compile_job(group, Spark(partitions, small=True))
     check_names(group.nodes, spark)
     check_pickling(large, {each.stream_id: each.source for each in group.sources})
     if group.clock == "spout":
-        return SparkGroup(group, partitions, large, small, {})
+        return SparkGroup(group, partitions, tasks, large, small, {})
     prefixes = native_prefixes(large, makes_rows)
     large, small = without_prefixes(large, makes_rows), without_prefixes(small, makes_rows)
-    return SparkGroup(group, partitions, large, small, prefixes)
+    return SparkGroup(group, partitions, tasks, large, small, prefixes)
 
 
 def most_partitions(part: Part, spark: SparkSession) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyspark import SparkContext
 from pyspark.accumulators import AccumulatorParam
+from pyspark.sql import SparkSession
 
 from trident.operations.counters import summed
+from trident.spark.versions import is_connect
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
@@ -27,12 +28,16 @@ class _Summed(AccumulatorParam[dict[str, int]]):
 class TaskCounts:
     """The counts of a group's tasks; lives on the driver."""
 
-    def __init__(self, context: SparkContext) -> None:
-        self.accumulator: Accumulator[dict[str, int]] = context.accumulator({}, _Summed())
+    def __init__(self, session: SparkSession) -> None:
+        self.accumulator: Accumulator[dict[str, int]] | None = None
+        if not is_connect(session):
+            self.accumulator = session.sparkContext.accumulator({}, _Summed())
         self._taken: Mapping[str, int] = {}
 
     def take(self) -> dict[str, int]:
         """What was counted since this was asked last."""
+        if self.accumulator is None:
+            return {}
         now = dict(self.accumulator.value)
         since = {name: count - self._taken.get(name, 0) for name, count in now.items()}
         self._taken = now

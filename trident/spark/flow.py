@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from trident.kernels.kernel import Kernel
 from trident.kernels.task import StepName
 from trident.operations.annotations import known_type
+from trident.spark.access import kept
 from trident.spark.schemas import Schemas, selected
 from trident.spark.stage import PythonStage, StageContext
 from trident.tuples.fields import Fields
@@ -86,6 +87,6 @@ class Flow:
         stage = PythonStage(self.kernels, schema.arrow, makers, context, self.partitions)
         frame = self.frame.mapInArrow(stage, schema.struct)
         if not self.deterministic:
-            frame = frame.localCheckpoint(eager=True)
-        kept = self.kept or not self.deterministic
-        return Flow(frame, types, self.partitions, kept=kept)
+            frame = kept(frame)
+        stays = self.kept or not self.deterministic
+        return Flow(frame, types, self.partitions, kept=stays)

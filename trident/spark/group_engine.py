@@ -65,7 +65,7 @@ class SparkGroupEngine:
         self._updated, self._asked = counted_apart(states)
         self._schemas = Schemas(session)
         self._session = session
-        self._counts = TaskCounts(session.sparkContext)
+        self._counts = TaskCounts(session)
         self._quiet = Quiet(session, *TASKS)
         self._kept: dict[tuple[str, int], KeptTuples] = {}
 
@@ -246,7 +246,7 @@ class SparkGroupEngine:
     def _parallelism(self) -> int:
         """How many tasks Spark makes where nothing else is said."""
         slices = self._session.conf.get("spark.sql.leafNodeDefaultParallelism", None)
-        return int(slices or self._session.sparkContext.defaultParallelism)
+        return int(slices or self._group.tasks)
 
     def _input(self, source: Source, tuples: Tuples, record: ControlRecord) -> InputFrame:
         """What a spout emitted, as a DataFrame that the batch begins with."""

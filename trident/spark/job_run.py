@@ -34,6 +34,7 @@ from trident.kernels.arrow_block import block_of_table
 from trident.kernels.grouping_kernel import PARTITION
 from trident.kernels.task import Task
 from trident.operations.origins import ORIGIN
+from trident.spark.access import kept, partitions_of
 from trident.spark.common_types import conversions
 from trident.spark.exchanges import (
     chosen,
@@ -46,7 +47,7 @@ from trident.spark.exchanges import (
     without_partition,
 )
 from trident.spark.flow import Flow, InputFrame
-from trident.spark.joins import native_join, partitions_of
+from trident.spark.joins import native_join
 from trident.spark.local_frame import local_frame
 from trident.spark.natives import native_aggregate, native_step
 from trident.spark.query_kernel import TaskQueryKernel
@@ -154,7 +155,7 @@ class JobRun:
         if flow.kept:
             return flow
         if not stage.repeatable:
-            return replace(flow, frame=flow.frame.localCheckpoint(eager=True), kept=True)
+            return replace(flow, frame=kept(flow.frame), kept=True)
         # Spark keeps one copy of equal plans: a user's own cache() must not end with the batch.
         own = F.lit(uuid4().hex)
         frame = flow.frame.where(own == own).persist()
@@ -270,7 +271,7 @@ class JobRun:
         ]
         names = union.names
         first = frames[0].toDF(*names) if names else frames[0]
-        frame = reduce(DataFrame.union, frames[1:], first)
+        frame = reduce(lambda one, other: one.union(other), frames[1:], first)
         types = dict.fromkeys(names)
         if stage.hint is not None:
             return Flow(frame.repartition(stage.hint), types, stage.hint)
@@ -422,7 +423,7 @@ class JobRun:
         if step.kernel.kept is None:
             self._judge(frame)
             return flow
-        frame = frame.localCheckpoint(eager=True)
+        frame = kept(frame)
         is_status = F.col(STATUS).isNotNull()
         self._judge(frame.where(is_status).select(STATUS))
         values = frame.where(~is_status)

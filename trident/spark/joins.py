@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import and_
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -81,27 +80,3 @@ def _output(frame: DataFrame, kernel: JoinKernel, keys: Sequence[str]) -> DataFr
         taken = keys[kernel.keys[place].index(field)] if others else _name(place, field)
         columns.append(F.col(taken).alias(name))
     return frame.select(*columns)
-
-
-def partitions_of(frame: DataFrame) -> int:
-    """How many partitions the plan of a frame has, which a join leaves to Spark; 0 if unknown."""
-    return _partitions(frame._jdf.queryExecution().executedPlan())
-
-
-def _partitions(plan: Any) -> int:
-    # Of an RDD that it reads, as in a micro-batch, and of what keeps its partitions, Spark's plan
-    # says 0. Asking its result would run broadcasts, and once more with the job.
-    known = plan.outputPartitioning().numPartitions()
-    if known:
-        return int(known)
-    kind = plan.getClass().getSimpleName()
-    if kind == "RDDScanExec":
-        return int(plan.rdd().getNumPartitions())
-    if kind in ("BroadcastHashJoinExec", "BroadcastNestedLoopJoinExec"):
-        if plan.joinType().sql() == "FULL OUTER":
-            return 0  # one more, with what matches nothing
-        left, right = plan.left(), plan.right()
-        return _partitions(right if plan.buildSide().toString() == "BuildLeft" else left)
-    children = plan.children()
-    counts = [_partitions(children.apply(place)) for place in range(children.size())]
-    return sum(counts) if all(counts) and (kind == "UnionExec" or len(counts) == 1) else 0

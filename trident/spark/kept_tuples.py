@@ -14,6 +14,7 @@ from trident.errors import SpoutPartitionError
 from trident.job.job import Source
 from trident.operations.origins import ORIGIN
 from trident.sources.emission import Emission, Emitted
+from trident.spark.access import access_to, kept
 from trident.spark.emission_stage import ROWS, RUN, EmissionStage, KeptRowsKernel
 from trident.spark.errors import StatusError
 from trident.spark.schemas import Schemas
@@ -44,12 +45,7 @@ class KeptTuples:
 
     def release(self) -> None:
         """Remove them from the executors; Spark would too, but much later."""
-        frame: Any = self.frame
-        context = frame.sparkSession.sparkContext._jsc
-        if context is not None:  # else the session was stopped
-            rdd = frame._jdf.queryExecution().analyzed().rdd()
-            # RDD.unpersist would warn that nothing can make the rows again.
-            context.sc().unpersistRDD(rdd.id(), False)
+        access_to(self.frame.sparkSession).release(self.frame)
 
 
 def emit_in_tasks(
@@ -79,13 +75,12 @@ def emit_in_tasks(
     )
     numbers = session.range(0, tasks, 1, tasks)
     try:
-        emitted = numbers.mapInArrow(stage, _STRUCT)
+        # The job that reads the status is the one in which rows are kept.
+        frame = kept(numbers.mapInArrow(stage, _STRUCT), eager=False)
     except PicklingError as error:
         problem = f"its partitions can't be sent to executors ({error})"
         advice = "Let partitions and conf hold plain values only."
         raise SpoutPartitionError(emission.stream, problem, advice) from None
-    # The job that reads the status is the one in which rows are kept.
-    frame = emitted.localCheckpoint(eager=False)
     statuses = table_of(frame.where(F.col(STATUS).isNotNull()).select(STATUS))
     runs, found = told_by(statuses.column(0).to_pylist(), seal)
     names = [each.partition.getId() for each in emission.assignments]

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from trident.spark.access import access_to
 from trident.spark.session import LOG_FILE
 from trident.spark.versions import logger_of_batches, loggers_of_errors
 
@@ -37,7 +38,7 @@ class Quiet:
         self._on = False
         self._python = _OfThread()
         if session.conf.get(LOG_FILE, None) is None:
-            self._filters = _filters(session.sparkContext._jvm, f"(?s)({'|'.join(messages)})")
+            self._filters = _filters(access_to(session).jvm, f"(?s)({'|'.join(messages)})")
 
     def on(self) -> None:
         """Begin, also for what Python logs in the calling thread; may be repeated."""
@@ -70,6 +71,8 @@ class _OfThread(logging.Filter):
 
 def _filters(jvm: Any, regex: str) -> list[tuple[Any, Any]]:
     """The configurations of the JVM's loggers, each with a filter; none unless it has Log4j 2."""
+    if jvm is None:
+        return []
     core = "org.apache.logging.log4j.core"
     context = getattr(jvm, "org.apache.logging.log4j.LogManager").getContext(False)
     if not context.getClass().getName().startswith(core):

@@ -12,6 +12,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from trident.spark.access import access_to
 from trident.spark.errors import SparkSessionError
 from trident.spark.java import not_started
 from trident.spark.scratch import clear_scratch, scratch
@@ -176,15 +177,10 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def check_session(spark: Any, whose: str, advice: str = "Make a new one.") -> None:
-    """Refuse a session of Spark Connect, or one that was stopped.
+def check_session(spark: SparkSession, whose: str, advice: str = "Make a new one.") -> None:
+    """Refuse a session that was stopped.
 
-    `whose` begins the error; `advice` is what to do where it was stopped.
+    `whose` begins the error; `advice` is what to do then.
     """
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        raise SparkSessionError(
-            f"{whose} a Spark Connect session",
-            "Use a classic one, such as SparkSession.builder.master(…) or local_session() makes.",
-        )
-    if spark.sparkContext._jsc is None:
+    if access_to(spark).is_stopped:
         raise SparkSessionError(f"{whose} a session that was stopped", advice)

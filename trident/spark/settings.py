@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from trident.spark.versions import settings_of
+from trident.spark.access import access_to
 
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
 _RULES = ("PropagateEmptyRelation", "ConvertToLocalRelation", "PruneFilters")
@@ -29,11 +29,7 @@ def set_up(session: SparkSession, partitions: int) -> None:
 
 def own_session(spark: SparkSession, partitions: int) -> SparkSession:
     """A new session with the user's settings, set up for small jobs."""
-    session = spark.newSession()
-    ours = settings_of(session)
-    for name, value in settings_of(spark).items():
-        if ours.get(name) != value and session.conf.isModifiable(name):
-            session.conf.set(name, value)
+    session = access_to(spark).own_session()
     set_up(session, partitions)
     return session
 
@@ -41,4 +37,4 @@ def own_session(spark: SparkSession, partitions: int) -> SparkSession:
 def default_partitions(spark: SparkSession) -> int:
     """How many partitions an exchange makes where nothing else is said."""
     shuffles = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    return min(shuffles, spark.sparkContext.defaultParallelism)
+    return min(shuffles, access_to(spark).parallelism)

@@ -18,6 +18,7 @@ from trident.plan.overlap import one_at_a_time_on_spark
 from trident.plan.placement import only_on_spark
 from trident.plan.plan import BatchGroup, Plan
 from trident.spark.checks import compile_group
+from trident.spark.errors import SparkSessionError
 from trident.spark.group_engine import SparkGroupEngine
 from trident.spark.mixed_engine import MixedGroupEngine
 from trident.spark.paths import read_paths, source_kind
@@ -25,6 +26,7 @@ from trident.spark.session import check_session
 from trident.spark.settings import own_session
 from trident.spark.stream_union import check_output_mode
 from trident.spark.streaming_run import StreamingRun
+from trident.spark.versions import is_connect
 from trident.spark.workers import check_workers
 from trident.states.state import State
 
@@ -38,6 +40,8 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
 
     def __init__(self, plan: Plan, spark: SparkSession, choice: EngineChoice) -> None:
         check_session(spark, "start() was given")
+        if is_connect(spark):
+            _check_clocks(plan)
         check_workers(spark)
         self._spark = self.session = spark
         self._choice = choice
@@ -58,9 +62,8 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
         engine = SparkGroupEngine(prepared, session, states)
         if self._choice == "spark" or only_on_spark(group):
             return engine
-        cores = self._spark.sparkContext.defaultParallelism
         here = LocalGroupEngine(group, compile_job(group, Local()), states)
-        return MixedGroupEngine(here, engine, cores)
+        return MixedGroupEngine(here, engine, prepared.tasks)
 
     def reads(self, group: BatchGroup) -> Mapping[str, str]:
         return read_paths(group)
@@ -84,3 +87,16 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
             return super().clock(group, opened, runner, folder, trigger, max_pending)
         assert isinstance(opened, SparkGroupEngine)
         return StreamingRun(self._prepared[group.id], opened, runner, folder, trigger, max_pending)
+
+
+def _check_clocks(plan: Plan) -> None:
+    """Refuse streaming DataFrames on Spark Connect."""
+    for group in plan.groups:
+        if group.clock == "dataframe":
+            raise SparkSessionError(
+                f"start: the batches of stream {group.sources[0].stream_id!r}, a streaming "
+                "DataFrame, can't be run by Spark Connect: they would run in a process of the "
+                "server, which has neither the states nor the log of this one",
+                "Use a classic session, such as SparkSession.builder.master(…) makes; or read the "
+                "source by a spout, as newStream(id, KafkaSpout(…)).",
+            )

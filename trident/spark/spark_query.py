@@ -23,18 +23,19 @@ from trident.kernels.task import Task
 from trident.local.operation_copies import OperationCopies
 from trident.operations.emitted import Row
 from trident.plan.plan import DRPCQuery, Plan
+from trident.spark.access import partitions_of
 from trident.spark.checks import check_names, check_pickling, most_partitions
 from trident.spark.error_transfer import of_spark
+from trident.spark.errors import SparkSessionError
 from trident.spark.flow import InputFrame
 from trident.spark.job_run import JobRun
-from trident.spark.joins import partitions_of
 from trident.spark.local_frame import local_frame
 from trident.spark.quiet import TASKS, Quiet
 from trident.spark.schemas import Schemas, selected
 from trident.spark.session import check_session
 from trident.spark.settings import own_session
 from trident.spark.stage import StageContext
-from trident.spark.versions import cancel_jobs, planned_in
+from trident.spark.versions import cancel_jobs, is_connect, planned_in
 from trident.spark.workers import check_workers
 from trident.states.errors import FailedException
 from trident.tuples.block import Block
@@ -61,6 +62,11 @@ class SparkQuery:
         self._query = query
         session = _session_of(query, session)
         check_session(session, f"newDRPCStream({query.function!r}, engine='spark') has")
+        if is_connect(session):
+            raise SparkSessionError(
+                f"newDRPCStream({query.function!r}, engine='spark') has a Spark Connect session",
+                "Leave engine= out: then this process answers the query; or use a classic session.",
+            )
         check_workers(session)
         self._partitions = most_partitions(query, session)
         target = Spark(self._partitions, requests=True)

@@ -20,6 +20,7 @@ from pyspark.sql.pandas.serializers import ArrowStreamSerializer
 from pyspark.sql.pandas.types import to_arrow_schema
 
 _VERSION = tuple(int(number) for number in re.findall(r"\d+", pyspark.__version__)[:2])
+_ALL = 2**32 - 1
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 
 OLDEST_JAVA = 17 if _VERSION >= (4, 0) else 8
@@ -56,10 +57,43 @@ def loggers_of_errors() -> list[Logger]:
     return [PySparkLogger.getLogger(name) for name in names]
 
 
+def is_connect(given: Any) -> bool:
+    """Whether a session or a DataFrame is of Spark Connect."""
+    return type(given).__module__.startswith("pyspark.sql.connect")
+
+
+def session_of_server(session: Any) -> SparkSession:
+    """A session of the same server, with the same settings.
+
+    Before 4.1 it has none of the artifacts and temporary views.
+    """
+    if hasattr(session, "cloneSession"):
+        cloned: SparkSession = session.cloneSession()
+        return cloned
+    other: SparkSession = type(session).Builder().channelBuilder(session.client._builder).create()
+    for name, value in settings_of(session).items():
+        if other.conf.isModifiable(name):
+            other.conf.set(name, value)
+    return other
+
+
+def kept_by_server(frame: Any, eager: bool) -> DataFrame:
+    """``localCheckpoint`` on Spark Connect; before 4.0 the rows are kept in this process."""
+    session = frame.sparkSession
+    if not hasattr(session, "_create_remote_dataframe"):
+        return made_of(session, table_of(frame), frame.schema)
+    found = frame.localCheckpoint(eager=eager)
+    # Which is of the thread's active session.
+    ours: DataFrame = session._create_remote_dataframe(found._plan._relation_id)
+    return ours
+
+
 def settings_of(session: SparkSession) -> Mapping[str, str]:
     """All settings of a session."""
     if hasattr(session.conf, "getAll"):
         return session.conf.getAll
+    if is_connect(session):
+        return {row.key: row.value for row in session.sql("SET").collect()}
     # SQL's SET would hide secrets, which are to be copied.
     converters = _jvm().scala.collection.JavaConverters
     found = session._jsparkSession.conf().getAll()
@@ -108,13 +142,27 @@ def placed(frame: DataFrame, count: int, column: str) -> DataFrame:
 @cache
 def _keys(count: int) -> list[int]:
     """For each partition a number whose hash is there."""
-    hashed = _jvm().org.apache.spark.unsafe.hash.Murmur3_x86_32.hashInt
     keys: dict[int, int] = {}
     key = 0
     while len(keys) < count:
-        keys.setdefault(hashed(key, 42) % count, key)
+        keys.setdefault(_hash(key) % count, key)
         key += 1
     return [keys[partition] for partition in range(count)]
+
+
+def _hash(number: int) -> int:
+    """Spark's hash of an int from 0: that of Murmur3, 32 bits, with the seed 42."""
+    mixed = _rotated(number * 0xCC9E2D51, 15) * 0x1B873593 & _ALL
+    mixed = (_rotated(mixed ^ 42, 13) * 5 + 0xE6546B64 & _ALL) ^ 4
+    mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B & _ALL
+    mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 & _ALL
+    mixed ^= mixed >> 16
+    return mixed - 2**32 if mixed >= 2**31 else mixed
+
+
+def _rotated(number: int, bits: int) -> int:
+    number &= _ALL
+    return (number << bits | number >> 32 - bits) & _ALL
 
 
 def table_of(frame: DataFrame) -> pa.Table:
@@ -122,6 +170,9 @@ def table_of(frame: DataFrame) -> pa.Table:
     if hasattr(DataFrame, "toArrow"):
         return frame.toArrow()
     older, schema = cast(Any, frame), to_arrow_schema(frame.schema)
+    if is_connect(frame):
+        client = older._session.client
+        return client.to_table(older._plan.to_proto(client))[0].cast(schema)
     batches = older._collect_as_arrow()
     return pa.Table.from_batches(batches).cast(schema) if batches else schema.empty_table()
 
@@ -130,6 +181,12 @@ def made_of(session: SparkSession, data: Any, schema: Any) -> DataFrame:
     """``createDataFrame``, which takes an Arrow table since 4.0."""
     if _VERSION >= (4, 0) or not isinstance(data, pa.Table):
         return session.createDataFrame(data, schema)
+    if is_connect(session):
+        from pyspark.sql.connect import dataframe, plan
+
+        remote: Any = dataframe.DataFrame
+        made: DataFrame = remote.withPlan(plan.LocalRelation(data, schema.json()), session)
+        return made
     sql, context = _jvm().PythonSQLUtils, session.sparkContext
     rows = context._serialize_to_jvm(
         data.to_batches(session._jconf.arrowMaxRecordsPerBatch()),

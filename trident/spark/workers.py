@@ -6,24 +6,23 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from trident.spark.access import access_to
 from trident.spark.errors import WorkerError
 from trident.spark.quiet import TASKS, Quiet
 
 _NEEDED = ("pyarrow", "numpy", "orjson", "cachetools", "trident")
 _PATIENCE = 60.0
-_LOCAL = re.compile(r"local(\[.*\])?")
 _VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 _MISMATCH = re.compile(r"PYTHON_VERSION_MISMATCH\]\D*(\d+)\D+(\d+)")
 
-_found_fit: WeakSet[SparkContext] = WeakSet()
+_found_fit: WeakSet[Any] = WeakSet()
 
 
 def check_workers(spark: SparkSession) -> None:
@@ -33,16 +32,15 @@ def check_workers(spark: SparkSession) -> None:
     job of tiny tasks, about as long as the workers take to start. Spark would fail the first batch,
     with its own traces of hundreds of lines.
     """
-    context = spark.sparkContext
-    if context in _found_fit:
+    access = access_to(spark)
+    if access.workers in _found_fit:
         return
-    local = _LOCAL.fullmatch(str(context.master)) is not None
-    python = context.pythonExec
-    if not local or not is_own(python):
-        if local:
+    python = access.python
+    if not access.is_local or not is_own(python):
+        if access.is_local:
             _check_version(python, version_of(python))
         _check_modules(python, _missing(spark, python))
-    _found_fit.add(context)
+    _found_fit.add(access.workers)
 
 
 def is_own(python: str) -> bool:
@@ -72,12 +70,10 @@ def _check_version(python: str, found: str) -> None:
 
 
 def _missing(spark: SparkSession, python: str) -> Mapping[str, str]:
-    tasks = spark.sparkContext.defaultParallelism  # one for each core, so that all workers run one
-    numbers = spark.sparkContext.parallelize(range(tasks), tasks)
     quiet = Quiet(spark, *TASKS)
     quiet.on()
     try:
-        answers = numbers.mapPartitions(_asks(_NEEDED)).collect()
+        return access_to(spark).missing(_NEEDED)
     except Exception as error:
         text = str(error)
         if found := _MISMATCH.search(text):
@@ -86,28 +82,6 @@ def _missing(spark: SparkSession, python: str) -> Mapping[str, str]:
         raise WorkerError(f"Spark's workers, {python}, can't run a task: {shown}") from None
     finally:
         quiet.off()
-    return {name: problem for answer in answers for name, problem in answer.items()}
-
-
-def _asks(names: tuple[str, ...]) -> Callable[[Iterable[Any]], Iterator[dict[str, str]]]:
-    """A task that tells which modules can't be imported, and why.
-
-    It is a closure, and uses nothing of this module, so that it is pickled by value: a worker
-    without this package could not import it.
-    """
-
-    def ask(_: Iterable[Any]) -> Iterator[dict[str, str]]:
-        from importlib import import_module
-
-        problems = {}
-        for name in names:
-            try:
-                import_module(name)
-            except Exception as error:
-                problems[name] = f"{type(error).__name__}: {error}"
-        yield problems
-
-    return ask
 
 
 def _check_modules(python: str, problems: Mapping[str, str]) -> None:

@@ -1,0 +1,206 @@
+"""What is asked of a session otherwise than by DataFrames: of its JVM, or by Spark Connect."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import DataFrame, SparkSession
+
+from trident.spark.versions import is_connect, kept_by_server, session_of_server, settings_of
+
+_LOCAL = re.compile(r"local(\[.*\])?")
+_ROWS = 10_000
+"""More than the tasks that Spark makes where nothing else is said, on any cluster."""
+
+
+class Classic:
+    """A session of a JVM that this process talks to."""
+
+    kind = "classic"
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._context = session.sparkContext
+
+    @property
+    def workers(self) -> object:
+        """What has the workers: one object for all sessions that share them."""
+        return self._context
+
+    @property
+    def python(self) -> str:
+        """The program that workers run."""
+        return self._context.pythonExec
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the workers run on this machine."""
+        return _LOCAL.fullmatch(str(self._context.master)) is not None
+
+    @property
+    def jvm(self) -> Any:
+        """Spark's JVM; None where it is of a server."""
+        return self._context._jvm
+
+    @property
+    def parallelism(self) -> int:
+        """How many tasks Spark makes where nothing else is said."""
+        return self._context.defaultParallelism
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing runs on the session any more."""
+        return self._context._jsc is None
+
+    def missing(self, names: tuple[str, ...]) -> Mapping[str, str]:
+        """Which modules the workers can't import, and why."""
+        tasks = self.parallelism  # one for each core, so that all workers run one
+        asked = self._context.parallelize(range(tasks), tasks).mapPartitions(_asks(names))
+        return dict(asked.collect())
+
+    def own_session(self) -> SparkSession:
+        """A new session with the user's settings."""
+        session = self._session.newSession()
+        ours = settings_of(session)
+        for name, value in settings_of(self._session).items():
+            if ours.get(name) != value and session.conf.isModifiable(name):
+                session.conf.set(name, value)
+        return session
+
+    def kept(self, frame: DataFrame, *, eager: bool = True) -> DataFrame:
+        """The frame, checkpointed: the loss of a block fails the attempt."""
+        return frame.localCheckpoint(eager=eager)
+
+    def release(self, frame: DataFrame) -> None:
+        """Remove the rows of a frame that is kept; Spark would too, but much later."""
+        if not self.is_stopped:
+            rdd = frame._jdf.queryExecution().analyzed().rdd()
+            # RDD.unpersist would warn that nothing can make the rows again.
+            self._context._jsc.sc().unpersistRDD(rdd.id(), False)
+
+    def partitions_of(self, frame: DataFrame) -> int:
+        """How many partitions the plan of a frame has, 0 if unknown."""
+        return _partitions(frame._jdf.queryExecution().executedPlan())
+
+
+class Connect:
+    """A session of a server."""
+
+    kind = "Connect"
+    jvm = None
+    python = "of its server"
+    is_local = False
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self.workers: object = session
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nothing runs on the session any more."""
+        session: Any = self._session
+        return bool(session.is_stopped)
+
+    @property
+    def parallelism(self) -> int:
+        """How many tasks Spark makes where nothing else is said."""
+        if self._session not in _parallelism:
+            self.missing(())
+        return _parallelism[self._session]
+
+    def missing(self, names: tuple[str, ...]) -> Mapping[str, str]:
+        """Which modules the workers can't import, and why."""
+        told = self._session.range(_ROWS).mapInArrow(_asks_in_arrow(names), "told string")
+        answers = [json.loads(row.told) for row in told.collect()]
+        _parallelism[self._session] = len(answers)
+        return {name: problem for answer in answers for name, problem in answer.items()}
+
+    def own_session(self) -> SparkSession:
+        """A new session with the user's settings."""
+        return session_of_server(self._session)
+
+    def kept(self, frame: DataFrame, *, eager: bool = True) -> DataFrame:
+        """The frame, checkpointed: the loss of a block fails the attempt."""
+        return kept_by_server(frame, eager)
+
+    def release(self, frame: DataFrame) -> None:
+        """The server removes the rows of a frame when nothing here refers to it any more."""
+
+    def partitions_of(self, frame: DataFrame) -> int:
+        """Unknown: no server tells."""
+        return 0
+
+
+_parallelism: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
+"""Of the sessions of servers, as their workers have told."""
+
+
+def access_to(session: SparkSession) -> Classic | Connect:
+    """The form that a session has."""
+    return Connect(session) if is_connect(session) else Classic(session)
+
+
+def kept(frame: DataFrame, *, eager: bool = True) -> DataFrame:
+    """The frame, checkpointed: the loss of a block fails the attempt."""
+    return access_to(frame.sparkSession).kept(frame, eager=eager)
+
+
+def partitions_of(frame: DataFrame) -> int:
+    """How many partitions the plan of a frame has, which a join leaves to Spark; 0 if unknown."""
+    return access_to(frame.sparkSession).partitions_of(frame)
+
+
+def _asks(names: tuple[str, ...]) -> Callable[[Iterable[Any]], Iterator[tuple[str, str]]]:
+    """A task that tells which modules can't be imported, and why.
+
+    It is a closure, and uses nothing of this module, so that it is pickled by value: a worker
+    without this package could not import it.
+    """
+
+    def ask(_: Iterable[Any]) -> Iterator[tuple[str, str]]:
+        from importlib import import_module
+
+        for name in names:
+            try:
+                import_module(name)
+            except Exception as error:
+                yield name, f"{type(error).__name__}: {error}"
+
+    return ask
+
+
+def _asks_in_arrow(names: tuple[str, ...]) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """The same as rows of Arrow, one for each task."""
+    ask = _asks(names)
+
+    def ask_in_arrow(batches: Iterable[Any]) -> Iterator[Any]:
+        import json
+
+        import pyarrow
+
+        yield pyarrow.RecordBatch.from_pydict({"told": [json.dumps(dict(ask(batches)))]})
+
+    return ask_in_arrow
+
+
+def _partitions(plan: Any) -> int:
+    # Of an RDD that it reads, as in a micro-batch, and of what keeps its partitions, Spark's plan
+    # says 0. Asking its result would run broadcasts, and once more with the job.
+    known = plan.outputPartitioning().numPartitions()
+    if known:
+        return int(known)
+    kind = plan.getClass().getSimpleName()
+    if kind == "RDDScanExec":
+        return int(plan.rdd().getNumPartitions())
+    if kind in ("BroadcastHashJoinExec", "BroadcastNestedLoopJoinExec"):
+        if plan.joinType().sql() == "FULL OUTER":
+            return 0  # one more, with what matches nothing
+        left, right = plan.left(), plan.right()
+        return _partitions(right if plan.buildSide().toString() == "BuildLeft" else left)
+    children = plan.children()
+    counts = [_partitions(children.apply(place)) for place in range(children.size())]
+    return sum(counts) if all(counts) and (kind == "UnionExec" or len(counts) == 1) else 0
