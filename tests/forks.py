@@ -53,8 +53,12 @@ class Forks:
     """The process that programs are forked from, one after the other."""
 
     def __init__(self) -> None:
+        # Unbuffered: two answers at once would be read as one, and the second waited for.
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-m", __name__],
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
         atexit.register(self._process.communicate)
 

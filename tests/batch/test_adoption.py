@@ -28,13 +28,14 @@ from trident.batch.errors import BatchFailedError
 from trident.batch.runner import BatchRunner
 from trident.batch.states import GroupStates
 from trident.errors import PlanError
-from trident.log.checkpoint import Checkpoint, groups_at, held_checkpoint
+from trident.log.checkpoint import Checkpoint, Place, groups_at, held_checkpoint, local_folder
 from trident.log.errors import (
     AdoptionError,
     CheckpointInUseError,
     LogUnavailableError,
     TakenOverError,
 )
+from trident.log.folders import Folder, LocalFolder
 from trident.log.held import HeldCheckpoint
 from trident.log.log import Log, MemoryLog
 from trident.log.staging import StagedFile, StagingArea
@@ -660,9 +661,12 @@ def test_what_is_staged_beside_a_url_is_asked_for(
 ) -> None:
     url = f"{redis_server.url}?prefix={uuid4().hex}"
 
+    def folder_at(place: Place) -> Folder:
+        return local_folder(tmp_path if place == "s3a://bucket/words" else place)
+
     def open_of_frame(log: Log, adopt: Adopt | None = None) -> BatchRunner:
         runner = make_runner(log, state)
-        runner.open(streams=STREAMS, clock="dataframe", adopt=adopt)
+        runner.open(streams=STREAMS, clock="dataframe", adopt=adopt, folder_at=folder_at)
         return runner
 
     with closing_checkpoint(url) as held:
@@ -677,9 +681,9 @@ def test_what_is_staged_beside_a_url_is_asked_for(
     wrong = Adopt.from_checkpoint(url, tmp_path / "not mounted")
     with pytest.raises(AdoptionError, match="not mounted/words: there is no such folder"):
         open_of_frame(MemoryLog("new"), wrong)
-    staged = StagingArea(tmp_path / "words" / "staged")
-    staged.stage(StagedFile(log_id, "q", 2, "5f3a"))
-    adopt = Adopt.from_checkpoint(url, tmp_path)
+    staged = StagingArea(LocalFolder(tmp_path / "words" / "staged"))
+    staged.stage(StagedFile(log_id, 1, "q", 2, "5f3a"))
+    adopt = Adopt.from_checkpoint(url, "s3a://bucket/words")
     with pytest.raises(AdoptionError, match="batches 2 to 2 are staged there"):
         open_of_frame(MemoryLog("new"), adopt)
     staged.remove(staged.staged()[0])

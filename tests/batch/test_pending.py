@@ -25,8 +25,8 @@ from trident.batch.errors import BatchFailedError
 from trident.batch.outcome import Outcome
 from trident.batch.watchpoints import POINTS, watching
 from trident.errors import PlanError
-from trident.log.checkpoint import group_folder
 from trident.log.file_log import FileLog
+from trident.log.folders import folder_of
 from trident.operations.builtin import Count, MapGet
 from trident.operations.interfaces import TridentCollector
 from trident.states.errors import FailedException, StateUnavailableError
@@ -256,7 +256,7 @@ def test_a_run_that_stops_finishes_the_batch_under_way_and_keeps_those_behind_it
         hold.release()
         run.stop()
     assert [txid for call, txid in spout.calls if call == "success"] == [1, 2]
-    newest = FileLog(group_folder(engine.folder / "checkpoint", "lines") / "log").newest()
+    newest = FileLog(engine.folder / "checkpoint" / folder_of("lines") / "log").newest()
     assert newest is not None
     assert newest.committed == 2
     engine.run_all(Watched())
@@ -285,7 +285,7 @@ def test_a_computed_batch_is_its_updates_as_plain_tuples(
 
 
 def test_what_a_transactional_batch_holds_is_logged_before_it_begins(engine: Engine) -> None:
-    log = FileLog(group_folder(engine.folder / "checkpoint", "lines") / "log")
+    log = FileLog(engine.folder / "checkpoint" / folder_of("lines") / "log")
 
     def watch(point: str, token: Token) -> None:
         if point == "before begin":

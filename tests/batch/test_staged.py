@@ -24,8 +24,15 @@ from trident.batch.runner import BatchRunner
 from trident.batch.staged import StagedBatches
 from trident.batch.watchpoints import POINTS, STAGING_POINTS, watching
 from trident.batch.work import BatchWork
-from trident.log.errors import LogMismatchError, LogUnavailableError, PlacementError, StagingError
+from trident.log.errors import (
+    LogMismatchError,
+    LogUnavailableError,
+    PlacementError,
+    StagingError,
+    TakenOverError,
+)
 from trident.log.file_log import FileLog
+from trident.log.folders import LocalFolder
 from trident.log.staging import StagedFile, StagingArea
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException
@@ -76,7 +83,7 @@ class Clock:
     """A run of some batches, as Spark makes them."""
 
     def __init__(self, folder: Path, most: int = 3, policy: FailurePolicy = POLICY) -> None:
-        self.area = StagingArea(folder / "staged")
+        self.area = StagingArea(LocalFolder(folder / "staged"))
         self.engine = Engine()
         self.runner = BatchRunner(
             FileLog(folder / "log"), {}, group="lines", source="spark", policy=policy
@@ -289,7 +296,8 @@ def test_what_was_committed_before_a_crash_is_not_committed_again(tmp_path: Path
     with clock(tmp_path) as run:
         run.stage(1)
         run.batches.settle()
-    run.area.stage(StagedFile(run.runner.log_id, "q1", 1, f"{1:064x}", {"words": b'["word 1"]'}))
+    runner, parts = run.runner, {"words": b'["word 1"]'}
+    run.area.stage(StagedFile(runner.log_id, runner.claim, "q1", 1, f"{1:064x}", parts))
     with clock(tmp_path, passed=1) as again:
         assert again.staged == []
         assert again.batches.next_txid == 2
@@ -321,6 +329,46 @@ def test_a_lost_batch_is_an_error_that_says_how_to_go_on(
     told = str(raised.value)
     assert f"batch {missing} is neither committed nor staged, {because}" in told
     assert f"the files numbered {missing - 1} and higher" in told
+
+
+def test_what_an_overtaken_run_stages_does_not_replace_what_the_later_one_has(
+    tmp_path: Path,
+) -> None:
+    overtaken = Clock(tmp_path)
+    overtaken.batches.open(0)
+    with left(tmp_path):
+        overtaken.stage(1, lambda: ["another word"])
+        with pytest.raises(TakenOverError):
+            overtaken.batches.settle()
+        with clock(tmp_path, passed=3) as again:
+            again.batches.settle()
+    assert overtaken.engine.written == []
+    assert [words for _, words in again.engine.written] == [["word 1"], ["word 2"], ["word 3"]]
+
+
+def test_what_a_start_has_found_staged_counts_before_what_an_overtaken_run_adds_later(
+    tmp_path: Path,
+) -> None:
+    first, second = Clock(tmp_path), Clock(tmp_path)
+    for overtaken in (first, second):
+        overtaken.batches.open(0)
+
+    def stage_too_late(run: Clock, word: str) -> None:
+        run.stage(1, lambda: [word])
+        with pytest.raises(TakenOverError):
+            run.batches.settle()
+
+    stage_too_late(first, "found")
+    third = Clock(tmp_path)
+    with fail_at("after write", 1, times=9):
+        third.batches.open(1)
+        with pytest.raises(BatchFailedError):
+            third.batches.settle()
+    stage_too_late(second, "added later")
+    with clock(tmp_path, passed=1) as last:
+        last.batches.settle()
+    written = [words for run in (third, last) for _, words in run.engine.written]
+    assert set(map(tuple, written)) == {("found",)}
 
 
 def test_batches_that_were_staged_for_another_log_are_refused(tmp_path: Path) -> None:

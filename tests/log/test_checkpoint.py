@@ -18,7 +18,7 @@ from trident.log.checkpoint import (
 )
 from trident.log.entry import LogEntry
 from trident.log.errors import CheckpointError, CheckpointInUseError
-from trident.log.folders import group_folder
+from trident.log.folders import folder_of
 from trident.log.log import MemoryLog
 from trident.states.values import Token
 
@@ -153,7 +153,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("group", ["words", "a/b", "..", ".", ".lock", "ü ß", "%2E"])
 def test_each_group_has_a_folder_of_its_own_inside(tmp_path: Path, group: str) -> None:
-    folder = group_folder(tmp_path, group)
+    folder = tmp_path / folder_of(group)
     folder.mkdir()
     assert folder.parent == tmp_path
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
@@ -162,21 +162,21 @@ def test_each_group_has_a_folder_of_its_own_inside(tmp_path: Path, group: str) -
 
 def test_groups_never_share_a_folder() -> None:
     groups = ["a", "a/b", "a%2Fb", ".", "%2E", "..", "%2E."]
-    assert len({group_folder(Path("/c"), group) for group in groups}) == len(groups)
+    assert len({folder_of(group) for group in groups}) == len(groups)
 
 
 def test_a_log_of_a_group_that_is_missing_is_an_error_not_left_behind(tmp_path: Path) -> None:
     first = LogEntry(1, "w", "a1", begun=Token(4, 0), committed=3, streams={"a/b": "c", "z": "d"})
     held = Checkpoint(tmp_path)
     held.log("a/b").append(first)
-    held.folder("never begun").mkdir()
+    held.folder("never begun").make()
     held.release()
     with pytest.raises(CheckpointError) as raised:
         open_checkpoint(tmp_path, ["b", "c"])
     found = "stream(s) a/b, z, up to batch 3, in a group 'a/b' that this topology does not have"
     assert found in str(raised.value)
     assert "its groups are: b, c " in str(raised.value)
-    assert f"move {group_folder(tmp_path, 'a/b')} away" in str(raised.value)
+    assert f"move {tmp_path / folder_of('a/b')} away" in str(raised.value)
     open_checkpoint(tmp_path, ["a/b", "new"]).release()
 
 
@@ -199,7 +199,7 @@ def test_without_a_checkpoint_logs_are_in_memory_and_folders_go_with_the_run() -
     assert isinstance(checkpoint, TemporaryCheckpoint)
     assert isinstance(checkpoint.log("words"), MemoryLog)
     folder = checkpoint.folder("words")
-    folder.mkdir()
+    folder.make()
     checkpoint.release()
     checkpoint.release()
-    assert not folder.parent.exists()
+    assert not folder.path.parent.exists()

@@ -10,21 +10,27 @@ from typing import Any
 
 import pytest
 
-from trident.log import staging
+from trident.log import folders, staging
 from trident.log.errors import LogUnavailableError, StagingError
+from trident.log.folders import LocalFolder
 from trident.log.staging import StagedFile, StagingArea
 
 PARTS = {"count": b"one\ntwo\0", "nothing": b"", "total": bytes(range(256)) * 300}
-STAGED = StagedFile("a1", "q1", 7, "5f3a" * 16, PARTS)
+STAGED = StagedFile("a1", 3, "q1", 7, "5f3a" * 16, PARTS)
 
 
 @pytest.fixture
 def area(tmp_path: Path) -> StagingArea:
-    return StagingArea(tmp_path / "group" / "staged")
+    return StagingArea(LocalFolder(tmp_path / "group" / "staged"))
+
+
+def folder_of(area: StagingArea) -> Path:
+    assert isinstance(area.folder, LocalFolder)
+    return area.folder.path
 
 
 def path_of(area: StagingArea) -> Path:
-    [path] = area.folder.iterdir()
+    [path] = folder_of(area).iterdir()
     return path
 
 
@@ -39,9 +45,9 @@ def test_nothing_is_staged_where_no_folder_is(area: StagingArea) -> None:
     assert not area.folder.exists()
 
 
-def test_a_file_is_named_by_batch_and_digest(area: StagingArea) -> None:
+def test_a_file_is_named_by_batch_and_claim(area: StagingArea) -> None:
     area.stage(STAGED)
-    assert path_of(area).name == "00000000000000000007-5f3a5f3a5f3a5f3a.staged"
+    assert path_of(area).name == f"{7:020d}-{3:020d}.staged"
 
 
 def test_what_is_removed_is_gone_and_may_be_removed_again(area: StagingArea) -> None:
@@ -57,11 +63,14 @@ def test_the_same_batch_may_be_staged_again(area: StagingArea) -> None:
     assert area.staged() == [STAGED]
 
 
-def test_the_first_content_of_a_batch_stays(area: StagingArea) -> None:
-    area.stage(STAGED)
-    with pytest.raises(StagingError, match="another run has staged batch 7"):
-        area.stage(replace(STAGED, parts={"count": b"other"}))
-    assert area.staged() == [STAGED]
+@pytest.mark.parametrize("claims", [(3, 12), (12, 3)])
+def test_what_the_later_run_has_staged_counts_whichever_comes_first(
+    area: StagingArea, claims: tuple[int, int]
+) -> None:
+    for claim in claims:
+        area.stage(replace(STAGED, claim=claim, digest=f"{claim}", parts={"count": b"%d" % claim}))
+    assert [(each.claim, each.digest) for each in area.staged()] == [(12, "12")]
+    assert path_of(area).name == f"{7:020d}-{12:020d}.staged"
 
 
 def test_every_damaged_byte_is_found_out(area: StagingArea) -> None:
@@ -87,28 +96,21 @@ def test_every_torn_end_is_found_out(area: StagingArea) -> None:
 def test_a_format_of_another_version_is_refused(
     area: StagingArea, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "FORMAT", 2)
+    monkeypatch.setattr(staging, "FORMAT", 3)
     area.stage(STAGED)
     monkeypatch.undo()
-    with pytest.raises(StagingError, match="format 2, this version reads 1"):
-        area.staged()
-
-
-def test_two_files_of_one_batch_are_refused(area: StagingArea) -> None:
-    area.stage(STAGED)
-    area.stage(replace(STAGED, digest="00ff" * 16))
-    with pytest.raises(StagingError, match="batch 7 is in two files"):
+    with pytest.raises(StagingError, match="format 3, this version reads 2"):
         area.staged()
 
 
 def test_what_a_killed_driver_has_not_finished_is_removed(area: StagingArea) -> None:
     area.stage(STAGED)
-    (area.folder / "0123456789abcdef.tmp").write_bytes(b"half")
+    (folder_of(area) / "0123456789abcdef.tmp").write_bytes(b"half")
     assert area.staged() == [STAGED]
     assert path_of(area).name == STAGED.name
 
 
-@pytest.mark.parametrize("step", ["fsync", "link"])
+@pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_where_the_disk_fails_the_same_batch_can_be_staged_again(
     area: StagingArea, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -122,11 +124,11 @@ def test_where_the_disk_fails_the_same_batch_can_be_staged_again(
             raise OSError(errno.ENOSPC, "No space left on device")
         return works(*args)
 
-    area.folder.mkdir(parents=True)
+    area.folder.make()
     monkeypatch.setattr(os, step, fail_once)
     with pytest.raises(LogUnavailableError, match="No space left"):
         area.stage(STAGED)
-    assert list(area.folder.iterdir()) == []
+    assert list(folder_of(area).iterdir()) == []
     area.stage(STAGED)
     assert area.staged() == [STAGED]
 
@@ -137,8 +139,8 @@ def test_a_batch_whose_name_could_not_be_synced_can_be_staged_again(
     def fail(folder: Path) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    area.folder.mkdir(parents=True)
-    monkeypatch.setattr(staging, "sync_folder", fail)
+    area.folder.make()
+    monkeypatch.setattr(folders, "sync_folder", fail)
     with pytest.raises(LogUnavailableError, match="Input/output error"):
         area.stage(STAGED)
     monkeypatch.undo()
@@ -158,8 +160,8 @@ def test_a_batch_is_on_disk_before_it_has_its_name(
 
         return call
 
-    area.folder.mkdir(parents=True)
-    for name in ("fsync", "link"):
+    area.folder.make()
+    for name in ("fsync", "replace"):
         monkeypatch.setattr(os, name, noted(name, getattr(os, name)))
     area.stage(STAGED)
-    assert calls == ["fsync", "link", "fsync"]
+    assert calls == ["fsync", "replace", "fsync"]

@@ -22,7 +22,7 @@ from trident.backends.state_url import StateURL
 from trident.batch.adopt import Adopt
 from trident.batch.start_options import StartOptions
 from trident.errors import PlanError
-from trident.log.checkpoint import groups_at, held_checkpoint, open_checkpoint
+from trident.log.checkpoint import groups_at, held_checkpoint, local_folder, open_checkpoint
 from trident.log.entry import LogEntry
 from trident.log.errors import (
     CheckpointError,
@@ -30,6 +30,7 @@ from trident.log.errors import (
     CorruptLogError,
     LogUnavailableError,
 )
+from trident.log.folders import Folder
 from trident.log.held import HeldCheckpoint
 from trident.states.checkpoint_store import CheckpointStore, this_process
 from trident.states.errors import StateURLError
@@ -75,7 +76,7 @@ def hold() -> Iterator[Hold]:
     """Holds checkpoints until the test ends."""
     with ExitStack() as held:
 
-        def hold_one(place: str, spark_checkpoint: Path | None = None) -> HeldCheckpoint:
+        def hold_one(place: str, spark_checkpoint: Folder | None = None) -> HeldCheckpoint:
             checkpoint = held_checkpoint(place, spark_checkpoint)
             held.callback(checkpoint.release)
             return checkpoint
@@ -167,11 +168,12 @@ def test_spark_has_a_folder_beside_a_url_and_only_there(
     with pytest.raises(CheckpointError, match="words reads a streaming DataFrame.*spark_check"):
         alone.folder("words")
     alone.release()
-    assert hold(url, tmp_path).folder("a/b") == tmp_path / "a%2Fb"
+    beside = local_folder(tmp_path)
+    assert hold(url, beside).folder("a/b").place == str(tmp_path / "a%2Fb")
     with pytest.raises(CheckpointError, match="it is a folder, and spark_checkpoint= was given"):
-        held_checkpoint(tmp_path / "c", tmp_path)
+        held_checkpoint(tmp_path / "c", beside)
     with pytest.raises(CheckpointError, match="hdfs://nn/c: it is not a local file system"):
-        held_checkpoint(url, "hdfs://nn/c")
+        local_folder("hdfs://nn/c")
 
 
 def test_what_is_no_entry_is_an_error_that_says_where_it_is(redis_server: Served) -> None:

@@ -24,8 +24,8 @@ def project(tmp_path: Path) -> Path:
         shutil.copy(ROOT / name, folder / name)
     servers = Path("trident", "testing", "servers")
     (folder / servers).mkdir(parents=True)
-    for name in ("hbase_jars.xml", "kafka_jars.xml", "spark_kafka_jars.xml"):
-        shutil.copy(ROOT / servers / name, folder / servers / name)
+    for name in ("hbase", "hdfs", "kafka", "s3a", "spark_kafka"):
+        shutil.copy(ROOT / servers / f"{name}_jars.xml", folder / servers)
     return folder
 
 

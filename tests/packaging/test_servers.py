@@ -17,9 +17,12 @@ PACKAGES = (
     "default-jdk-headless maven redis-server memcached postgresql pgbouncer openssl "
     "chromium-headless-shell"
 )
-FOLDERS = ("hbase-2.6.1", "kafka-4.2.0", "spark_kafka-4.2.0")
+FOLDERS = ("hbase-2.6.1", "hdfs-3.5.0", "kafka-4.2.0", "s3a-3.5.0", "spark_kafka-4.2.0")
 JARS = [f"trident-spark/{folder}/server.jar" for folder in FOLDERS]
-FAILED = "The jars of HBase, Kafka, Spark's source of Kafka could not be downloaded"
+FAILED = (
+    "The jars of HBase, Kafka, Spark's source of Kafka, Hadoop's S3, a small HDFS could not be "
+    "downloaded"
+)
 LAST_ARGUMENT = 'for last; do :; done; folder=${last#-DoutputDirectory=}; echo "$@" >> %s\n'
 
 

@@ -8,7 +8,9 @@ with it elsewhere, is told here to drop what it still runs. `tests.spark.test_se
 
 from __future__ import annotations
 
+import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,11 +29,16 @@ class Drivers:
     ----------
     folder : Path
         Where the JVM puts what is for a time.
+    jars : sequence of Path
+        What it has beside Spark's own; by default what it reads Kafka with.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, jars: Sequence[Path] = ()) -> None:
         options = {"spark.driver.defaultJavaOptions": f"-Djava.io.tmpdir={folder}"}
-        settings = SparkConf().setAll([*{**options, **spark_kafka.settings()}.items()])
+        more = {"spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
+        settings = SparkConf().setAll(
+            [*{**options, **(more if jars else spark_kafka.settings())}.items()]
+        )
         with (folder / "jvm.log").open("w") as log:
             streams = {"stdout": log, "stderr": log}
             self._gateway: Any = launch_gateway(settings, streams)  # type: ignore[no-untyped-call]
@@ -41,14 +48,24 @@ class Drivers:
             "PYSPARK_GATEWAY_SECRET": java.auth_token,
         }
 
+    @property
+    def jvm(self) -> Any:
+        """The classes of the JVM."""
+        return self._gateway.jvm
+
     def kill(self, program: ModuleType, *arguments: Any) -> None:
         """Run a program, which is killed where its arguments say."""
-        ended = forks.run(program, *arguments, timeout=280, environment=self._environment)
-        self._drop_session()
+        ended = self.run(program, *arguments)
         assert ended.code == -signal.SIGKILL, ended.printed
 
+    def run(self, program: ModuleType, *arguments: Any) -> forks.Ended:
+        """Run a program to its end."""
+        ended = forks.run(program, *arguments, timeout=280, environment=self._environment)
+        self._drop_session()
+        return ended
+
     def _drop_session(self) -> None:
-        contexts = getattr(self._gateway.jvm.org.apache.spark, "SparkContext$")
+        contexts = getattr(self.jvm.org.apache.spark, "SparkContext$")
         active = getattr(contexts, "MODULE$").getActive()
         if active.isDefined():
             active.get().stop()

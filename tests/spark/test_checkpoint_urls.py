@@ -33,6 +33,12 @@ def test_without_a_folder_for_spark_it_does_not_start(lines: Lines, url: str) ->
     assert not (lines.folder / "counts.db").exists()
 
 
+def test_a_file_system_that_spark_does_not_know_is_refused(lines: Lines, url: str) -> None:
+    with pytest.raises(CheckpointError, match="nope://x/y: Spark can't use it: .*No FileSystem"):
+        lines.topology().start(lines.spark, url, spark_checkpoint="nope://x/y")
+    assert groups_at(url) == []
+
+
 def test_every_file_is_counted_once_over_restarts(lines: Lines, url: str) -> None:
     shared = lines.folder / "shared"
 

@@ -225,6 +225,20 @@ def test_a_staged_batch_that_is_replayed_with_other_content_is_an_error(lines: L
     assert lines.counts == lines.expected
 
 
+@pytest.mark.parametrize("stage", [True, False], ids=["staged", "committed"])
+def test_where_the_last_batch_ends_has_to_be_where_it_ended(lines: Lines, stage: bool) -> None:
+    lines.write("a b", "b")
+    leave_staged(lines) if stage else lines.count()
+    offsets = lines.checkpoint / "lines" / "spark" / "offsets" / "1"
+    offsets.write_text(offsets.read_text().replace('"logOffset":1', '"logOffset":0'))
+    offsets.with_name(".1.crc").unlink(missing_ok=True)
+    run = lines.start(max_pending=2)
+    with pytest.raises(ReplayError, match="batch 2 is committed"):
+        run.awaitTermination(PATIENCE)
+    run.stop()
+    assert lines.counts == lines.expected
+
+
 def test_a_staged_batch_that_is_lost_is_an_error_that_says_how_to_go_on(lines: Lines) -> None:
     lines.write("a b", "b", "c")
     with fail_at("before write", 2, times=9), hold_at("before begin", 2) as hold:

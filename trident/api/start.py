@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -24,7 +23,8 @@ from trident.drpc.service import LocalDRPC, SparkQueue
 from trident.figures.group_monitor import GroupMonitor
 from trident.job.compile import Local, compile_job
 from trident.job.job import Job
-from trident.log.checkpoint import open_checkpoint
+from trident.log.checkpoint import FolderAt, open_checkpoint
+from trident.log.folders import SPARKS_LOG, Folder
 from trident.log.held import HeldCheckpoint
 from trident.plan.description import described_states
 from trident.plan.nodes import OutputMode, StateNode
@@ -45,13 +45,18 @@ def start(plan: Plan, engine: Engine[E], options: StartOptions) -> Run:
         drpc = LocalDRPC(plan, on_spark=on_spark(engine.session))
         undo.callback(drpc.close)
         groups = [group.id for group in plan.groups]
-        checkpoint = open_checkpoint(options.checkpoint, groups, options.spark_checkpoint)
+        given = options.spark_checkpoint
+        beside = None if given is None else engine.folder(given)
+        checkpoint = open_checkpoint(options.checkpoint, groups, beside)
         undo.callback(checkpoint.release)
-        folders = {group: _folder(group, checkpoint) for group in plan.groups}
+        folders = {
+            group: checkpoint.folder(group.id) if group.clock == "dataframe" else None
+            for group in plan.groups
+        }
         if options.checkpoint is None and plan.groups:
             _logger.info("no checkpoint was given: this run's log is in memory, gone with it")
         clocks = [
-            _requests(group, jobs[group], checkpoint, options, undo)
+            _requests(group, jobs[group], engine, checkpoint, options, undo)
             if group in jobs
             else _clock(group, engine, checkpoint, folder, options, undo)
             for group, folder in folders.items()
@@ -85,7 +90,12 @@ def on_spark(session: Any = None) -> SparkQueue:
 
 
 def _requests(
-    group: BatchGroup, job: Job, checkpoint: HeldCheckpoint, options: StartOptions, undo: ExitStack
+    group: BatchGroup,
+    job: Job,
+    engine: Engine[E],
+    checkpoint: HeldCheckpoint,
+    options: StartOptions,
+    undo: ExitStack,
 ) -> GroupRun:
     """Make the states of a group of requests, open its log, and return its clock."""
     assert group.requests is not None
@@ -96,7 +106,7 @@ def _requests(
     # No pause: what fails an attempt is one of its requests, and the next one is without it.
     policy = FailurePolicy(max(options.retries, RETRIES), backoff=0.0, patience=options.patience)
     runner = _runner(group, checkpoint, states, "the requests", policy)
-    _open(runner, group, options, {group.id: str(group.requests.fields)})
+    _open(runner, group, options, engine.folder, {group.id: str(group.requests.fields)})
     return RequestLoop(requests, runner)
 
 
@@ -104,7 +114,7 @@ def _clock(
     group: BatchGroup,
     engine: Engine[E],
     checkpoint: HeldCheckpoint,
-    folder: Path | None,
+    folder: Folder | None,
     options: StartOptions,
     undo: ExitStack,
 ) -> GroupRun:
@@ -114,10 +124,11 @@ def _clock(
     opened = engine.open(group, states)
     undo.callback(opened.close)
     policy = FailurePolicy(options.retries, options.on_failure, patience=options.patience)
-    runner = _runner(group, checkpoint, states, str(folder or "the spouts"), policy)
+    source = folder.below(SPARKS_LOG).place if folder else "the spouts"
+    runner = _runner(group, checkpoint, states, source, policy)
     streams = {each.stream_id: _schema(each.fields, each.output_mode) for each in group.sources}
     sources = {each.stream_id: engine.source_of(each.source) for each in group.sources}
-    _open(runner, group, options, streams, sources, engine.reads(group))
+    _open(runner, group, options, engine.folder, streams, sources, engine.reads(group))
     most = engine.pending(group, options.max_pending)
     return engine.clock(group, opened, runner, folder, options.trigger, most)
 
@@ -144,6 +155,7 @@ def _open(
     runner: BatchRunner,
     group: BatchGroup,
     options: StartOptions,
+    folder_at: FolderAt,
     streams: Mapping[str, str],
     sources: Mapping[str, str] = MappingProxyType({}),
     reads: Mapping[str, str] = MappingProxyType({}),
@@ -153,15 +165,11 @@ def _open(
         reads=reads,
         clock=group.clock,
         adopt=options.adopt,
+        folder_at=folder_at,
         accept_loss=options.accept_loss,
         topology={"states": described_states(group), "sources": dict(sources)},
         accept_change=options.accept_change,
     )
-
-
-def _folder(group: BatchGroup, checkpoint: HeldCheckpoint) -> Path | None:
-    """Where Structured Streaming keeps a log of its own."""
-    return checkpoint.folder(group.id) / "spark" if group.clock == "dataframe" else None
 
 
 def _schema(fields: Fields, output_mode: OutputMode) -> str:

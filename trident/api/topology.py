@@ -584,8 +584,9 @@ class TridentTopology(Published):
             committed: the next start, with whatever `max_pending`, commits them first.
         spark_checkpoint : str or path, optional
             Beside a checkpoint by URL, where a stream is a DataFrame: the folder of Spark's own
-            checkpoint and of staged batches. On a file system that is mounted, at this path, on
-            each machine where the driver may run.
+            checkpoint and of staged batches. Its URL on a file system that Spark knows, such as
+            ``"s3a://bucket/words"``; or a path that is mounted on each machine where the driver may
+            run.
 
         Returns
         -------

@@ -14,7 +14,7 @@ InFlight = Literal["committed", "burn"]
 
 @dataclass(frozen=True, slots=True)
 class OlderCheckpoint:
-    """A checkpoint, and the folder that it was started with where it is a URL."""
+    """A checkpoint, and the folder or URL that it was started with where it is a URL."""
 
     checkpoint: str | os.PathLike[str] = field(repr=False)  # with its password
     spark_checkpoint: str | os.PathLike[str] | None = field(repr=False)
@@ -93,8 +93,8 @@ class Adopt:
         checkpoint : str or path
             Its folder or URL.
         spark_checkpoint : str or path, optional
-            The folder that it was started with beside a URL. Needed where a stream is a DataFrame:
-            batches that are staged there would be left behind.
+            The folder that it was started with beside a URL, or that folder's URL. Needed where a
+            stream is a DataFrame: batches that are staged there would be left behind.
 
         Examples
         --------

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 from trident.batch.adopt import Adopt, OlderCheckpoint, StatesAlone, StormsStates
 from trident.batch.states import GroupStates
-from trident.log.checkpoint import groups_at, held_checkpoint, shown
+from trident.log.checkpoint import FolderAt, groups_at, held_checkpoint, shown
 from trident.log.entry import LogEntry
 from trident.log.errors import AdoptionError, CheckpointError
+from trident.log.folders import STAGED
 from trident.log.held import HeldCheckpoint
 from trident.log.log import Log
 from trident.log.staging import StagingArea
@@ -26,6 +27,7 @@ def adopt_state(
     states: GroupStates,
     adopt: Adopt,
     check: Callable[[LogEntry], None],
+    folder_at: FolderAt,
 ) -> LogEntry:
     """Return the first entry of the empty `log`, which takes over the state of another log.
 
@@ -39,7 +41,8 @@ def adopt_state(
             return _from_storm(states, adopt, txid)
         case OlderCheckpoint(place, spark_checkpoint):
             _check_there(place, group)
-            held = held_checkpoint(place, spark_checkpoint)
+            beside = None if spark_checkpoint is None else folder_at(spark_checkpoint)
+            held = held_checkpoint(place, beside)
             try:
                 return _from_log(log, group, held, check)
             finally:
@@ -108,7 +111,7 @@ def _from_log(
 def _check_nothing_staged(checkpoint: HeldCheckpoint, group: str, committed: int) -> None:
     """Refuse a checkpoint with batches that its source is done with, and that nobody committed."""
     try:
-        folder = checkpoint.folder(group) / "staged"
+        folder = checkpoint.folder(group)
     except CheckpointError:
         raise AdoptionError(
             checkpoint.where,
@@ -116,17 +119,18 @@ def _check_nothing_staged(checkpoint: HeldCheckpoint, group: str, committed: int
             "in the folder beside that checkpoint can't be seen",
             "Give both: Adopt.from_checkpoint(<its URL>, <that folder>).",
         ) from None
-    if not folder.parent.is_dir():
+    if not folder.exists():
         raise AdoptionError(
-            str(folder.parent),
+            folder.place,
             "there is no such folder, and batches may be staged where that checkpoint had it",
             "Give the spark_checkpoint= that it was started with, mounted where it was. If that "
             "was never made, make this folder.",
         )
-    found = [each.txid for each in StagingArea(folder).staged() if each.txid > committed]
+    area = StagingArea(folder.below(STAGED))
+    found = [each.txid for each in area.staged() if each.txid > committed]
     if found:
         raise AdoptionError(
-            str(folder),
+            area.folder.place,
             f"batches {found[0]} to {found[-1]} are staged there, and not committed",
             "Start the topology once more with that checkpoint: it commits them, and leaves none "
             "when it stops. Or, to go on without them, move that folder away.",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from trident.batch.group_run import GroupRun
@@ -12,6 +11,8 @@ from trident.batch.loop import SpoutLoop
 from trident.batch.runner import BatchRunner
 from trident.batch.start_options import Trigger
 from trident.batch.work import GroupEngine
+from trident.log.checkpoint import Place, local_folder
+from trident.log.folders import Folder
 from trident.operations.annotations import identified
 from trident.plan.nodes import StateNode
 from trident.plan.plan import BatchGroup
@@ -47,6 +48,13 @@ class Engine(ABC, Generic[E]):
         """Return what tells a stream's source from others: the log keeps its class."""
         return identified(source)
 
+    def folder(self, place: Place) -> Folder:
+        """Return the folder at a path or URL, where this engine can keep files.
+
+        Raises CheckpointError for a file system that it does not know.
+        """
+        return local_folder(place)
+
     def pending(self, group: BatchGroup, most: int) -> int:
         """Return how many of a group's batches may be emitted and not committed, up to `most`."""
         return 1
@@ -56,14 +64,14 @@ class Engine(ABC, Generic[E]):
         group: BatchGroup,
         opened: E,
         runner: BatchRunner,
-        folder: Path | None,
+        folder: Folder | None,
         trigger: Trigger,
         max_pending: int,
     ) -> GroupRun:
         """Return what makes the group's batches, not started yet: by default our own loop.
 
-        The clock closes `opened` at its end. In `folder`, not made yet, Structured Streaming keeps
-        a log of its own; None for a group of spouts.
+        The clock closes `opened` at its end. In `folder`, not made yet, is what only Structured
+        Streaming needs, as a log of its own; None for a group of spouts.
         """
         spouts = {source.stream_id: source.source for source in group.sources}
         return SpoutLoop(

@@ -10,6 +10,7 @@ from trident.batch.adopt import Adopt
 from trident.batch.adoption import adopt_state, adopted_already
 from trident.batch.changes import Topology, check_unchanged, described_anew
 from trident.batch.states import GroupStates
+from trident.log.checkpoint import FolderAt
 from trident.log.entry import LogEntry
 from trident.log.errors import AdoptionError, LogMismatchError
 from trident.log.log import Log
@@ -28,6 +29,7 @@ def opening_entry(
     adopt: Adopt | None,
     topology: Topology,
     accept_change: Mapping[str, str],
+    folder_at: FolderAt,
 ) -> LogEntry:
     """Return the first entry that a run writes to `log`, its writer still empty; appends nothing.
 
@@ -65,7 +67,7 @@ def opening_entry(
         def check(last: LogEntry) -> None:
             check_unchanged(log.place, last, topology, states.kinds, None, accept_change)
 
-        first = adopt_state(log, group, states, adopt, check)
+        first = adopt_state(log, group, states, adopt, check, folder_at)
     else:
         log_id = secrets.token_hex(8)
         states.check_free(log_id)

@@ -24,6 +24,7 @@ from trident.batch.retries import Retries
 from trident.batch.states import BatchState, GroupStates
 from trident.batch.watchpoints import reached
 from trident.batch.work import BatchWork, NothingNew
+from trident.log.checkpoint import FolderAt, local_folder
 from trident.log.entry import LogEntry
 from trident.log.log import Log
 from trident.plan.nodes import Clock
@@ -72,6 +73,8 @@ class BatchRunner:
         self.stopping = stopping or threading.Event()
         self.patience = Patience(group, policy, self.stopping)
         """Waits for a store or a disk that is away."""
+        self.claim = 0
+        """The number of the entry with which this run began; that of a later run is higher."""
         self._log = log
         self._ledger = Ledger(log, source, self.patience)
         self._states = GroupStates(states)
@@ -90,6 +93,7 @@ class BatchRunner:
         accept_loss: Mapping[str, int] = MappingProxyType({}),
         topology: Topology = MappingProxyType({}),
         accept_change: Mapping[str, str] = MappingProxyType({}),
+        folder_at: FolderAt = local_folder,
     ) -> None:
         """Take the log, and tell every state what it has committed; once, before any batch.
 
@@ -109,9 +113,11 @@ class BatchRunner:
             adopt=adopt,
             topology=topology,
             accept_change=accept_change,
+            folder_at=folder_at,
         )
         first = self._states.accept(self._states.recall(entry), accept_loss)
         self._ledger.begin(first)
+        self.claim = first.number
         if first.follows_storm or (first.number == 1 and not first.adopted):
             self._states.own(first, self._states.controls)
         self._states.own(first, [name for name, held in first.accepted.items() if held is None])
@@ -123,10 +129,24 @@ class BatchRunner:
         last = self.last
         self.monitor.started(first.begun, recovered=first.number > 1, committed=last and last.txid)
 
+    def check_held(self) -> None:
+        """Read the log; raise TakenOverError where another run has it by now."""
+        self._ledger.check_held()
+
     @property
     def log_id(self) -> str:
         """The id of the log."""
         return self._ledger.entry.log_id
+
+    @property
+    def place(self) -> str:
+        """Where the log is."""
+        return self._log.place
+
+    @property
+    def digest(self) -> str | None:
+        """What the source has said that the last committed batch covers."""
+        return self._ledger.entry.digest
 
     @property
     def query_id(self) -> str | None:

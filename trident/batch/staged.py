@@ -11,13 +11,12 @@ from typing import Protocol
 
 from trident.batch.committer import Committer, Pending, is_full
 from trident.batch.computed import NOTHING_COMPUTED, Computed, Postponed
-from trident.batch.outage import Patience
 from trident.batch.outcome import Outcome
 from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
 from trident.batch.watchpoints import reached
 from trident.batch.work import BatchWork
-from trident.log.errors import StagingError
+from trident.log.errors import ReplayError, StagingError
 from trident.log.staging import StagedFile, StagingArea
 from trident.states.control import ControlRecord
 from trident.states.values import Token
@@ -75,7 +74,7 @@ class StagedBatch(FrameBatch):
         staged: StagedFile,
         area: StagingArea,
         engine: StagingEngine,
-        patience: Patience,
+        runner: BatchRunner,
         computed: Computed | Compute,
     ) -> None:
         super().__init__(engine, lambda record: NOTHING_COMPUTED)
@@ -87,7 +86,7 @@ class StagedBatch(FrameBatch):
         self.file = replace(staged, parts={})
         self.token = Token(staged.txid, 0)
         self._area = area
-        self._patience = patience
+        self._runner = runner
 
     def compute(self, token: Token) -> Computed:
         """Compute the batch and make it durable, unless that is done."""
@@ -98,10 +97,15 @@ class StagedBatch(FrameBatch):
         reached("before stage", token)
         staged = replace(self.file, parts=self._engine.packed(computed))
         stage = partial(self._area.stage, staged)
-        self._patience.do(stage, staged.txid, "the staging of ")
+        self._runner.patience.do(stage, staged.txid, "the staging of ")
         self._known = computed
         reached("after stage", token)
         return computed
+
+    def write(self, record: ControlRecord, computed: Computed | Postponed) -> Outcome:
+        # A run that has begun before this has not found the file, and has perhaps another one.
+        self._runner.check_held()
+        return super().write(record, computed)
 
     def remove(self) -> None:
         """Remove what is staged, as it is committed, and let go of the tuples."""
@@ -146,7 +150,11 @@ class StagedBatches:
         not this log's or topology's, it raises, and nothing is changed.
         """
         found = self._found(passed)
-        batches = [self._batch(staged, self._engine.unpacked(staged.parts)) for staged in found]
+        ours = [replace(each, claim=self._runner.claim) for each in found]
+        batches = [self._batch(staged, self._engine.unpacked(staged.parts)) for staged in ours]
+        for other, staged in zip(found, ours, strict=True):
+            self._area.stage(staged)
+            self._area.remove(other)
         if found:
             _logger.info("%s: %d staged batches are committed", self._runner.group, len(found))
         committer = Committer(self._commit, f"trident-{self._runner.group}-commit")
@@ -157,6 +165,14 @@ class StagedBatches:
     def next_txid(self) -> int:
         """The batch that is computed next."""
         return self._pending[-1].batch.token.txid + 1 if self._pending else self._runner.next_txid
+
+    def check_before(self, txid: int, digest: Callable[[], str]) -> None:
+        """Raise ReplayError where the clock takes the batch before for another than it was."""
+        if txid == self.next_txid:
+            runner, pending = self._runner, self._pending
+            known = pending[-1].batch.file.digest if pending else runner.digest
+            if known is not None and known != (found := digest()):
+                raise ReplayError(runner.place, runner.source, txid - 1, known, found)
 
     def may_run(self, txid: int, query_id: str) -> bool:
         """Whether `txid` may be staged; else the runner takes it, once all others are committed.
@@ -176,7 +192,9 @@ class StagedBatches:
         """
         while self._pending and (self._pending[0].is_done or is_full(self._pending, self._most)):
             self._finish()
-        batch = self._batch(StagedFile(self._runner.log_id, query_id, txid, digest), compute)
+        runner = self._runner
+        file = StagedFile(runner.log_id, runner.claim, query_id, txid, digest)
+        batch = self._batch(file, compute)
         try:
             batch.compute(batch.token)
         except Exception as failure:
@@ -217,7 +235,7 @@ class StagedBatches:
         self._pending = self._pending[1:]
 
     def _batch(self, staged: StagedFile, computed: Computed | Compute) -> StagedBatch:
-        return StagedBatch(staged, self._area, self._engine, self._runner.patience, computed)
+        return StagedBatch(staged, self._area, self._engine, self._runner, computed)
 
     def _commit(self, batch: StagedBatch, failure: Exception | None = None) -> BatchProgress:
         """Commit a batch in as many attempts as that takes, also where the run is to stop.
@@ -240,7 +258,7 @@ class StagedBatches:
 
     def _found(self, passed: int) -> list[StagedFile]:
         """What is staged and not committed; remove what is committed."""
-        place, runner = str(self._area.folder), self._runner
+        place, runner = self._area.folder.place, self._runner
         last = committed = runner.next_txid - 1
         found = []
         for staged in self._area.staged():
@@ -266,7 +284,7 @@ class StagedBatches:
     def _missing(self, txid: int, found: str) -> StagingError:
         runner = self._runner
         return StagingError(
-            str(self._area.folder),
+            self._area.folder.place,
             f"batch {txid} is neither committed nor staged, {found}",
             f"Without it nothing goes on from batch {txid - 1}. Restore the checkpoint as a whole "
             "from one backup. Or have Spark make the batches that are missing again, of what their "

@@ -60,8 +60,8 @@ class StartOptions:
 def _check_checkpoint(checkpoint: Any, spark_checkpoint: Any, adopt: Any) -> None:
     for name, given in {"checkpoint": checkpoint, "spark_checkpoint": spark_checkpoint}.items():
         if given is not None and not (isinstance(given, str | os.PathLike) and given):
-            place = "path of a folder" + (" or a URL" if given is checkpoint else "")
-            raise PlanError(f"start: the {name} is the {place}, found", repr(given))
+            what = f"start: the {name} is the path of a folder or a URL, found"
+            raise PlanError(what, repr(given))
     if spark_checkpoint is not None and checkpoint is None:
         advice = "Give checkpoint= as well: a folder, and no other is needed, or a URL."
         raise PlanError("start: a spark_checkpoint without a checkpoint", "", (), advice)

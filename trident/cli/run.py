@@ -57,7 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--patience", type=float, default=600.0, help="seconds with a store that is away (600)"
     )
     parser.add_argument("--max-pending", type=int, default=1, help="batches not committed (1)")
-    parser.add_argument("--spark-checkpoint", metavar="folder", help="beside a checkpoint by URL")
+    beside = "beside a checkpoint by URL"
+    parser.add_argument("--spark-checkpoint", metavar="folder or URL", help=beside)
     adopted = parser.add_mutually_exclusive_group()
     adopted.add_argument(
         "--adopt-checkpoint",
@@ -73,7 +74,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--adopt-storm", metavar="txid", type=int, help="go on behind the last batch of Storm"
     )
     parser.add_argument(
-        "--adopt-spark-checkpoint", metavar="folder", help="beside --adopt-checkpoint by URL"
+        "--adopt-spark-checkpoint",
+        metavar="folder or URL",
+        help="beside --adopt-checkpoint by URL",
     )
     parser.add_argument(
         "--accept-loss",

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -14,7 +14,7 @@ from trident.backends.checkpoints import checkpoint_from_url
 from trident.backends.state_url import StateURL
 from trident.log.errors import CheckpointError
 from trident.log.file_log import FileLog
-from trident.log.folders import group_folder, group_of
+from trident.log.folders import Folder, LocalFolder, folder_of, group_of
 from trident.log.held import HeldCheckpoint
 from trident.log.lock import CheckpointLock
 from trident.log.log import Log, MemoryLog
@@ -24,6 +24,9 @@ from trident.states.errors import StateURLError
 
 Place = str | os.PathLike[str]
 """A folder or a URL."""
+
+FolderAt = Callable[[Place], Folder]
+"""Finds the folder of a path or URL, with the file systems that it knows."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 
@@ -45,19 +48,19 @@ class Checkpoint(HeldCheckpoint):
         self._lock = CheckpointLock(self.path)
 
     def log(self, group: str) -> Log:
-        return FileLog(self.folder(group) / "log")
+        return FileLog(self.folder(group).path / "log")
 
     def groups(self) -> list[str]:
         return _groups_in(self.path)
 
-    def folder(self, group: str) -> Path:
-        return group_folder(self.path, group)
+    def folder(self, group: str) -> LocalFolder:
+        return LocalFolder(self.path / folder_of(group))
 
     def release(self) -> None:
         self._lock.release()
 
     def _to_leave(self, group: str) -> str:
-        return f"move {self.folder(group)} away"
+        return f"move {self.folder(group).place} away"
 
 
 class TemporaryCheckpoint(HeldCheckpoint):
@@ -74,11 +77,11 @@ class TemporaryCheckpoint(HeldCheckpoint):
     def groups(self) -> list[str]:
         return []
 
-    def folder(self, group: str) -> Path:
+    def folder(self, group: str) -> LocalFolder:
         """Return a folder for `group` that :meth:`release` removes; not made yet."""
         if self._path is None:
             self._path = Path(tempfile.mkdtemp(prefix="trident-"))
-        return group_folder(self._path, group)
+        return LocalFolder(self._path / folder_of(group))
 
     def release(self) -> None:
         """Remove the folders; may be repeated."""
@@ -91,7 +94,7 @@ class TemporaryCheckpoint(HeldCheckpoint):
 
 
 def open_checkpoint(
-    place: Place | None, groups: Iterable[str], spark_checkpoint: Place | None = None
+    place: Place | None, groups: Iterable[str], spark_checkpoint: Folder | None = None
 ) -> HeldCheckpoint:
     """Return the checkpoint at `place` for `groups`, held by the caller; a temporary one for None.
 
@@ -108,20 +111,20 @@ def open_checkpoint(
     return held
 
 
-def held_checkpoint(place: Place, spark_checkpoint: Place | None = None) -> HeldCheckpoint:
+def held_checkpoint(place: Place, spark_checkpoint: Folder | None = None) -> HeldCheckpoint:
     """Return the checkpoint at `place`, a folder or a URL, held by the caller.
 
     Raises
     ------
     CheckpointError
-        When it can't be one, or the folder beside it is missing or useless.
+        When it can't be one, or has a folder beside it and needs none.
     CheckpointInUseError
         When another run holds it.
     LogUnavailableError
         When its store can't be reached.
     """
     text = os.fspath(place)
-    if _is_folder(text):
+    if is_local(text):
         if spark_checkpoint is not None:
             raise CheckpointError(
                 text,
@@ -129,15 +132,13 @@ def held_checkpoint(place: Place, spark_checkpoint: Place | None = None) -> Held
                 "Leave that out: Spark's own checkpoint is in the folder.",
             )
         return Checkpoint(text)
-    return StoredCheckpoint(
-        _store(text), None if spark_checkpoint is None else local_path(spark_checkpoint)
-    )
+    return StoredCheckpoint(_store(text), spark_checkpoint)
 
 
 def groups_at(place: Place) -> list[str]:
     """Return the groups of the checkpoint at `place`, whether it is held or not."""
     text = os.fspath(place)
-    if _is_folder(text):
+    if is_local(text):
         return _groups_in(local_path(text))
     store = _store(text)
     try:
@@ -145,6 +146,11 @@ def groups_at(place: Place) -> list[str]:
             return store.names()
     finally:
         store.release()
+
+
+def local_folder(place: Place) -> Folder:
+    """Return the folder of a local file system; raises as :func:`local_path`."""
+    return LocalFolder(local_path(place))
 
 
 def local_path(path: Place) -> Path:
@@ -158,7 +164,7 @@ def local_path(path: Place) -> Path:
     '/data/check point'
     """
     text = os.fspath(path)
-    if not _is_folder(text):
+    if not is_local(text):
         raise CheckpointError(
             shown(text),
             "it is not a local file system",
@@ -178,10 +184,11 @@ def local_path(path: Place) -> Path:
 
 def _groups_in(path: Path) -> list[str]:
     folders = sorted(path.iterdir()) if path.is_dir() else []
-    return [group_of(folder) for folder in folders if folder.is_dir()]
+    return [group_of(folder.name) for folder in folders if folder.is_dir()]
 
 
-def _is_folder(text: str) -> bool:
+def is_local(text: str) -> bool:
+    """Whether a path, or a URL of a local file system."""
     found = _SCHEME.match(text)
     return found is None or found[1].lower() == "file"
 

@@ -3,26 +3,136 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 from urllib.parse import quote, unquote
 
+from trident.log.errors import LogUnavailableError
 
-def group_folder(checkpoint: Path, group: str) -> Path:
-    """Return the folder of `group`, whatever characters its id holds.
+SPARKS_LOG, STAGED = "spark", "staged"
+"""What the folder of a group of streaming DataFrames holds beside the log."""
+
+
+def folder_of(group: str) -> str:
+    """Return the name of the folder of `group`, whatever characters its id holds.
 
     Examples
     --------
-    >>> str(group_folder(Path("/data"), "a/b"))
-    '/data/a%2Fb'
+    >>> folder_of("a/b"), folder_of(".hidden")
+    ('a%2Fb', '%2Ehidden')
     """
     name = quote(group, safe=" ")
-    return checkpoint / (f"%2E{name[1:]}" if name.startswith(".") else name)
+    return f"%2E{name[1:]}" if name.startswith(".") else name
 
 
-def group_of(folder: Path) -> str:
-    """Return the group whose folder this is."""
-    return unquote(folder.name)
+def group_of(folder: str) -> str:
+    """Return the group whose folder has this name."""
+    return unquote(folder)
+
+
+class Folder(ABC):
+    """A folder of a checkpoint for what can only be files, on whichever file system it is.
+
+    The methods raise LogUnavailableError where the file system fails. Whether a file was written
+    or removed is then not known.
+    """
+
+    url: str
+    """Its URL, for Spark."""
+    place: str
+    """How errors name it."""
+
+    @abstractmethod
+    def below(self, name: str) -> Self:
+        """Return a folder in this one."""
+
+    @abstractmethod
+    def make(self) -> None:
+        """Make it, unless it exists."""
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Whether there is such a folder."""
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Return the names in it, in any order; none where there is no such folder."""
+
+    @abstractmethod
+    def read(self, name: str) -> bytes | None:
+        """Return what a file holds, which is durable then; None where there is no such file."""
+
+    @abstractmethod
+    def write(self, name: str, parts: Iterable[bytes | memoryview]) -> None:
+        """Write a file durably: all of it is there, or nothing, whenever the process dies."""
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """Remove a file, unless it is gone."""
+
+
+class LocalFolder(Folder):
+    """A folder of a local file system."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.url = f"file://{path}"
+        self.place = str(path)
+
+    def below(self, name: str) -> Self:
+        return type(self)(self.path / name)
+
+    def make(self) -> None:
+        with self._disk():
+            make_folder(self.path)
+
+    def exists(self) -> bool:
+        return self.path.is_dir()
+
+    def names(self) -> list[str]:
+        with self._disk():
+            return os.listdir(self.path) if self.path.is_dir() else []
+
+    def read(self, name: str) -> bytes | None:
+        with self._disk():
+            try:
+                with (self.path / name).open("rb") as file:
+                    data = file.read()
+                    os.fsync(file.fileno())
+            except FileNotFoundError:
+                return None
+            sync_folder(self.path)
+            return data
+
+    def write(self, name: str, parts: Iterable[bytes | memoryview]) -> None:
+        with self._disk():
+            make_folder(self.path)
+            temporary = self.path / f"{secrets.token_hex(8)}.tmp"
+            try:
+                with temporary.open("xb") as file:
+                    for part in parts:
+                        file.write(part)
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.replace(self.path / name)
+            finally:
+                temporary.unlink(missing_ok=True)
+            sync_folder(self.path)
+
+    def remove(self, name: str) -> None:
+        with self._disk():
+            (self.path / name).unlink(missing_ok=True)
+
+    @contextmanager
+    def _disk(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise LogUnavailableError(self.place, str(error)) from error
 
 
 def make_folder(folder: Path) -> None:

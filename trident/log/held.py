@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from pathlib import Path
 
 from trident.log.errors import CheckpointError
+from trident.log.folders import Folder
 from trident.log.log import Log
 
 
@@ -25,7 +25,7 @@ class HeldCheckpoint(ABC):
         """Return the groups of which something is there, perhaps no entry of a log."""
 
     @abstractmethod
-    def folder(self, group: str) -> Path:
+    def folder(self, group: str) -> Folder:
         """Return the folder of `group`, for what can only be files; not made yet.
 
         Raises CheckpointError where there is none.

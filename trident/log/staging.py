@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import secrets
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
-from pathlib import Path
 
 from trident.log.errors import LogUnavailableError, StagingError
-from trident.log.folders import make_folder, sync_folder
+from trident.log.folders import Folder
 
-FORMAT = 1
-_FILE = re.compile(r"(\d{20})-\w+\.staged")
+FORMAT = 2
+_FILE = re.compile(r"(\d{20})-\d{20}\.staged")
 _CHECKSUM = 9
 """The bytes of the last line: a CRC-32 in hexadecimal digits, and the end of the line."""
 
@@ -26,11 +23,13 @@ _CHECKSUM = 9
 class StagedFile:
     """A computed batch as it is staged: for any attempt, by whichever driver commits it.
 
-    `digest` is of what the batch covers, by the source; `parts` are what the engine needs to update
-    each state, by the state's name.
+    `claim` is the entry of the log with which the run that has computed it began. `digest` is of
+    what the batch covers, by the source; `parts` are what the engine needs to update each state, by
+    the state's name.
     """
 
     log_id: str
+    claim: int
     query_id: str
     txid: int
     digest: str
@@ -39,13 +38,14 @@ class StagedFile:
     @property
     def name(self) -> str:
         """The name of its file."""
-        return f"{self.txid:020d}-{self.digest[:16]}.staged"
+        return f"{self.txid:020d}-{self.claim:020d}.staged"
 
     def encode(self) -> Iterator[bytes | memoryview]:
         """Yield a line of JSON, the parts, and a line with the CRC-32 of all that."""
         header = {
             "format": FORMAT,
             "log_id": self.log_id,
+            "claim": self.claim,
             "query_id": self.query_id,
             "txid": self.txid,
             "digest": self.digest,
@@ -83,76 +83,40 @@ class StagedFile:
 class StagingArea:
     """The staged batches of a group, a file each.
 
-    The folder has to be on a local file system that has hard links.
-
-    A file gets its name when it is written and synced, so none is ever torn, and only where no
-    other has that name: of two drivers one stages the batch, and the other stops.
+    A file is there as a whole or not at all, and its name says which run has written it. So one
+    that was overtaken replaces nothing: of the files of a batch the one of the last run counts.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Folder) -> None:
         self.folder = folder
 
     def stage(self, batch: StagedFile) -> None:
         """Make a batch durable; it may be called again with the same one.
 
-        Raises StagingError where another run has staged it with other content. After a
-        LogUnavailableError the batch may be staged or not.
+        After a LogUnavailableError the batch may be staged or not.
         """
-        try:
-            self._stage(batch)
-        except OSError as error:
-            raise LogUnavailableError(str(self.folder), str(error)) from error
+        self.folder.write(batch.name, batch.encode())
 
     def staged(self) -> list[StagedFile]:
-        """Return what is staged, in the order of the txids; remove what was never finished.
+        """Return what is staged, in the order of the txids; remove all else that was left.
 
-        Raises StagingError for a file that isn't what was written, and for two of one batch.
+        Raises StagingError for a file that isn't what was written.
         """
-        try:
-            paths = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
-            for path in paths:
-                if path.suffix == ".tmp":
-                    path.unlink(missing_ok=True)
-            found = [
-                StagedFile.decode(path.read_bytes(), str(path))
-                for path in paths
-                if _FILE.fullmatch(path.name)
-            ]
-        except OSError as error:
-            raise LogUnavailableError(str(self.folder), str(error)) from error
-        for one, other in pairwise(found):
-            if one.txid == other.txid:
-                raise _damaged(str(self.folder), f"batch {one.txid} is in two files")
-        return found
+        names = sorted(self.folder.names())
+        latest = {found[1]: name for name in names if (found := _FILE.fullmatch(name))}.values()
+        for name in names:
+            if name.endswith(".tmp") or (_FILE.fullmatch(name) and name not in latest):
+                self.folder.remove(name)
+        return [
+            StagedFile.decode(data, f"{self.folder.place}/{name}")
+            for name in latest
+            if (data := self.folder.read(name)) is not None
+        ]
 
     def remove(self, batch: StagedFile) -> None:
         """Remove a batch that is committed; where that fails, the next start does it."""
-        with suppress(OSError):
-            (self.folder / batch.name).unlink()
-
-    def _stage(self, batch: StagedFile) -> None:
-        make_folder(self.folder)
-        path = self.folder / batch.name
-        temporary = self.folder / f"{secrets.token_hex(8)}.tmp"
-        try:
-            with temporary.open("xb") as file:
-                for part in batch.encode():
-                    file.write(part)
-                file.flush()
-                os.fsync(file.fileno())
-            try:
-                os.link(temporary, path)
-            except FileExistsError:  # perhaps by a call before, whose sync has failed
-                if path.read_bytes() != temporary.read_bytes():
-                    raise StagingError(
-                        str(self.folder),
-                        f"another run has staged batch {batch.txid}, with other content",
-                        "This run stops and changes nothing more; two runs can't share a "
-                        "checkpoint.",
-                    ) from None
-        finally:
-            temporary.unlink(missing_ok=True)
-        sync_folder(self.folder)
+        with suppress(LogUnavailableError):
+            self.folder.remove(batch.name)
 
 
 def _damaged(path: str, found: str) -> StagingError:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from trident.log.errors import CheckpointError, CheckpointInUseError, LogUnavailableError
-from trident.log.folders import group_folder
+from trident.log.folders import Folder, folder_of
 from trident.log.held import HeldCheckpoint
 from trident.log.log import Log
 from trident.log.stored_log import StoredLog
@@ -22,7 +21,7 @@ class StoredCheckpoint(HeldCheckpoint):
     keeps its own log, and computed batches are staged.
     """
 
-    def __init__(self, store: CheckpointStore, spark_checkpoint: Path | None = None) -> None:
+    def __init__(self, store: CheckpointStore, spark_checkpoint: Folder | None = None) -> None:
         self.where = store.where
         self._store = store
         self._spark_checkpoint = spark_checkpoint
@@ -43,16 +42,17 @@ class StoredCheckpoint(HeldCheckpoint):
         with reached(self._store):
             return self._store.names()
 
-    def folder(self, group: str) -> Path:
+    def folder(self, group: str) -> Folder:
         if self._spark_checkpoint is None:
             raise CheckpointError(
                 self.where,
                 f"the group {group} reads a streaming DataFrame, and Spark's own checkpoint can "
                 "only be a folder",
-                "Give one as spark_checkpoint=, on a file system that is mounted at the same path "
-                "on every machine where the driver may run (NFS, for one).",
+                "Give one as spark_checkpoint= that a driver on any machine finds: the URL of a "
+                "file system that Spark knows (s3a://bucket/words, for one), or the path of one "
+                "that is mounted there.",
             )
-        return group_folder(self._spark_checkpoint, group)
+        return self._spark_checkpoint.below(folder_of(group))
 
     def release(self) -> None:
         self._store.release()

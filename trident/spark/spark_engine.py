@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -13,6 +13,8 @@ from trident.batch.runner import BatchRunner
 from trident.batch.start_options import EngineChoice, Trigger
 from trident.job.compile import Local, compile_job
 from trident.local.group_engine import LocalGroupEngine
+from trident.log.checkpoint import Place, is_local
+from trident.log.folders import Folder
 from trident.plan.nodes import StateNode
 from trident.plan.overlap import one_at_a_time_on_spark
 from trident.plan.placement import only_on_spark
@@ -20,6 +22,7 @@ from trident.plan.plan import BatchGroup, Plan
 from trident.spark.checks import compile_group
 from trident.spark.errors import SparkSessionError
 from trident.spark.group_engine import SparkGroupEngine
+from trident.spark.hadoop_folder import HadoopFolder
 from trident.spark.mixed_engine import MixedGroupEngine
 from trident.spark.paths import read_paths, source_kind
 from trident.spark.session import check_session
@@ -71,6 +74,10 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
     def source_of(self, source: object) -> str:
         return source_kind(source) if isinstance(source, DataFrame) else super().source_of(source)
 
+    def folder(self, place: Place) -> Folder:
+        text = os.fspath(place)
+        return super().folder(text) if is_local(text) else HadoopFolder.at(self.session, text)
+
     def pending(self, group: BatchGroup, most: int) -> int:
         return most if one_at_a_time_on_spark(group) is None else 1
 
@@ -79,7 +86,7 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
         group: BatchGroup,
         opened: SparkGroupEngine | MixedGroupEngine,
         runner: BatchRunner,
-        folder: Path | None,
+        folder: Folder | None,
         trigger: Trigger,
         max_pending: int,
     ) -> GroupRun:

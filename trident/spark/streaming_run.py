@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
-import os
 import secrets
 import threading
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from time import monotonic, sleep
 from typing import NoReturn, Self
 
@@ -26,6 +24,8 @@ from trident.batch.progress import BatchProgress
 from trident.batch.runner import BatchRunner
 from trident.batch.staged import StagedBatches
 from trident.batch.start_options import Trigger
+from trident.log.errors import CheckpointError, LogUnavailableError
+from trident.log.folders import SPARKS_LOG, STAGED, Folder
 from trident.log.staging import StagingArea
 from trident.spark.error_transfer import of_spark
 from trident.spark.group import SparkGroup
@@ -68,7 +68,7 @@ class StreamingRun(GroupRun):
         group: SparkGroup,
         engine: SparkGroupEngine,
         runner: BatchRunner,
-        folder: Path,
+        folder: Folder,
         trigger: Trigger = None,
         max_pending: int = 1,
     ) -> None:
@@ -76,9 +76,9 @@ class StreamingRun(GroupRun):
         self._plan = group
         self._engine = engine
         self._runner = runner
-        self._folder = folder
+        self._folder = folder.below(SPARKS_LOG)
         self._trigger = trigger
-        area = StagingArea(folder.with_name("staged"))
+        area = StagingArea(folder.below(STAGED))
         self._staged = StagedBatches(area, engine, runner, max_pending, self._told)
         self._tuples: dict[int, int] = {}
         self._lag: Lag | None = None
@@ -97,11 +97,11 @@ class StreamingRun(GroupRun):
 
     def start(self) -> Self:
         logging.getLogger("py4j.clientserver").addFilter(_WITHOUT_PARKED)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.make()
         writer = (
             as_one(self._plan)
             .writeStream.queryName(self._name)
-            .option("checkpointLocation", f"file://{self._folder}")
+            .option("checkpointLocation", self._folder.url)
             .outputMode(self._plan.group.output_mode)
             .foreachBatch(self._batch)
         )
@@ -215,13 +215,17 @@ class StreamingRun(GroupRun):
                 self._stop_query(batch_id)
 
     def _run_batch(self, frame: DataFrame, batch_id: int) -> None:
+        runner = self._runner
+        txid = batch_id + 1 + runner.base
         if not self._set_up:
+            before_it = partial(self._digest, batch_id - 1)
+            runner.patience.do(partial(self._staged.check_before, txid, before_it), txid)
             set_up(frame.sparkSession, self._plan.partitions)
             self._set_up = True
         before = self._tuples_of_last()
         small = before is not None and before <= SMALL
-        txid, digest = batch_id + 1 + self._runner.base, self._digest(batch_id)
-        query_id = json.loads((self._folder / "metadata").read_text())["id"]
+        digest = runner.patience.do(partial(self._digest, batch_id), txid)
+        query_id = str(self._running_query().id)
 
         def compute(record: ControlRecord) -> Computed | Postponed:
             inputs = apart(self._plan, frame, small=small)
@@ -242,22 +246,20 @@ class StreamingRun(GroupRun):
                     self._stop_query()
 
     def _digest(self, batch_id: int) -> str:
-        """A digest of the offsets that Spark logged for the batch; syncs them to disk."""
-        path = self._folder / "offsets" / str(batch_id)
-        with path.open("rb") as file:
-            digest = hashlib.sha256(file.read()).hexdigest()
-            os.fsync(file.fileno())
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-        return digest
+        """A digest of the offsets that Spark logged for the batch, which are durable then."""
+        offsets = self._folder.below("offsets")
+        logged = offsets.read(str(batch_id))
+        if logged is None:
+            raise CheckpointError(
+                offsets.place,
+                f"Spark makes its batch {batch_id}, and no file {batch_id} is there",
+                "Something has removed it: find out what, and start again.",
+            )
+        return hashlib.sha256(logged).hexdigest()
 
     def _passed(self) -> int:
         """The last batch that Spark has committed; the one before the first where there is none."""
-        folder = self._folder / "commits"
-        names = os.listdir(folder) if folder.is_dir() else []
+        names = self._folder.below("commits").names()
         newest = max((int(name) for name in names if name.isdecimal()), default=-1)
         return newest + 1 + self._runner.base
 
@@ -285,10 +287,10 @@ class StreamingRun(GroupRun):
         if finished is not None:
             # Spark's commit of a finished batch only saves a replay, but where it is interrupted
             # Spark prints a stack trace.
-            committed = self._folder / "commits" / str(finished)
-            patience = monotonic() + _COMMIT_PATIENCE
-            while not committed.exists() and monotonic() < patience:
-                sleep(0.005)
+            commits, patience = self._folder.below("commits"), monotonic() + _COMMIT_PATIENCE
+            with suppress(LogUnavailableError):
+                while commits.read(str(finished)) is None and monotonic() < patience:
+                    sleep(0.005)
         with suppress(Exception):  # the session may have been stopped, and the query with it
             self._running_query().stop()
 

@@ -1,0 +1,120 @@
+"""A folder by URL, on a file system that Spark reaches through Hadoop."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from trident.log.checkpoint import shown
+from trident.log.errors import CheckpointError, LogUnavailableError
+from trident.log.folders import Folder
+
+_CHUNK = 1 << 22
+"""Bytes that cross into the JVM, or out of it, at once."""
+_ADVICE = "Look after that file system, and what the session's settings say of it."
+
+
+class HadoopFolder(Folder):
+    """A folder of one of Hadoop's file systems, by the session's settings.
+
+    A file is renamed when it is written. On an object store that is a copy, which is there as a
+    whole or not at all, too.
+    """
+
+    def __init__(self, jvm: Any, files: Any, url: str) -> None:
+        self.url, self.place = url, shown(url)
+        self._jvm = jvm
+        self._files = files
+
+    @classmethod
+    def at(cls, session: SparkSession, url: str) -> Self:
+        """Return the folder at `url`; raise CheckpointError where Spark knows no such place."""
+        jvm: Any = session._jvm
+        settings = session._jsparkSession.sessionState().newHadoopConf()
+        try:
+            files = jvm.org.apache.hadoop.fs.Path(url).getFileSystem(settings)
+        except (Py4JJavaError, PySparkException) as error:
+            raise CheckpointError(
+                shown(url),
+                f"Spark can't use it: {_text(error)}",
+                "Give the session the file system's jars and settings, as for reading there "
+                "(docs/checkpoints.md); or a path where it is mounted.",
+            ) from error
+        return cls(jvm, files, url.rstrip("/"))
+
+    def below(self, name: str) -> Self:
+        return type(self)(self._jvm, self._files, f"{self.url}/{name}")
+
+    def make(self) -> None:
+        with self._reached():
+            self._files.mkdirs(self._path())
+
+    def exists(self) -> bool:
+        with self._reached():
+            return bool(self._files.exists(self._path()))
+
+    def names(self) -> list[str]:
+        with self._reached():
+            there = self._files.exists(self._path())
+            found = self._files.listStatus(self._path()) if there else []
+            return [each.getPath().getName() for each in found]
+
+    def read(self, name: str) -> bytes | None:
+        with self._reached():
+            path = self._path(name)
+            return self._content(path) if self._files.exists(path) else None
+
+    def write(self, name: str, parts: Iterable[bytes | memoryview]) -> None:
+        temporary, path = self._path(f"{secrets.token_hex(8)}.tmp"), self._path(name)
+        with self._reached():
+            output = self._files.create(temporary)
+            try:
+                for part in parts:
+                    for start in range(0, len(part), _CHUNK):
+                        output.write(bytes(part[start : start + _CHUNK]))
+                if output.hasCapability("hsync"):
+                    output.hsync()
+            finally:
+                output.close()
+            self._files.delete(path, False)
+            if not self._files.rename(temporary, path):
+                problem = f"{temporary.getName()} can't be renamed to {name}"
+                raise LogUnavailableError(self.place, problem, _ADVICE)
+
+    def remove(self, name: str) -> None:
+        with self._reached():
+            self._files.delete(self._path(name), False)
+
+    def _path(self, *name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path("/".join((self.url, *name)))
+
+    def _content(self, path: Any) -> bytes:
+        stream, parts = self._files.open(path), []
+        try:
+            limited = self._jvm.org.apache.spark.network.util.LimitedInputStream
+            while part := self._jvm.org.apache.commons.io.IOUtils.toByteArray(
+                limited(stream, _CHUNK, False)
+            ):
+                parts.append(part)
+        finally:
+            stream.close()
+        return b"".join(parts)
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        try:
+            yield
+        except (Py4JJavaError, PySparkException) as error:
+            raise LogUnavailableError(self.place, _text(error), _ADVICE) from error
+
+
+def _text(error: Exception) -> str:
+    """What the JVM has thrown, in a line."""
+    thrown = getattr(error, "java_exception", None)
+    return str(thrown or error).partition("\n")[0]
