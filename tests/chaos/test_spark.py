@@ -10,10 +10,11 @@ import pytest
 
 from trident.backends.urls import state_from_url
 from trident.chaos.contender import EpisodePlace, truth_of
-from trident.chaos.life import UNHARMED, Life
-from trident.chaos.on_spark import FrameWords, SparkPrograms, WithJVM, below
+from trident.chaos.life import UNHARMED, Fate, Life
+from trident.chaos.on_spark import FrameWords, SparkClients, SparkPrograms, WithJVM, below
 from trident.chaos.process import DriverEnd
 from trident.chaos.record import Record
+from trident.chaos.truth import Differences
 from trident.chaos.word_count import topology
 from trident.testing.servers.process import wait_until
 
@@ -22,6 +23,9 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
 ]
+
+
+KILLED = [Fate("after write"), Fate("after commit", passes=1), UNHARMED]
 
 
 def stands_still(pid: int) -> bool:
@@ -49,3 +53,28 @@ def test_a_driver_on_spark_is_stopped_with_its_jvm_and_goes_on_to_count_every_wo
     truth = truth_of(topology, record)
     with contender.reading(place, truth.keys) as read:
         assert truth.words_in(read()) == record.length
+
+
+@pytest.mark.parametrize("way", [SparkPrograms(), SparkClients()], ids=["classic", "connect"])
+def test_a_spout_counts_every_word_once_on_spark_though_drivers_and_their_server_are_killed(
+    way: SparkPrograms, tmp_path: Path
+) -> None:
+    record = Record("1", 20)
+    place = EpisodePlace(tmp_path, "chaos-1", "1")
+    factory = state_from_url(f"sqlite:{tmp_path}/state.db")
+    with way.served(tmp_path) as troubles, way.source("opaque", record, tmp_path) as source:
+        contender = way.declared("words", topology, factory, source)
+        for number, fate in enumerate(KILLED, 1):
+            life = Life(number, fate, tmp_path / f"mark-{number}")
+            work = partial(contender.drive, place, life)
+            with closing(WithJVM(work, tmp_path / "log", life)) as driver:
+                assert driver.wait(250)
+            ended = DriverEnd.KILLED if fate.point else DriverEnd.FINISHED
+            assert driver.outcome is ended, driver.problem
+            if number == 1:
+                assert ["Connect server restarted" for _ in troubles] == [
+                    hurt() for hurt in troubles
+                ]
+    truth = truth_of(topology, record)
+    with contender.reading(place, truth.keys) as read:
+        assert truth.differences(read()) == Differences()

@@ -13,10 +13,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from trident.batch.watchpoints import reached
 from trident.chaos.by_hand import ByHand
@@ -29,22 +29,25 @@ from trident.chaos.contender import (
     TopologyFunction,
     WordSource,
 )
-from trident.chaos.life import STARTING, UNHARMED, Fate, Life
-from trident.chaos.process import DriverEnd, Process, run_to_end
+from trident.chaos.life import STARTING, Fate, Life
+from trident.chaos.process import Process, run_to_end
 from trident.chaos.record import Record
 from trident.chaos.rounds import Episode, Killed
 from trident.chaos.store import ChaosStore
+from trident.chaos.trouble import Trouble, restart
 from trident.chaos.truth import Key
 from trident.chaos.ways import MOST, Way
 from trident.states.errors import UsageError
 from trident.states.maps.factory import MapStateFactory
 from trident.states.values import Token
+from trident.testing.servers.connect import ConnectServer
 
 # A task whose worker was killed is tried again, more often than workers are killed.
 _SETTINGS = {"spark.master": "local[2,16]", "spark.sql.shuffle.partitions": "2"}
 _MOST_PASSES = 3
 _MOST_WORKERS = 24
 _PATIENCE = 300.0
+_RESTARTED = "Connect server restarted"
 
 
 @dataclass(frozen=True)
@@ -109,12 +112,14 @@ class OnSpark(Contender):
 
 @dataclass(frozen=True)
 class DeclaredForSpark(Declared):
-    """A topology whose batches all run on Spark."""
+    """A topology whose batches all run on Spark, where `server` is given through Spark Connect."""
+
+    server: str = ""
 
     def drive(self, place: EpisodePlace, life: Life) -> None:
         topology = self.declared(place, self.source.made(place, life.number))
         options: dict[str, Any] = {"trigger": "available", "engine": "spark"}
-        with topology.start(session(), place.checkpoint, **options) as run:
+        with topology.start(session(self.server), place.checkpoint, **options) as run:
             run.awaitTermination()
 
 
@@ -177,27 +182,21 @@ class SparkEpisode(Episode):
 
     _process = WithJVM
 
-    def _round(self) -> bool:
-        self.tally.rounds += 1
-        if self.choose.random() < self.contender.taken_over:
-            return self._take_over()
-        at_point = self.choose.random() < 0.3
-        with closing(Killed(self, self._fate() if at_point else UNHARMED)) as driver:
-            if at_point:
-                driver.process.wait(_PATIENCE)
-                return self._done(driver)
-            self._wait_at_work(driver)
-            for _ in range(self.choose.randint(1, _MOST_WORKERS)):
-                self.tally.kills["Python worker"] += self._killed(driver, "worker")
-                driver.process.wait(self.choose.uniform(0, 1))
+    _troubled = 0.2  # there are fewer rounds
+
+    _jvms: ClassVar[float] = 0.5
+    """How many of those that are killed at any moment lose their JVM."""
+
+    def _kill(self, driver: Killed) -> bool:
+        self._wait_at_work(driver)
+        for _ in range(self.choose.randint(1, _MOST_WORKERS)):
+            self.tally.kills["Python worker"] += self._killed(driver, os.getpid(), "worker")
             driver.process.wait(self.choose.uniform(0, 1))
-            if self.choose.random() < 0.5 and self._killed(driver, "JVM"):
-                self.tally.kills["JVM"] += 1
-                if not driver.process.wait(_PATIENCE):
-                    self._wrong("a driver went on without its JVM")
-                return driver.process.outcome is DriverEnd.FINISHED
-            driver.process.close()
-            return self._done(driver)
+        if self.choose.random() < self._jvms and self._killed(driver, driver.process.pid, "JVM"):
+            self.tally.kills["JVM"] += 1
+            return True
+        driver.process.close()
+        return False
 
     def _fate(self) -> Fate:
         return Fate(next(self.points), self.choose.randrange(_MOST_PASSES))
@@ -208,17 +207,24 @@ class SparkEpisode(Episode):
             if driver.process.wait(0.05, or_stopped=True):
                 return
 
-    def _killed(self, driver: Killed, what: str) -> bool:
-        """Kill one of the processes below a driver, when there is one; return whether it was."""
+    def _killed(self, driver: Killed, root: int, what: str) -> bool:
+        """Kill one of the processes below `root`, while the driver lives; return whether it was."""
         deadline = time.monotonic() + _PATIENCE
         while driver.process.outcome is None and time.monotonic() < deadline:
-            found = [pid for pid, is_a in below(driver.process.pid) if is_a == what]
+            found = [pid for pid, is_a in below(root) if is_a == what]
             with suppress(ProcessLookupError):
                 if found:
                     os.kill(self.choose.choice(found), signal.SIGKILL)
                     return True
             driver.process.wait(0.05)
         return False
+
+
+class ConnectEpisode(SparkEpisode):
+    """An episode whose drivers share a JVM, which goes on with their tasks when they are dead."""
+
+    _jvms = 0.0
+    _mortal = (_RESTARTED,)
 
 
 def below(pid: int) -> Iterator[tuple[int, str]]:
@@ -250,31 +256,51 @@ class SparkPrograms(Way):
 
     source_name = "frame"
     words = 300
-    episode = SparkEpisode
+    episode: ClassVar[type[Episode]] = SparkEpisode
+    server = ""
+    """That of Spark Connect."""
 
     def source(self, name: str, record: Record, folder: Path) -> AbstractContextManager[WordSource]:
-        if name == "frame":
+        if name == "frame" and not self.server:
             return nullcontext(FrameWords(record, MOST))
         if name not in ("opaque", "transactional"):
-            known = ["frame", "opaque", "transactional"]
+            known = (
+                ["opaque", "transactional"] if self.server else ["frame", "opaque", "transactional"]
+            )
             raise UsageError("--source, with --spark, is", name, known)
         return nullcontext(OwnSpout(record, MOST, name))
 
     def declared(
         self, name: str, make: TopologyFunction, factory: MapStateFactory, source: WordSource
     ) -> OnSpark:
-        return OnSpark(DeclaredForSpark(name, make, factory, source))
+        return OnSpark(DeclaredForSpark(name, make, factory, source, self.server))
 
     def by_hand(self, record: Record, store: ChaosStore, source: WordSource) -> list[Contender]:
         frame = FrameWords(record, MOST)
         return [OnSpark(ForeachBatchByHand(record, MOST, store.plain, store.redis, frame))]
 
 
-def session() -> Any:
-    """Return the session of a driver."""
-    from trident.spark import local_session
+class SparkClients(SparkPrograms):
+    """Drivers are clients of one server of Spark Connect, which is killed too."""
 
-    return local_session(**_SETTINGS)
+    source_name = "opaque"
+    episode = ConnectEpisode
+
+    @contextmanager
+    def served(self, folder: Path) -> Iterator[Sequence[Trouble]]:
+        with ConnectServer(folder / "connect", _SETTINGS) as server:
+            self.server = server.url
+            yield [lambda: restart(server) and _RESTARTED]
+
+    def by_hand(self, record: Record, store: ChaosStore, source: WordSource) -> list[Contender]:
+        return []  # what has no states would need a streaming DataFrame
+
+
+def session(server: str = "") -> Any:
+    """Return the session of a driver."""
+    from trident.spark.session import local_session, session_at
+
+    return session_at(server) if server else local_session(**_SETTINGS)
 
 
 def main(told: Path) -> int:
@@ -285,4 +311,5 @@ def main(told: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    # Without PySpark's farewell, for which a client waits while its server is away
+    os._exit(main(Path(sys.argv[1])))

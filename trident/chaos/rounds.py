@@ -6,7 +6,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -86,14 +86,19 @@ class Episode:
         self.tally.rounds += 1
         if self.choose.random() < self.contender.taken_over:
             return self._take_over()
-        chance = self.choose.random()
-        if chance < 0.06 and self.troubles:
+        if self.choose.random() < self._troubled and self.troubles:
             return self._trouble()
-        with closing(Killed(self, self._fate() if chance < 0.53 else UNHARMED)) as driver:
-            if not driver.life.fate.point:
-                driver.process.wait(self._moment())
-                driver.process.close()
-            return self._done(driver)
+        with closing(
+            Killed(self, self._fate() if self.choose.random() < 0.5 else UNHARMED)
+        ) as driver:
+            may_fail = not driver.life.fate.point and self._kill(driver)
+            return self._done(driver, may_fail=may_fail)
+
+    def _kill(self, driver: Killed) -> bool:
+        """Kill a driver at any moment; return whether it may end with an error."""
+        driver.process.wait(self._moment())
+        driver.process.close()
+        return False
 
     def _take_over(self) -> bool:
         """Stop a driver, let another one take over, and continue the first meanwhile."""
@@ -127,11 +132,13 @@ class Episode:
     def _trouble(self) -> bool:
         """Let the store have trouble while a driver is at work."""
         with closing(Killed(self, UNHARMED)) as driver:
+            self._wait_at_work(driver)
             driver.process.wait(self._moment())
-            self.tally.store[self.choose.choice(self.troubles)()] += 1
+            what = self.choose.choice(self.troubles)()
+            self.tally.store[what] += 1
             driver.process.wait(self._moment() + self.pace.life)
             driver.process.close()
-            return self._done(driver, alone=False)
+            return self._done(driver, alone=False, may_fail=what in self._mortal)
 
     def next_life(self, fate: Fate) -> tuple[Life, Process]:
         """Start the next driver."""
@@ -142,7 +149,12 @@ class Episode:
         return life, self._process(work, mark.with_suffix(".log"), life)
 
     def _done(
-        self, driver: Killed, kills: Counter[str] | None = None, *, alone: bool = True
+        self,
+        driver: Killed,
+        kills: Counter[str] | None = None,
+        *,
+        alone: bool = True,
+        may_fail: bool = False,
     ) -> bool:
         """Note how a driver has ended, in `kills` if so; return whether the record is counted."""
         process = driver.process
@@ -163,7 +175,7 @@ class Episode:
                 (self.tally.kills if kills is None else kills)[driver.life.phase] += 1
                 if driver.life.fate.point:
                     self.pace.learn(time.monotonic() - process.born)
-            case DriverEnd.FAILED:
+            case DriverEnd.FAILED if not may_fail:
                 self._wrong(f"a driver failed: {process.problem}")
             case DriverEnd.OVERTAKEN if alone:
                 self._wrong(f"a driver was refused, and there was no other: {process.problem}")
@@ -171,6 +183,12 @@ class Episode:
 
     _process: ClassVar[type[Process]] = Process
     """Of a driver."""
+
+    _troubled: ClassVar[float] = 0.06
+    """In which part of the rounds the store has trouble."""
+
+    _mortal: ClassVar[Collection[str]] = ()
+    """The troubles that may end a driver with any error."""
 
     def _wait_at_work(self, driver: Killed) -> None:
         """Wait until a driver is at work, where that takes longer than a moment."""

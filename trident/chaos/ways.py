@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from trident.chaos.contender import Contender, Declared, OwnSpout, TopologyFunct
 from trident.chaos.record import Record
 from trident.chaos.rounds import Episode
 from trident.chaos.store import ChaosStore
+from trident.chaos.trouble import Trouble
 from trident.states.errors import UsageError
 from trident.states.maps.factory import MapStateFactory
 
@@ -29,6 +31,11 @@ class Way(ABC):
     source_name: ClassVar[str]
     words: ClassVar[int]
     episode: ClassVar[type[Episode]]
+
+    @contextmanager
+    def served(self, folder: Path) -> Iterator[Sequence[Trouble]]:
+        """Run what drivers need besides; give what can be done to it."""
+        yield ()
 
     @abstractmethod
     def source(self, name: str, record: Record, folder: Path) -> AbstractContextManager[WordSource]:

@@ -56,7 +56,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "kafka://host:port: a topic, kafka: of a broker that is started, and hurt as well; with "
         "--spark also frame (default there): a streaming DataFrame",
     )
-    parser.add_argument("--spark", action="store_true", help="run all batches on Spark")
+    parser.add_argument(
+        "--spark",
+        nargs="?",
+        const="classic",
+        choices=["classic", "connect"],
+        help="run all batches on Spark; connect: of a server of Spark Connect, which is started, "
+        "and hurt as well",
+    )
     parser.add_argument(
         "--words", type=int, help="how long the record is (default: 1500, on Spark 300)"
     )
@@ -73,11 +80,12 @@ def run(arguments: argparse.Namespace) -> int:
     with (
         tempfile.TemporaryDirectory(prefix="trident-chaos-") as temporary,
         opened(arguments.state, Path(temporary)) as store,
+        way.served(Path(temporary)) as served,
         way.source(arguments.source, record, Path(temporary)) as source,
     ):
         truth = truth_of(make, record)
         words_truth = truth if make is word_count else truth_of(word_count, record)
-        troubles = [*store.troubles, *source.troubles]
+        troubles = [*store.troubles, *served, *source.troubles]
         campaign = Campaign(troubles, arguments.seed, Path(temporary), _say, way.episode)
 
         def tested(contender: Contender, truth: Truth, ends: Callable[[Tally], bool]) -> Tested:
@@ -134,11 +142,11 @@ def _way(arguments: argparse.Namespace) -> Way:
     """Return how drivers run, and fill in what is left out."""
     way: Way = Forked()
     if arguments.spark:
-        from trident.chaos.on_spark import SparkPrograms
+        from trident.chaos.on_spark import SparkClients, SparkPrograms
         from trident.spark.java import require_java
 
         require_java()
-        way = SparkPrograms()
+        way = SparkClients() if arguments.spark == "connect" else SparkPrograms()
     arguments.source = arguments.source or way.source_name
     arguments.words = arguments.words or way.words
     return way
@@ -163,13 +171,11 @@ def _command(arguments: argparse.Namespace) -> str:
     words = ["python -m trident chaos"]
     if arguments.topology != _DEFAULT:
         words.append(arguments.topology)
-    for name in ("state", "minutes", "rounds", "seed", "source", "words"):
+    for name in ("state", "minutes", "rounds", "seed", "source", "words", "spark"):
         value = getattr(arguments, name)
         if value is not None:
             shown = _shown_state(arguments) if name == "state" else masked(str(value))
             words.append(f"--{name} {shlex.quote(shown)}")
-    if arguments.spark:
-        words.append("--spark")
     return " ".join(words)
 
 

@@ -86,7 +86,7 @@ def session_at(master: str) -> SparkSession:
 
     An empty `master` is this machine or, under ``spark-submit``, what that says. A session that
     runs already is taken, as the topology's module may have made it; else it is one of
-    :func:`local_session`, or of the cluster.
+    :func:`local_session`, or of the cluster, or of the server of Spark Connect.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -95,6 +95,8 @@ def session_at(master: str) -> SparkSession:
     if not submitted and (not master or master.startswith("local")):
         return local_session(**({"spark.master": master} if master else {}))
     builder = SparkSession.builder.appName("trident")
+    if master.startswith("sc:"):
+        return builder.remote(master).getOrCreate()
     try:
         return (builder.master(master) if master else builder).getOrCreate()
     except PySparkRuntimeError as error:

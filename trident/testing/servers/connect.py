@@ -1,0 +1,45 @@
+"""A server of Spark Connect, which runs the Spark of the PySpark that is installed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from trident.testing.servers.process import ServerProcess, not_installed
+
+_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+
+class ConnectServer(ServerProcess):
+    """A server of Spark Connect, whose Python workers are this interpreter."""
+
+    program = "spark-submit"
+    package = "default-jre-headless"
+    patience = 120.0
+
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__(folder)
+        self.settings = {
+            "spark.ui.enabled": "false",
+            "spark.log.level": "ERROR",
+            "spark.local.dir": str(folder),
+            "spark.connect.grpc.binding.address": self.host,
+            "spark.connect.grpc.binding.port": str(self.port),
+            **(settings or {}),
+        }
+
+    @property
+    def url(self) -> str:
+        return f"sc://{self.host}:{self.port}"
+
+    def command(self) -> Sequence[str]:
+        found = find_spec("pyspark")
+        if found is None or found.origin is None:
+            raise not_installed("pyspark", "default-jre-headless, and from PyPI pyspark")
+        home = Path(found.origin).parent
+        settings = [f"--conf={name}={value}" for name, value in self.settings.items()]
+        python = f"PYSPARK_PYTHON={sys.executable}"
+        submit = str(home / "bin" / "spark-submit")
+        return ["env", python, submit, "--class", _CLASS, *settings, "spark-internal"]
