@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from trident.states.backing_map import IBackingMap, WrappedMap
 from trident.states.errors import StateUnavailableError
-from trident.states.values import Token
 
 T = TypeVar("T")
 Whole = Callable[[], object]
@@ -95,6 +94,19 @@ class UnluckyStore(Misfortunes):
             opened.close()
 
 
+def _befalling(name: str, columns: int) -> Any:
+    """A write whose first arguments are columns: of these a crash lets only the begin arrive."""
+
+    def write(self: UnluckyMap, *given: Any) -> Any:
+        def put(count: int) -> Any:
+            cut = [column[:count] for column in given[:columns]]
+            return getattr(self.inner, name)(*cut, *given[columns:])
+
+        return self._befall(put, len(given[0]))
+
+    return write
+
+
 class UnluckyMap(WrappedMap):
     """Plays the misfortunes on every write on its way to the map below."""
 
@@ -106,54 +118,16 @@ class UnluckyMap(WrappedMap):
         known = super().incarnation()
         return None if known is None else f"{known}, {self._misfortunes.incarnation} fail-overs"
 
-    def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
-        def put(count: int) -> None:
-            self.inner.multiPut(keys[:count], values[:count])
-
-        self._befall(put, len(keys))
-
     def putControl(self, new: bytes, expected: bytes | None) -> bool:
         # One entry: a crash after the first is a lost answer.
         return self._befall(lambda _: self.inner.putControl(new, expected), 1)
 
-    def multiPutFenced(self, keys: Sequence[Any], values: Sequence[Any], fence: bytes) -> bool:
-        def put(count: int) -> bool:
-            return self.inner.multiPutFenced(keys[:count], values[:count], fence)
-
-        return self._befall(put, len(keys))
-
-    def multiRemoveFenced(self, keys: Sequence[Any], fence: bytes) -> bool:
-        def remove(count: int) -> bool:
-            return self.inner.multiRemoveFenced(keys[:count], fence)
-
-        return self._befall(remove, len(keys))
-
-    def multiPutVersioned(
-        self, keys: Sequence[Any], values: Sequence[Any], versions: Sequence[Any]
-    ) -> list[bool]:
-        def put(count: int) -> list[bool]:
-            return self.inner.multiPutVersioned(keys[:count], values[:count], versions[:count])
-
-        return self._befall(put, len(keys))
-
-    def multiPutAt(self, keys: Sequence[Any], values: Sequence[Any], version: int) -> None:
-        def put(count: int) -> None:
-            self.inner.multiPutAt(keys[:count], values[:count], version)
-
-        self._befall(put, len(keys))
-
-    def multiAddFenced(
-        self,
-        keys: Sequence[bytes],
-        amounts: Sequence[int | float],
-        token: Token,
-        retried: Mapping[int, int],
-        fence: bytes,
-    ) -> bool:
-        def add(count: int) -> bool:
-            return self.inner.multiAddFenced(keys[:count], amounts[:count], token, retried, fence)
-
-        return self._befall(add, len(keys))
+    multiPut = _befalling("multiPut", 2)
+    multiPutFenced = _befalling("multiPutFenced", 2)
+    multiRemoveFenced = _befalling("multiRemoveFenced", 1)
+    multiPutVersioned = _befalling("multiPutVersioned", 3)
+    multiPutAt = _befalling("multiPutAt", 2)
+    multiAddFenced = _befalling("multiAddFenced", 2)
 
     def _befall(self, write: Callable[[int], T], size: int) -> T:
         return self._misfortunes.befall("a store with misfortunes", lambda: write(size), write)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,7 +12,6 @@ from typing import Any, Self, TypeVar
 from trident.states.backing_map import Codec, IBackingMap, WrappedMap
 from trident.states.errors import FailedException, StateError, StateUnavailableError
 from trident.states.store import Store
-from trident.states.values import Token
 
 T = TypeVar("T")
 
@@ -36,6 +35,15 @@ class Trouble:
                 write()
 
 
+def _of(how: str, name: str) -> Any:
+    """A method that calls the inner map's in one of the two ways of `TroubledMap`."""
+
+    def method(self: TroubledMap, *given: Any) -> Any:
+        return getattr(self, how)(getattr(self.inner, name), *given)
+
+    return method
+
+
 class TroubledMap(WrappedMap):
     """A map whose store is away, or whose writes hang, when the trouble says so.
 
@@ -52,50 +60,18 @@ class TroubledMap(WrappedMap):
         """What is exchanged."""
         return self._codec
 
-    def multiGet(self, keys: Sequence[Any]) -> Sequence[Any]:
-        return self._arrived(self.inner.multiGet, keys)
-
-    def multiGetVersioned(self, keys: Sequence[Any]) -> Sequence[tuple[Any, Any]]:
-        return self._arrived(self.inner.multiGetVersioned, keys)
-
-    def entries(self) -> list[tuple[Any, Any]]:
-        return self._arrived(self.inner.entries)
-
-    def getControl(self) -> bytes | None:
-        return self._arrived(self.inner.getControl)
-
-    def putControl(self, new: bytes, expected: bytes | None) -> bool:
-        return self._arrived(self.inner.putControl, new, expected)
-
-    def putControls(self, changes: Sequence[tuple[str | None, bytes, bytes]]) -> bool:
-        return self._arrived(self.inner.putControls, changes)
-
-    def multiPut(self, keys: Sequence[Any], values: Sequence[Any]) -> None:
-        self._write(self.inner.multiPut, keys, values)
-
-    def multiPutFenced(self, keys: Sequence[Any], values: Sequence[Any], fence: bytes) -> bool:
-        return self._write(self.inner.multiPutFenced, keys, values, fence)
-
-    def multiRemoveFenced(self, keys: Sequence[Any], fence: bytes) -> bool:
-        return self._write(self.inner.multiRemoveFenced, keys, fence)
-
-    def multiPutVersioned(
-        self, keys: Sequence[Any], values: Sequence[Any], versions: Sequence[Any]
-    ) -> list[bool]:
-        return self._write(self.inner.multiPutVersioned, keys, values, versions)
-
-    def multiPutAt(self, keys: Sequence[Any], values: Sequence[Any], version: int) -> None:
-        self._write(self.inner.multiPutAt, keys, values, version)
-
-    def multiAddFenced(
-        self,
-        keys: Sequence[bytes],
-        amounts: Sequence[int | float],
-        token: Token,
-        retried: Mapping[int, int],
-        fence: bytes,
-    ) -> bool:
-        return self._write(self.inner.multiAddFenced, keys, amounts, token, retried, fence)
+    multiGet = _of("_arrived", "multiGet")
+    multiGetVersioned = _of("_arrived", "multiGetVersioned")
+    entries = _of("_arrived", "entries")
+    getControl = _of("_arrived", "getControl")
+    putControl = _of("_arrived", "putControl")
+    putControls = _of("_arrived", "putControls")
+    multiPut = _of("_write", "multiPut")
+    multiPutFenced = _of("_write", "multiPutFenced")
+    multiRemoveFenced = _of("_write", "multiRemoveFenced")
+    multiPutVersioned = _of("_write", "multiPutVersioned")
+    multiPutAt = _of("_write", "multiPutAt")
+    multiAddFenced = _of("_write", "multiAddFenced")
 
     def _arrived(self, call: Callable[..., T], *args: Any) -> T:
         if self._trouble.away > 0:
