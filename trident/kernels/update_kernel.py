@@ -68,9 +68,9 @@ class UpdateKernel:
         group = updater.group.names
         keys, partials = encoded_keys(block, group), block.values(updater.value)
         if self.kept is None:
-            state.multiFold(keys, partials, updater.combiner)
+            state.multiFold(keys, partials, updater.aggregator)
             return NOTHING
-        values = state.multiCombine(keys, partials, updater.combiner)
+        values = state.multiCombine(keys, partials, updater.aggregator)
         columns = dict(zip(self.outputs, [*map(block.values, group), values], strict=True))
         return Block(columns, block.length)
 

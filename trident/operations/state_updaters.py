@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from trident.operations.interfaces import (
-    CombinerAggregator,
-    ReducerAggregator,
     StateUpdater,
     TridentCollector,
     TridentOperationContext,
@@ -27,33 +25,20 @@ S = TypeVar("S")
 
 
 @dataclass(frozen=True)
-class _Combining(StateUpdater[S]):
-    """Updates with a combiner, which it prepares and cleans up with itself."""
+class AggregatingUpdater(StateUpdater[S]):
+    """Updates with an aggregator, which it prepares and cleans up with itself."""
 
-    combiner: CombinerAggregator[Any]
+    aggregator: Any
 
     def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
-        self.combiner.prepare(conf, context)
+        self.aggregator.prepare(conf, context)
 
     def cleanup(self) -> None:
-        self.combiner.cleanup()
+        self.aggregator.cleanup()
 
 
 @dataclass(frozen=True)
-class _Reducing(StateUpdater[S]):
-    """Updates with a reducer, which it prepares and cleans up with itself."""
-
-    reducer: ReducerAggregator[Any]
-
-    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
-        self.reducer.prepare(conf, context)
-
-    def cleanup(self) -> None:
-        self.reducer.cleanup()
-
-
-@dataclass(frozen=True)
-class MapCombinerAggStateUpdater(_Combining[MapState]):
+class MapCombinerAggStateUpdater(AggregatingUpdater[MapState]):
     """Combines one partial aggregate per key with the stored one.
 
     The key is the first fields of each tuple, the partial aggregate its last.
@@ -67,13 +52,13 @@ class MapCombinerAggStateUpdater(_Combining[MapState]):
         self, state: MapState, tuples: Sequence[TridentTuple], collector: TridentCollector
     ) -> None:
         keys = [tuple(t[:-1]) for t in tuples]
-        updaters = [CombinerValueUpdater(self.combiner, t[-1]) for t in tuples]
+        updaters = [CombinerValueUpdater(self.aggregator, t[-1]) for t in tuples]
         for key, new in zip(keys, state.multiUpdate(keys, updaters), strict=True):
             collector.emit((*key, new))
 
 
 @dataclass(frozen=True)
-class MapReducerAggStateUpdater(_Reducing[MapState]):
+class MapReducerAggStateUpdater(AggregatingUpdater[MapState]):
     """Reduces all tuples of a key onto the stored value.
 
     `inputs` are what the reducer sees of each tuple.
@@ -92,13 +77,13 @@ class MapReducerAggStateUpdater(_Reducing[MapState]):
             _, found = by_key.setdefault(encode_key(fields), (fields, []))
             found.append(make([t[name] for name in self.inputs]))
         keys = [list(map(one_of_equals, fields)) for fields, _ in by_key.values()]
-        updaters = [ReducerValueUpdater(self.reducer, found) for _, found in by_key.values()]
+        updaters = [ReducerValueUpdater(self.aggregator, found) for _, found in by_key.values()]
         for fields, new in zip(keys, state.multiUpdate(keys, updaters), strict=True):
             collector.emit((*fields, new))
 
 
 @dataclass(frozen=True)
-class CombinerAggStateUpdater(_Combining[Snapshottable]):
+class CombinerAggStateUpdater(AggregatingUpdater[Snapshottable]):
     """Combines the batch's one aggregate with the stored one."""
 
     positional = True
@@ -107,17 +92,17 @@ class CombinerAggStateUpdater(_Combining[Snapshottable]):
         self, state: Snapshottable, tuples: Sequence[TridentTuple], collector: TridentCollector
     ) -> None:
         [partial] = tuples
-        collector.emit((state.update(CombinerValueUpdater(self.combiner, partial[0])),))
+        collector.emit((state.update(CombinerValueUpdater(self.aggregator, partial[0])),))
 
 
 @dataclass(frozen=True)
-class ReducerAggStateUpdater(_Reducing[Snapshottable]):
+class ReducerAggStateUpdater(AggregatingUpdater[Snapshottable]):
     """Reduces all tuples of the batch onto the stored value."""
 
     def updateState(
         self, state: Snapshottable, tuples: Sequence[TridentTuple], collector: TridentCollector
     ) -> None:
-        collector.emit((state.update(ReducerValueUpdater(self.reducer, list(tuples))),))
+        collector.emit((state.update(ReducerValueUpdater(self.aggregator, list(tuples))),))
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trident.operations.annotations import identified
-from trident.operations.state_updaters import (
-    CombinerAggStateUpdater,
-    MapCombinerAggStateUpdater,
-    MapReducerAggStateUpdater,
-    ReducerAggStateUpdater,
-)
+from trident.operations.state_updaters import AggregatingUpdater
 from trident.plan.nodes import StateUpdateNode
 from trident.plan.plan import BatchGroup
 from trident.windows.window_updater import WindowUpdater
@@ -26,21 +21,11 @@ def described_states(group: BatchGroup) -> dict[str, dict[str, Any]]:
 
 
 def _described(node: StateUpdateNode) -> dict[str, Any]:
-    found: dict[str, Any] = {"by": identified(_operation(node.updater))}
+    updater = node.updater
+    by = updater.aggregator if isinstance(updater, AggregatingUpdater) else updater
+    found: dict[str, Any] = {"by": identified(by)}
     if node.group:
         found["key"] = dict(node.fields.select(node.group).types)
-    if isinstance(node.updater, WindowUpdater):
-        found["window"] = node.updater.shape
+    if isinstance(updater, WindowUpdater):
+        found["window"] = updater.shape
     return found
-
-
-def _operation(updater: object) -> object:
-    """What the user gave: an aggregator, or the updater itself."""
-    match updater:
-        case WindowUpdater():
-            return updater.aggregator
-        case CombinerAggStateUpdater() | MapCombinerAggStateUpdater():
-            return updater.combiner
-        case ReducerAggStateUpdater() | MapReducerAggStateUpdater():
-            return updater.reducer
-    return updater

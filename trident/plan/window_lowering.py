@@ -197,15 +197,15 @@ def _updater(
     times: Fields,
     streams: tuple[str, ...],
 ) -> WindowUpdater:
-    given = key, inputs, aggregator, width
+    given = key, inputs, width
     [kind] = times.types.values() or [None]
     match config:
         case CountWindow():
-            return CountWindowUpdater(config, *given)
+            return CountWindowUpdater(aggregator, config, *given)
         case DurationWindow():
-            return DurationWindowUpdater(config, *given, kind, streams)
+            return DurationWindowUpdater(aggregator, config, *given, kind, streams)
         case SessionWindow():
-            return SessionWindowUpdater(config, *given, kind, streams)
+            return SessionWindowUpdater(aggregator, config, *given, kind, streams)
     advice = "Write TumblingCountWindow.of(100), or another of the windows."
     raise OperationTypeError(f"{CALL}: expected a window, found", described(config), (), advice)
 

@@ -18,11 +18,10 @@ from trident.operations.interfaces import (
     Aggregator,
     CombinerAggregator,
     ReducerAggregator,
-    StateUpdater,
     TridentCollector,
-    TridentOperationContext,
     operation_name,
 )
+from trident.operations.state_updaters import AggregatingUpdater
 from trident.states.keys import encode_key
 from trident.states.maps.stored_map import StoredMap
 from trident.tuples import TridentTuple
@@ -56,23 +55,17 @@ class WindowTuples(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WindowUpdater(StateUpdater[StoredMap]):
+class WindowUpdater(AggregatingUpdater[StoredMap]):
     """What the updaters of windows share.
 
     `group` is the key, empty for the stream as a whole. The aggregator makes `width` values.
     """
 
+    aggregator: AnyAggregator
     window: Any
     group: Fields
     inputs: Fields
-    aggregator: AnyAggregator
     width: int
-
-    def prepare(self, conf: Mapping[str, Any], context: TridentOperationContext) -> None:
-        self.aggregator.prepare(conf, context)
-
-    def cleanup(self) -> None:
-        self.aggregator.cleanup()
 
     @property
     def deterministic(self) -> bool:  # type: ignore[override]
