@@ -1,8 +1,8 @@
 """Stores of states, one module each, and what names a state: its URL, its specification.
 
-``hbase``, ``kafka``, ``memcached``, ``memory``, ``postgres``, ``redis``, ``sqlite`` and
-``zookeeper``, which keeps checkpoints only, are loaded when they are first named. Each imports its
-driver when it is first used.
+``hbase``, ``kafka``, ``memcached``, ``memory``, ``postgres``, ``redis`` and ``sqlite``, and
+``objectstore`` and ``zookeeper``, which keep checkpoints only, are loaded when they are first
+named. Each imports its driver when it is first used.
 """
 
 from __future__ import annotations
@@ -14,11 +14,20 @@ if __name__ != "trident.backends":  # the same class must not exist twice
     raise ImportError("import trident.backends, not backends: the folder is only its source")
 
 if TYPE_CHECKING:
-    from trident.backends import hbase, kafka, memcached, memory, postgres, redis, sqlite, zookeeper
+    from trident.backends import (
+        hbase,
+        kafka,
+        memcached,
+        memory,
+        objectstore,
+        postgres,
+        redis,
+        sqlite,
+        zookeeper,
+    )
     from trident.backends.state_spec import StateSpec
     from trident.backends.urls import state_from_url
 
-_STORES = ("hbase", "kafka", "memcached", "memory", "postgres", "redis", "sqlite", "zookeeper")
 _HOMES = {"StateSpec": "state_spec", "state_from_url": "urls"}
 
 __all__ = [
@@ -27,6 +36,7 @@ __all__ = [
     "kafka",
     "memcached",
     "memory",
+    "objectstore",
     "postgres",
     "redis",
     "sqlite",
@@ -37,10 +47,10 @@ __all__ = [
 if not TYPE_CHECKING:  # to which any name, also one that is mistyped, would be there then
 
     def __getattr__(name):
-        if name in _STORES:
-            return import_module(f"trident.backends.{name}")
         if name in _HOMES:
             return getattr(import_module(f"trident.backends.{_HOMES[name]}"), name)
+        if name in __all__:
+            return import_module(f"trident.backends.{name}")
         raise AttributeError(f"module 'trident.backends' has no attribute {name!r}")
 
 

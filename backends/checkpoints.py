@@ -14,6 +14,9 @@ GROUP = "trident.checkpoints"
 BUILT_IN: Mapping[str, BuiltIn] = {
     **dict.fromkeys(REDIS, BuiltIn("trident.backends.redis.checkpoint:from_url", "redis")),
     "zookeeper": BuiltIn("trident.backends.zookeeper:from_url", "zookeeper"),
+    **dict.fromkeys(
+        ("s3", "az", "gs"), BuiltIn("trident.backends.objectstore:from_url", "objectstore")
+    ),
 }
 _SCHEMES = Schemes("checkpoint", GROUP, BUILT_IN)
 

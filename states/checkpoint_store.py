@@ -43,6 +43,13 @@ class CheckpointStore(ABC):
     largest: int | None = None
     """How many bytes a value may have; None for as many as one likes."""
 
+    def probe(self) -> str | None:
+        """Try what a checkpoint rests on; return what the store does wrong, None for nothing.
+
+        Asked at each start, and by ``doctor``. The default trusts the store.
+        """
+        return None
+
     def hold(self) -> str | None:
         """Take it for this run; return who has it instead, by :func:`this_process`, else None.
 

@@ -20,6 +20,7 @@ from trident.states.checkpoint_store import CheckpointStore, this_process
 from trident.states.values import Token
 from trident.testing.servers.process import ServerProcess, wait_until
 from trident.testing.servers.redis import RedisServer
+from trident.testing.servers.seaweedfs import SeaweedServer
 from trident.testing.servers.zookeeper import ZooKeeperServer
 
 FIRST = LogEntry(1, "", "a1", begun=Token(1, 0), committed=0)
@@ -29,7 +30,10 @@ SECOND = b'"number":2,'
 
 @dataclass
 class Stored:
-    """A server that tests may hurt, and the way to it."""
+    """A server that tests may hurt, and the way to it.
+
+    `place` is the checkpoint's URL, with ``{}`` for host and port.
+    """
 
     server: ServerProcess
     proxy: Proxy
@@ -37,9 +41,8 @@ class Stored:
     opened: ExitStack
 
     def store(self, through: Proxy | ServerProcess) -> CheckpointStore:
-        scheme = self.server.url.partition(":")[0]
-        url = StateURL.parse(f"{scheme}://{through.host}:{through.port}{self.place}")
-        store = checkpoint_from_url(url)
+        url = self.place.format(f"{through.host}:{through.port}")
+        store = checkpoint_from_url(StateURL.parse(url))
         self.opened.callback(store.release)
         return store
 
@@ -59,6 +62,13 @@ def own_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeepe
         yield server
 
 
+@pytest.fixture(scope="module")
+def own_seaweedfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeaweedServer]:
+    """One for the whole module likewise."""
+    with SeaweedServer(tmp_path_factory.mktemp("seaweedfs")) as server:
+        yield server
+
+
 @pytest.fixture
 def own_durable_redis(tmp_path: Path) -> Iterator[RedisServer]:
     options = ("--appendonly", "yes", "--appendfsync", "always")
@@ -66,17 +76,25 @@ def own_durable_redis(tmp_path: Path) -> Iterator[RedisServer]:
         yield server
 
 
-@pytest.fixture(params=["redis", "zookeeper"])
+KINDS = {
+    "redis": ("own_durable_redis", "redis://{}?prefix=words&timeout=0.5"),
+    "zookeeper": ("own_zookeeper", "zookeeper://{}/%s?timeout=0.5"),
+    "seaweedfs": (
+        "own_seaweedfs",
+        "s3://trident/%s?timeout=0.5&access_key_id=trident&secret_access_key=trident-secret"
+        "&endpoint=http://{}",
+    ),
+}
+"""The server of each kind of store, and the URL of a test's own checkpoint."""
+
+
+@pytest.fixture(params=KINDS)
 def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stored]:
     """Each kind of store, in turn."""
-    if request.param == "redis":
-        server, place = "own_durable_redis", f"?prefix={tmp_path.name}&timeout=0.5"
-    else:
-        server, place = "own_zookeeper", f"/{tmp_path.name}?timeout=0.5"
+    server, place = KINDS[request.param]
     own: ServerProcess = request.getfixturevalue(server)
     with ExitStack() as opened, Proxy(own.host, own.port) as proxy:
-        yield Stored(own, proxy, place, opened)
-        opened.close()
+        yield Stored(own, proxy, place.replace("%s", tmp_path.name), opened)
 
 
 def begun(log: StoredLog) -> LogWriter:
@@ -213,7 +231,7 @@ def expire(store: CheckpointStore) -> None:
 @pytest.fixture
 def zookeeper(own_zookeeper: ZooKeeperServer, tmp_path: Path) -> Iterator[Stored]:
     with ExitStack() as opened, Proxy(own_zookeeper.host, own_zookeeper.port) as proxy:
-        place = f"/{tmp_path.name}?session_timeout=2"
+        place = f"zookeeper://{{}}/{tmp_path.name}?session_timeout=2"
         yield Stored(own_zookeeper, proxy, place, opened)
         opened.close()
 

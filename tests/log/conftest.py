@@ -22,13 +22,15 @@ _SERVERS = {
     "redis": ("redis_server", "?prefix="),
     "redis cluster": ("redis_cluster", "?prefix="),
     "zookeeper": ("zookeeper_server", "/tests/"),
+    "seaweedfs": ("seaweedfs_server", "/tests/"),
 }
 
 
 def new_url(request: pytest.FixtureRequest, kind: str) -> str:
     """Return the URL of a checkpoint that isn't there yet."""
     server, named = _SERVERS[kind]
-    return f"{request.getfixturevalue(server).url}{named}{uuid4().hex}"
+    place, mark, options = request.getfixturevalue(server).url.partition("?")
+    return f"{place}{named}{uuid4().hex}{mark}{options}"
 
 
 @pytest.fixture(params=_SERVERS)

@@ -1,4 +1,4 @@
-"""What every log promises, on files, in memory, in Redis and in ZooKeeper."""
+"""What every log promises, on files, in memory, and in each store that keeps checkpoints."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ def test_a_writer_that_was_taken_over_appends_nothing_more(open_log: Open) -> No
 
 def test_of_many_writers_of_one_number_at_most_one_succeeds(open_log: Open) -> None:
     logs = [open_log() for _ in range(4)]
-    for number in range(1, 21):
+    # SeaweedFS takes a second for four at once.
+    for number in range(1, 4 if "s3:" in logs[0].place else 21):
         barrier = threading.Barrier(4)
         won: list[str] = []
 

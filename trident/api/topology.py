@@ -538,8 +538,8 @@ class TridentTopology(Published):
         spark : SparkSession, optional
             Where to run; without it this process, without a JVM.
         checkpoint : str or path, optional
-            The folder of the log, or a URL of Redis or ZooKeeper, where a driver on any machine
-            finds it; without it a temporary one, and nothing can be resumed.
+            The folder of the log, or a URL of Redis, ZooKeeper or an object store, where a driver
+            on any machine finds it; without it a temporary one, and nothing can be resumed.
         trigger : float or "available", optional
             Seconds from the begin of a batch to that of the next, or ``"available"``: all there is
             now, then end. By default, and with 0, the next batch begins when one is done.

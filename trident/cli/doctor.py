@@ -107,14 +107,16 @@ def _place(word: str) -> Iterator[Finding]:
 
 
 def _checkpoint(word: str) -> Finding:
-    """Whether a store that keeps checkpoints only can be reached."""
+    """Whether a store that keeps checkpoints only can be reached, and is fit for them."""
     store = checkpoints.checkpoint_from_url(StateURL.parse(word))
     try:
-        names = store.names()
+        problem, names = store.probe(), store.names()
     except (TridentError, ImportError) as error:
         return _problem(error)
     finally:
         store.release()
+    if problem is not None:
+        return Finding("problem", f"{store.where}: {problem}", "Take another store.")
     return Finding("ok", f"{store.where} answers, with {len(names)} logs")
 
 

@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--checkpoint",
-        help="the folder of the log, or a URL of Redis or ZooKeeper; without it nothing can be "
-        "gone on from",
+        help="the folder of the log, or a URL of Redis, ZooKeeper or an object store; without it "
+        "nothing can be gone on from",
     )
     parser.add_argument(
         "--spark",

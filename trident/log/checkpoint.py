@@ -201,7 +201,7 @@ def _store(text: str) -> CheckpointStore:
             shown(text),
             str(error).rstrip("."),
             "Give the folder of a local file system, where the log can create files exclusively; "
-            "or the URL of Redis or ZooKeeper.",
+            "or the URL of Redis, ZooKeeper or an object store.",
         ) from None
 
 

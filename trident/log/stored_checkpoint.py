@@ -26,7 +26,10 @@ class StoredCheckpoint(HeldCheckpoint):
         self._store = store
         self._spark_checkpoint = spark_checkpoint
         try:
-            with reached(self._store):
+            with reached(store):
+                if (problem := store.probe()) is not None:
+                    advice = "A checkpoint needs a store that heeds them: take another."
+                    raise CheckpointError(self.where, problem, advice)
                 holder = store.hold()
         except BaseException:
             store.release()

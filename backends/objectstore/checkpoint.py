@@ -1,0 +1,182 @@
+"""A checkpoint in an object store: an object for each log, replaced on condition of its tag."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote, unquote
+
+from trident.backends.objectstore.errors import explained
+from trident.states.checkpoint_store import CheckpointStore
+from trident.states.errors import MissingDriverError, StateUnavailableError
+from trident.states.secrets import is_secret
+
+_CLASSES = {"s3": "S3Store", "az": "AzureStore", "gs": "GCSStore"}
+_ENDPOINTS = {"gs": "base_url"}
+_PLACES = ("endpoint", "account_name")
+
+_processes: set[int] = set()
+"""Those that have used the driver: this one, and those it was forked from."""
+
+
+class ObjectCheckpoint(CheckpointStore):
+    """The logs of one checkpoint, as objects; asks the store when it is first used.
+
+    An object is put on condition that it isn't there, or that its tag is that of the entry before.
+    There is no lock, as it would need a lease: the run that started last has the checkpoint.
+
+    Parameters
+    ----------
+    scheme : str
+        ``"s3"``, ``"az"`` or ``"gs"``.
+    bucket, path : str
+        The bucket, or Azure's container, and what the names of all objects begin with.
+    timeout : float
+        Seconds to wait for each answer.
+    endpoint : str or None
+        The store's address, where it isn't that of its cloud.
+    settings : str or bool
+        What else obstore is told of the store.
+
+    Examples
+    --------
+    >>> checkpoint = ObjectCheckpoint("s3", "bucket", "words", endpoint="http://minio:9000")
+    >>> checkpoint.place_of("a/b")
+    's3://bucket/words/logs/a%2Fb at http://minio:9000'
+    """
+
+    def __init__(
+        self, scheme: str, bucket: str, path: str, *, timeout: float = 10.0, **settings: str | bool
+    ) -> None:
+        if not 0 < timeout < 1e6:
+            raise ValueError("timeout is above 0 seconds, and a million at most")
+        self._root = f"{scheme}://{bucket}/{quote(path)}"
+        self._at = "".join(f" at {settings[name]}" for name in _PLACES if name in settings)
+        self.where = self._root + self._at
+        self._place = scheme, bucket, path
+        self._settings = settings
+        self._timeout = timedelta(seconds=timeout)
+        self._known: dict[str, tuple[bytes, Any]] = {}
+
+    def probe(self) -> str | None:
+        """Try both conditions, on an object of its own, which stays there."""
+        token = f"written to try the store: {secrets.token_hex(8)}"
+        stale = self._put("probe", f"{token}, 1".encode(), "overwrite")
+        self._put("probe", f"{token}, 2".encode(), "overwrite")
+        for mode, wrong in (("create", "that must not be there"), (stale, "that has another tag")):
+            if self._put("probe", f"{token}, 3".encode(), mode) is not None:
+                return f"it has replaced an object on condition {wrong}: it ignores conditions"
+        return None
+
+    def release(self) -> None:
+        """Do nothing: connections are the driver's, and end by themselves."""
+
+    def names(self) -> list[str]:
+        with self._asking() as (obstore, store):
+            found = [each["path"] for some in obstore.list(store, "logs") for each in some]
+        return sorted(unquote(path.rpartition("/")[2]) for path in found)
+
+    def read(self, name: str) -> bytes | None:
+        with self._asking() as (obstore, store):
+            try:
+                found = obstore.get(store, _path(name))
+                data = bytes(found.bytes())
+            except FileNotFoundError:
+                self._known.pop(name, None)
+                return None
+        self._known[name] = data, _tag(found.meta)
+        return data
+
+    def replace(self, name: str, new: bytes, expected: bytes | None) -> bool:
+        known = self._known.get(name, (None, "create"))
+        if known[0] != expected:
+            if (found := self.read(name)) != expected:
+                return found == new
+            known = self._known.get(name, (None, "create"))
+        if (tag := self._put(_path(name), new, known[1])) is not None:
+            self._known[name] = new, tag
+            return True
+        if (found := self.read(name)) == expected:
+            problem = "it has refused to replace what still is there"
+            advice = "A request that was given up may be under way; it is tried again."
+            raise StateUnavailableError(self.where, problem, advice)
+        return found == new
+
+    def place_of(self, name: str) -> str:
+        return f"{self._root}/{_path(name)}{self._at}"
+
+    def _put(self, path: str, data: bytes, mode: Any) -> dict[str, str] | None:
+        """Put an object, and return its tag; None where its condition doesn't hold."""
+        with self._asking() as (obstore, store):
+            refused = obstore.exceptions
+            try:
+                return _tag(obstore.put(store, path, data, mode=mode, use_multipart=False))
+            except (refused.AlreadyExistsError, refused.PreconditionError):
+                return None
+            except FileNotFoundError:  # the object to replace, or the bucket
+                if isinstance(mode, str):
+                    raise
+                return None
+
+    @contextmanager
+    def _asking(self) -> Iterator[tuple[Any, Any]]:
+        """Lend the driver and its store; what goes wrong is raised as what it means."""
+        obstore = _driver()
+        if _processes and os.getpid() not in _processes:
+            problem = "obstore has threads that this process lacks, as it was forked off"
+            advice = "Start the process anew: subprocess, or multiprocessing's spawn."
+            raise StateUnavailableError(self.where, problem, advice)
+        _processes.add(os.getpid())
+        try:
+            yield obstore, self._store
+        except (obstore.exceptions.BaseError, OSError, ValueError) as error:
+            hidden = [str(self._settings[name]) for name in self._settings if is_secret(name)]
+            raise explained(str(error), self.where, hidden) from None
+
+    @cached_property
+    def _store(self) -> Any:
+        scheme, bucket, path = self._place
+        settings = {
+            _ENDPOINTS.get(scheme, name) if name == "endpoint" else name: value
+            for name, value in self._settings.items()
+        }
+        # A run tries again itself, and has to know when a request has failed.
+        return getattr(_driver().store, _CLASSES[scheme])(
+            bucket,
+            prefix=path,
+            config=settings,
+            client_options={
+                "timeout": self._timeout,
+                "connect_timeout": self._timeout,
+                "allow_http": True,  # the endpoint says it
+            },
+            retry_config={"max_retries": 0},
+        )
+
+
+def _path(name: str) -> str:
+    """Where the log of a group is; no store takes a name of dots."""
+    quoted = quote(name, safe=" ")
+    return "logs/" + (quoted.replace(".", "%2E") if quoted in (".", "..") else quoted)
+
+
+def _tag(found: Any) -> dict[str, str]:
+    """What a condition compares: S3 and Azure have a tag, Google a number."""
+    return {kind: found[kind] for kind in ("e_tag", "version") if found[kind] is not None}
+
+
+def _driver() -> Any:
+    try:
+        import obstore
+        import obstore.exceptions
+        import obstore.store
+    except ImportError as error:
+        raise MissingDriverError(
+            "a checkpoint in an object store", "objectstore", str(error)
+        ) from None
+    return obstore
