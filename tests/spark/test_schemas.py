@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from trident.spark.schemas import Schemas
+from trident.spark.versions import is_utf8
 from trident.tuples.fields import Fields
 
 KIND = "spark.sql.timestampType"
@@ -47,3 +48,12 @@ def test_looking_a_schema_up_starts_no_task(spark: SparkSession) -> None:
     context.setLocalProperty("spark.jobGroup.id", None)
     stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
     assert sum(stage.numTasks for stage in stages if stage) == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "is_text"),
+    [("é🐄\ufffd".encode(), True), (b"", True), (b"a\xff", False), (b"\xed\xa0\x80", False)],
+)
+def test_bytes_that_are_no_text_are_known(spark: SparkSession, data: bytes, is_text: bool) -> None:
+    literal = f"X'{data.hex()}'"
+    assert spark.range(1).selectExpr(is_utf8().format(literal)).first() == (is_text,)

@@ -15,6 +15,7 @@ from trident.spark.arrow_collector import ArrowCollector
 from trident.spark.error_transfer import SOURCES, raised_in_stage
 from trident.spark.schemas import Schemas, selected
 from trident.spark.seal import Seal
+from trident.spark.versions import is_utf8
 from trident.spark.worker_heap import freeze_imports
 from trident.spouts.kafka.errors import KafkaRecordError
 from trident.spouts.kafka.records import typed
@@ -38,7 +39,7 @@ _PARTS = {
 
 _DECODED = {
     "bytes": ("true", "{0}"),
-    "string": ("is_valid_utf8(cast({0} AS string))", "cast({0} AS string)"),
+    "string": (is_utf8(), "cast({0} AS string)"),
     "long": ("length({0}) = 8", "cast(conv(hex({0}), 16, -10) AS bigint)"),
 }
 """What Spark itself decodes: which bytes it can, and what becomes of them."""

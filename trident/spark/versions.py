@@ -197,6 +197,13 @@ def made_of(session: SparkSession, data: Any, schema: Any) -> DataFrame:
     return DataFrame(sql.toDataFrame(rows, schema.json(), session._jsparkSession), session)
 
 
+def is_utf8() -> str:
+    """The expression of whether bytes, called ``{0}``, are text."""
+    if _VERSION >= (4, 0):
+        return "is_valid_utf8(cast({0} AS string))"
+    return "encode(decode({0}, 'UTF-8'), 'UTF-8') = {0}"  # what is none is replaced
+
+
 def kafka_package(session: SparkSession) -> str:
     """The coordinates of Spark's source of Kafka."""
     scala = _jvm().scala.util.Properties.versionNumberString().rpartition(".")[0]
