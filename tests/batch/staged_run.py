@@ -31,7 +31,7 @@ from trident.batch.staged import StagedBatches
 from trident.batch.states import BatchState
 from trident.batch.watchpoints import reached, watching
 from trident.log.file_log import FileLog
-from trident.log.folders import LocalFolder
+from trident.log.folders import Folder
 from trident.log.staging import StagingArea
 from trident.states.control import ControlRecord
 from trident.states.state import State
@@ -112,7 +112,7 @@ def run(folder: Path, most: int = PENDING) -> None:
         if failure is not None:
             failures.append(failure)
 
-    batches = StagedBatches(StagingArea(LocalFolder(folder / "staged")), engine, runner, most, told)
+    batches = StagedBatches(StagingArea(Folder(folder / "staged")), engine, runner, most, told)
     batches.open(done(folder))
     for txid in range(done(folder) + 1, BATCHES + 1):
         digest = hashlib.sha256(b"%d" % txid).hexdigest()

@@ -35,7 +35,7 @@ from trident.log.errors import (
     LogUnavailableError,
     TakenOverError,
 )
-from trident.log.folders import Folder, LocalFolder
+from trident.log.folders import Folder
 from trident.log.held import HeldCheckpoint
 from trident.log.log import Log, MemoryLog
 from trident.log.staging import StagedFile, StagingArea
@@ -681,7 +681,7 @@ def test_what_is_staged_beside_a_url_is_asked_for(
     wrong = Adopt.from_checkpoint(url, tmp_path / "not mounted")
     with pytest.raises(AdoptionError, match="not mounted/words: there is no such folder"):
         open_of_frame(MemoryLog("new"), wrong)
-    staged = StagingArea(LocalFolder(tmp_path / "words" / "staged"))
+    staged = StagingArea(Folder(tmp_path / "words" / "staged"))
     staged.stage(StagedFile(log_id, 1, "q", 2, "5f3a"))
     adopt = Adopt.from_checkpoint(url, "s3a://bucket/words")
     with pytest.raises(AdoptionError, match="batches 2 to 2 are staged there"):

@@ -32,7 +32,7 @@ from trident.log.errors import (
     TakenOverError,
 )
 from trident.log.file_log import FileLog
-from trident.log.folders import LocalFolder
+from trident.log.folders import Folder
 from trident.log.staging import StagedFile, StagingArea
 from trident.states.control import ControlRecord
 from trident.states.errors import FailedException
@@ -83,7 +83,7 @@ class Clock:
     """A run of some batches, as Spark makes them."""
 
     def __init__(self, folder: Path, most: int = 3, policy: FailurePolicy = POLICY) -> None:
-        self.area = StagingArea(LocalFolder(folder / "staged"))
+        self.area = StagingArea(Folder(folder / "staged"))
         self.engine = Engine()
         self.runner = BatchRunner(
             FileLog(folder / "log"), {}, group="lines", source="spark", policy=policy

@@ -12,7 +12,7 @@ import pytest
 
 from trident.log import folders, staging
 from trident.log.errors import LogUnavailableError, StagingError
-from trident.log.folders import LocalFolder
+from trident.log.folders import Folder
 from trident.log.staging import StagedFile, StagingArea
 
 PARTS = {"count": b"one\ntwo\0", "nothing": b"", "total": bytes(range(256)) * 300}
@@ -21,16 +21,11 @@ STAGED = StagedFile("a1", 3, "q1", 7, "5f3a" * 16, PARTS)
 
 @pytest.fixture
 def area(tmp_path: Path) -> StagingArea:
-    return StagingArea(LocalFolder(tmp_path / "group" / "staged"))
-
-
-def folder_of(area: StagingArea) -> Path:
-    assert isinstance(area.folder, LocalFolder)
-    return area.folder.path
+    return StagingArea(Folder(tmp_path / "group" / "staged"))
 
 
 def path_of(area: StagingArea) -> Path:
-    [path] = folder_of(area).iterdir()
+    [path] = area.folder.path.iterdir()
     return path
 
 
@@ -105,7 +100,7 @@ def test_a_format_of_another_version_is_refused(
 
 def test_what_a_killed_driver_has_not_finished_is_removed(area: StagingArea) -> None:
     area.stage(STAGED)
-    (folder_of(area) / "0123456789abcdef.tmp").write_bytes(b"half")
+    (area.folder.path / "0123456789abcdef.tmp").write_bytes(b"half")
     assert area.staged() == [STAGED]
     assert path_of(area).name == STAGED.name
 
@@ -128,7 +123,7 @@ def test_where_the_disk_fails_the_same_batch_can_be_staged_again(
     monkeypatch.setattr(os, step, fail_once)
     with pytest.raises(LogUnavailableError, match="No space left"):
         area.stage(STAGED)
-    assert list(folder_of(area).iterdir()) == []
+    assert list(area.folder.path.iterdir()) == []
     area.stage(STAGED)
     assert area.staged() == [STAGED]
 

@@ -18,7 +18,7 @@ from tests.spark.drivers import Drivers
 from tests.spark.files import wait_for
 from tests.spark.lines import Lines
 from trident.backends import sqlite
-from trident.log.folders import Folder, LocalFolder
+from trident.log.folders import Folder
 from trident.log.staging import StagedFile, StagingArea
 from trident.spark.hadoop_folder import HadoopFolder
 from trident.testing.servers import java
@@ -122,7 +122,7 @@ def folder(
     request: pytest.FixtureRequest, drivers: Drivers, store: SeaweedServer, tmp_path: Path
 ) -> Folder:
     if request.param == "local":
-        return LocalFolder(tmp_path / "a%2Fb")
+        return Folder(tmp_path / "a%2Fb")
     hadoop = drivers.jvm.org.apache.hadoop
     settings = hadoop.conf.Configuration()
     for name, value in settings_of(store).items():

@@ -14,7 +14,7 @@ from trident.backends.checkpoints import checkpoint_from_url
 from trident.backends.state_url import StateURL
 from trident.log.errors import CheckpointError
 from trident.log.file_log import FileLog
-from trident.log.folders import Folder, LocalFolder, folder_of, group_of
+from trident.log.folders import Folder, folder_of, group_of
 from trident.log.held import HeldCheckpoint
 from trident.log.lock import CheckpointLock
 from trident.log.log import Log, MemoryLog
@@ -53,8 +53,8 @@ class Checkpoint(HeldCheckpoint):
     def groups(self) -> list[str]:
         return _groups_in(self.path)
 
-    def folder(self, group: str) -> LocalFolder:
-        return LocalFolder(self.path / folder_of(group))
+    def folder(self, group: str) -> Folder:
+        return Folder(self.path / folder_of(group))
 
     def release(self) -> None:
         self._lock.release()
@@ -77,11 +77,11 @@ class TemporaryCheckpoint(HeldCheckpoint):
     def groups(self) -> list[str]:
         return []
 
-    def folder(self, group: str) -> LocalFolder:
+    def folder(self, group: str) -> Folder:
         """Return a folder for `group` that :meth:`release` removes; not made yet."""
         if self._path is None:
             self._path = Path(tempfile.mkdtemp(prefix="trident-"))
-        return LocalFolder(self._path / folder_of(group))
+        return Folder(self._path / folder_of(group))
 
     def release(self) -> None:
         """Remove the folders; may be repeated."""
@@ -150,7 +150,7 @@ def groups_at(place: Place) -> list[str]:
 
 def local_folder(place: Place) -> Folder:
     """Return the folder of a local file system; raises as :func:`local_path`."""
-    return LocalFolder(local_path(place))
+    return Folder(local_path(place))
 
 
 def local_path(path: Place) -> Path:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Self
 from urllib.parse import quote, unquote
 
 from trident.log.errors import LogUnavailableError
@@ -34,88 +32,56 @@ def group_of(folder: str) -> str:
     return unquote(folder)
 
 
-class Folder(ABC):
-    """A folder of a checkpoint for what can only be files, on whichever file system it is.
+class Folder:
+    """A folder of a checkpoint for what can only be files: here one of a local file system.
 
     The methods raise LogUnavailableError where the file system fails. Whether a file was written
     or removed is then not known.
     """
 
-    url: str
-    """Its URL, for Spark."""
-    place: str
-    """How errors name it."""
-
-    @abstractmethod
-    def below(self, name: str) -> Self:
-        """Return a folder in this one."""
-
-    @abstractmethod
-    def make(self) -> None:
-        """Make it, unless it exists."""
-
-    @abstractmethod
-    def exists(self) -> bool:
-        """Whether there is such a folder."""
-
-    @abstractmethod
-    def names(self) -> list[str]:
-        """Return the names in it, in any order; none where there is no such folder."""
-
-    @abstractmethod
-    def read(self, name: str) -> bytes | None:
-        """Return what a file holds, which is durable then; None where there is no such file."""
-
-    @abstractmethod
-    def write(self, name: str, parts: Iterable[bytes | memoryview]) -> None:
-        """Write a file durably: all of it is there, or nothing, whenever the process dies."""
-
-    @abstractmethod
-    def remove(self, name: str) -> None:
-        """Remove a file, unless it is gone."""
-
-
-class LocalFolder(Folder):
-    """A folder of a local file system."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.url = f"file://{path}"
+        """Its URL, for Spark."""
         self.place = str(path)
+        """How errors name it."""
 
-    def below(self, name: str) -> Self:
-        return type(self)(self.path / name)
+    def below(self, name: str) -> Folder:
+        """Return a folder in this one."""
+        return Folder(self.path / name)
 
     def make(self) -> None:
-        with self._disk():
+        """Make it, unless it exists."""
+        with self._reached():
             make_folder(self.path)
 
     def exists(self) -> bool:
+        """Whether there is such a folder."""
         return self.path.is_dir()
 
     def names(self) -> list[str]:
-        with self._disk():
+        """Return the names in it, in any order; none where there is no such folder."""
+        with self._reached():
             return os.listdir(self.path) if self.path.is_dir() else []
 
     def read(self, name: str) -> bytes | None:
-        with self._disk():
-            try:
-                with (self.path / name).open("rb") as file:
-                    data = file.read()
-                    os.fsync(file.fileno())
-            except FileNotFoundError:
-                return None
+        """Return what a file holds, which is durable then; None where there is no such file."""
+        with self._reached(), suppress(FileNotFoundError):
+            with (self.path / name).open("rb") as file:
+                data = file.read()
+                os.fsync(file.fileno())
             sync_folder(self.path)
             return data
+        return None
 
     def write(self, name: str, parts: Iterable[bytes | memoryview]) -> None:
-        with self._disk():
+        """Write a file durably: all of it is there, or nothing, whenever the process dies."""
+        with self._reached():
             make_folder(self.path)
             temporary = self.path / f"{secrets.token_hex(8)}.tmp"
             try:
                 with temporary.open("xb") as file:
-                    for part in parts:
-                        file.write(part)
+                    file.writelines(parts)
                     file.flush()
                     os.fsync(file.fileno())
                 temporary.replace(self.path / name)
@@ -124,11 +90,12 @@ class LocalFolder(Folder):
             sync_folder(self.path)
 
     def remove(self, name: str) -> None:
-        with self._disk():
+        """Remove a file, unless it is gone."""
+        with self._reached():
             (self.path / name).unlink(missing_ok=True)
 
     @contextmanager
-    def _disk(self) -> Iterator[None]:
+    def _reached(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import Any, Self
+from contextlib import closing, contextmanager
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -33,7 +33,7 @@ class HadoopFolder(Folder):
         self._files = files
 
     @classmethod
-    def at(cls, session: SparkSession, url: str) -> Self:
+    def at(cls, session: SparkSession, url: str) -> HadoopFolder:
         """Return the folder at `url`; raise CheckpointError where Spark knows no such place."""
         jvm: Any = session._jvm
         settings = session._jsparkSession.sessionState().newHadoopConf()
@@ -48,8 +48,8 @@ class HadoopFolder(Folder):
             ) from error
         return cls(jvm, files, url.rstrip("/"))
 
-    def below(self, name: str) -> Self:
-        return type(self)(self._jvm, self._files, f"{self.url}/{name}")
+    def below(self, name: str) -> HadoopFolder:
+        return HadoopFolder(self._jvm, self._files, f"{self.url}/{name}")
 
     def make(self) -> None:
         with self._reached():
@@ -66,22 +66,24 @@ class HadoopFolder(Folder):
             return [each.getPath().getName() for each in found]
 
     def read(self, name: str) -> bytes | None:
+        path, content = self._path(name), self._jvm.org.apache.commons.io.IOUtils
         with self._reached():
-            path = self._path(name)
-            return self._content(path) if self._files.exists(path) else None
+            if not self._files.exists(path):
+                return None
+            length = self._files.getFileStatus(path).getLen()
+            sizes = [min(_CHUNK, length - start) for start in range(0, length, _CHUNK)]
+            with closing(self._files.open(path)) as stream:
+                return b"".join(content.toByteArray(stream, size) for size in sizes)
 
     def write(self, name: str, parts: Iterable[bytes | memoryview]) -> None:
         temporary, path = self._path(f"{secrets.token_hex(8)}.tmp"), self._path(name)
         with self._reached():
-            output = self._files.create(temporary)
-            try:
+            with closing(self._files.create(temporary)) as output:
                 for part in parts:
                     for start in range(0, len(part), _CHUNK):
                         output.write(bytes(part[start : start + _CHUNK]))
                 if output.hasCapability("hsync"):
                     output.hsync()
-            finally:
-                output.close()
             self._files.delete(path, False)
             if not self._files.rename(temporary, path):
                 problem = f"{temporary.getName()} can't be renamed to {name}"
@@ -93,18 +95,6 @@ class HadoopFolder(Folder):
 
     def _path(self, *name: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path("/".join((self.url, *name)))
-
-    def _content(self, path: Any) -> bytes:
-        stream, parts = self._files.open(path), []
-        try:
-            limited = self._jvm.org.apache.spark.network.util.LimitedInputStream
-            while part := self._jvm.org.apache.commons.io.IOUtils.toByteArray(
-                limited(stream, _CHUNK, False)
-            ):
-                parts.append(part)
-        finally:
-            stream.close()
-        return b"".join(parts)
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
