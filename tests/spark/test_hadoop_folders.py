@@ -162,12 +162,10 @@ def test_of_two_files_of_a_batch_the_later_runs_is_left(folder: Folder) -> None:
 
 
 @pytest.fixture
-def counting(
-    drivers: Drivers, store: SeaweedServer, redis_server: Served, tmp_path: Path
-) -> Counting:
+def counting(drivers: Drivers, store: SeaweedServer, tmp_path: Path) -> Counting:
     name = uuid4().hex
-    checkpoint = f"{redis_server.url}?prefix={name}"
-    return Counting(drivers, store, f"s3a://{store.bucket}/{name}", checkpoint, tmp_path)
+    checkpoint = store.url.replace("?", f"/log/{name}?")
+    return Counting(drivers, store, f"s3a://{store.bucket}/spark/{name}", checkpoint, tmp_path)
 
 
 def test_every_line_counts_once_over_kills_of_drivers(counting: Counting) -> None:
@@ -197,7 +195,10 @@ def test_a_batch_waits_for_the_store_that_it_is_staged_in(counting: Counting) ->
     counting.check()
 
 
-def test_a_run_ends_where_spark_cannot_write_and_the_next_one_goes_on(counting: Counting) -> None:
+def test_a_run_ends_where_spark_cannot_write_and_the_next_one_goes_on(
+    counting: Counting, redis_server: Served
+) -> None:
+    counting.checkpoint = f"{redis_server.url}?prefix={uuid4().hex}"
     counting.write(3)
     with counting.held("after stage", 2) as running:
         counting.store.kill()
