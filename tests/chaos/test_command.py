@@ -11,6 +11,7 @@ from tests.chaos.command import Said, chaos
 from trident.batch.watchpoints import POINTS
 from trident.cli.main import main
 from trident.testing.servers.redis import RedisServer
+from trident.testing.servers.seaweedfs import SeaweedServer
 
 pytestmark = pytest.mark.slow
 
@@ -106,6 +107,17 @@ def test_a_store_that_the_command_started_is_paused_and_restarted(tmp_path: Path
     assert "not yet compared" not in row
 
 
+def test_logs_may_be_in_an_object_store_that_is_hurt_too(tmp_path: Path) -> None:
+    SeaweedServer(tmp_path).command()  # it is there, or the test is skipped
+    words = ("--rounds", "12", "--words", "150", "--seed", "6", "--table", "table.md")
+    said = chaos(tmp_path, "--state", "sqlite:", "--checkpoint", "s3:", *words)
+    assert said.status == 0, said.text + said.errors
+    assert "store and source: checkpoint " in said.main, said.main
+    assert "--state sqlite: --checkpoint s3: --rounds" in said.text
+    row = (tmp_path / "table.md").read_text().splitlines()[-1]
+    assert row.startswith("| `sqlite:`, `--checkpoint s3:` | opaque | ")
+
+
 def test_a_password_of_the_store_is_neither_printed_nor_put_into_the_table(tmp_path: Path) -> None:
     with RedisServer(tmp_path / "server", password="s3cret") as server:
         url = f"{server.url}/0"
@@ -145,6 +157,7 @@ def test_what_is_not_compared_is_shown_as_not_yet_compared(tmp_path: Path) -> No
         (["nothing.there:topology", "--state", "sqlite:"], "can't be imported"),
         (["topology", "--state", "sqlite:"], "module:name"),
         (["--state", "mystore:"], "mystore"),
+        (["--state", "sqlite:", "--checkpoint", "redis://:s3cret@h"], "found 'redis://***@h'"),
     ],
 )
 def test_wrong_use_is_told_in_one_line_with_what_to_do(

@@ -26,7 +26,7 @@ class Campaign:
     """Has contenders count, again and again.
 
     What happens follows from `seed`. `say` takes the lines of progress; `episode` is how drivers
-    are treated.
+    are treated; in the store of the URL `logs` the topologies' logs are, where it is given.
     """
 
     troubles: Sequence[Trouble]
@@ -34,6 +34,7 @@ class Campaign:
     folder: Path
     say: Callable[[str], None]
     episode: type[Episode] = Episode
+    logs: str = ""
     _pace: Pace = field(default_factory=Pace, init=False)
     _episodes: int = field(default=0, init=False)
 
@@ -51,7 +52,7 @@ class Campaign:
             errors = len(tally.errors)
             self.episode(
                 contender,
-                EpisodePlace(folder, unique, name),
+                EpisodePlace(folder, unique, name, self.logs),
                 truth,
                 self.troubles,
                 random.Random(name),

@@ -36,17 +36,28 @@ class EpisodePlace:
     """Where an episode keeps what it keeps.
 
     The folder is for the checkpoint and whatever else the drivers need, and empty at first. States
-    are called by `name`, so that they are new; the sizes of batches follow from `seed`.
+    are called by `name`, so that they are new; the sizes of batches follow from `seed`. Logs are in
+    the store of the URL `logs`, where it is given.
     """
 
     folder: Path
     name: str
     seed: str
+    logs: str = ""
 
     @property
     def checkpoint(self) -> Path:
-        """The folder of the topology's log."""
+        """The folder of the topology's log, or of what else can only be files."""
         return self.folder / "checkpoint"
+
+    @property
+    def checkpoints(self) -> dict[str, Any]:
+        """The arguments of a start that say where its checkpoint is."""
+        if not self.logs:
+            return {"checkpoint": self.checkpoint}
+        place, mark, options = self.logs.partition("?")
+        url = f"{place.rstrip('/')}/{self.name}{mark}{options}"
+        return {"checkpoint": url, "spark_checkpoint": self.checkpoint}
 
 
 class Contender(ABC):
@@ -144,9 +155,9 @@ class Declared(Contender):
 
     def drive(self, place: EpisodePlace, life: Life) -> None:
         # Some of them let batches overlap.
-        options: dict[str, Any] = {"max_pending": 3} if life.number % 4 == 3 else {}
+        options = place.checkpoints | ({"max_pending": 3} if life.number % 4 == 3 else {})
         topology = self.declared(place, self.source.made(place, life.number))
-        with topology.start(None, place.checkpoint, trigger="available", **options) as run:
+        with topology.start(None, trigger="available", **options) as run:
             run.awaitTermination()
 
     @contextmanager

@@ -118,8 +118,8 @@ class DeclaredForSpark(Declared):
 
     def drive(self, place: EpisodePlace, life: Life) -> None:
         topology = self.declared(place, self.source.made(place, life.number))
-        options: dict[str, Any] = {"trigger": "available", "engine": "spark"}
-        with topology.start(session(self.server), place.checkpoint, **options) as run:
+        options = place.checkpoints | {"trigger": "available", "engine": "spark"}
+        with topology.start(session(self.server), **options) as run:
             run.awaitTermination()
 
 

@@ -19,7 +19,12 @@ from typing import NoReturn
 
 from trident.batch.errors import OutageError
 from trident.chaos.life import Life
-from trident.log.errors import CheckpointInUseError, LogConflictError, TakenOverError
+from trident.log.errors import (
+    CheckpointInUseError,
+    LogConflictError,
+    LogUnavailableError,
+    TakenOverError,
+)
 from trident.states.errors import OtherLogError, StaleBatchError, UnavailableError
 from trident.states.secrets import masked
 
@@ -128,7 +133,7 @@ def run_to_end(work: Callable[[], object]) -> DriverEnd:
         work()
     except _OVERTAKEN:
         return DriverEnd.OVERTAKEN
-    except (UnavailableError, OutageError):
+    except (UnavailableError, LogUnavailableError, OutageError):
         traceback.print_exc()
         return DriverEnd.GAVE_UP
     except BaseException:

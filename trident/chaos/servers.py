@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from trident.backends.state_url import StateURL
 from trident.chaos.trouble import Trouble, pause, restart
 from trident.states.errors import UsageError
 from trident.testing.servers.hbase import HBaseServer
@@ -17,6 +18,7 @@ from trident.testing.servers.memcached import MemcachedServers
 from trident.testing.servers.postgres import PostgresServer
 from trident.testing.servers.process import MissingServer, wait_until
 from trident.testing.servers.redis import RedisCluster, RedisServer
+from trident.testing.servers.seaweedfs import SeaweedServer
 
 _DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 
@@ -117,3 +119,24 @@ def started(scheme: str, folder: Path) -> Iterator[Started]:
             yield server
     except MissingServer as missing:
         raise UsageError(f"--state {scheme}: {missing}") from None
+
+
+@contextmanager
+def checkpoints(text: str | None, folder: Path) -> Iterator[Started]:
+    """Give where checkpoints are, each below a path of its own; start a SeaweedFS for ``s3:``."""
+    url = StateURL.parse(text) if text else None
+    if url is None or (url.hosts and url.scheme in ("s3", "az", "gs", "zookeeper")):
+        yield Started(text or "")
+    elif text != "s3:":
+        what = "--checkpoint: it is s3:, for which a server is started, or a URL with a path, found"
+        raise UsageError(what, str(url))
+    else:
+        try:
+            with SeaweedServer(folder / "seaweedfs") as server:
+                troubles = [
+                    lambda: f"checkpoint {pause(server, 1.5)}",
+                    lambda: f"checkpoint {restart(server)}",
+                ]
+                yield Started(f"{server.url}&timeout=1", troubles)
+        except MissingServer as missing:
+            raise UsageError(f"--checkpoint s3: {missing}") from None

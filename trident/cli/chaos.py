@@ -17,6 +17,7 @@ from trident.chaos.campaign import Campaign
 from trident.chaos.contender import Contender, TopologyFunction, truth_of
 from trident.chaos.record import Record
 from trident.chaos.report import Tested, append_row
+from trident.chaos.servers import checkpoints
 from trident.chaos.store import opened
 from trident.chaos.tally import Tally
 from trident.chaos.truth import Truth
@@ -28,6 +29,7 @@ from trident.states.secrets import masked
 
 _DEFAULT = "trident.chaos.word_count:topology"
 _COMPARED_EPISODES = 30
+_URLS = ("state", "checkpoint")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="the store, as in docs/states.md; without a host (redis:) a server is started, and "
         "hurt as well",
+    )
+    parser.add_argument(
+        "--checkpoint",
+        metavar="URL",
+        help="where the logs are, each below it; s3: starts a SeaweedFS, which is hurt as well "
+        "(default: in folders)",
     )
     parser.add_argument("--minutes", type=float, help="how long (default: 1, without --rounds)")
     parser.add_argument("--rounds", type=int, help="how many lives of drivers, at least")
@@ -82,11 +90,13 @@ def run(arguments: argparse.Namespace) -> int:
         opened(arguments.state, Path(temporary)) as store,
         way.served(Path(temporary)) as served,
         way.source(arguments.source, record, Path(temporary)) as source,
+        checkpoints(arguments.checkpoint, Path(temporary)) as logs,
     ):
         truth = truth_of(make, record)
         words_truth = truth if make is word_count else truth_of(word_count, record)
-        troubles = [*store.troubles, *served, *source.troubles]
-        campaign = Campaign(troubles, arguments.seed, Path(temporary), _say, way.episode)
+        troubles = [*store.troubles, *served, *source.troubles, *logs.troubles]
+        folder, seed = Path(temporary), arguments.seed
+        campaign = Campaign(troubles, seed, folder, _say, way.episode, logs.url)
 
         def tested(contender: Contender, truth: Truth, ends: Callable[[Tally], bool]) -> Tested:
             found = Tested(contender, campaign.run(contender, truth, ends), record.length)
@@ -123,14 +133,16 @@ def _end(
         if each is None:
             _say(f"{contender.name}: not yet compared")
     if arguments.table:
-        state, source = _shown_state(arguments), masked(arguments.source)
+        state, source = _shown("state", arguments.state), masked(arguments.source)
+        if arguments.checkpoint:
+            state += f"`, `--checkpoint {_shown('checkpoint', arguments.checkpoint)}"
         append_row(arguments.table, state, source, arguments.seed, found, compared)
     _say(f"seed {arguments.seed}; again: {_command(arguments)}")
 
 
-def _shown_state(arguments: argparse.Namespace) -> str:
-    """Return the store's URL without its secrets."""
-    return str(StateURL.parse(arguments.state))
+def _shown(name: str, value: object) -> str:
+    """Return what an option says, without secrets."""
+    return str(StateURL.parse(str(value)) if name in _URLS else masked(str(value)))
 
 
 def _interrupt(*_: object) -> NoReturn:
@@ -171,11 +183,10 @@ def _command(arguments: argparse.Namespace) -> str:
     words = ["python -m trident chaos"]
     if arguments.topology != _DEFAULT:
         words.append(arguments.topology)
-    for name in ("state", "minutes", "rounds", "seed", "source", "words", "spark"):
+    for name in (*_URLS, "minutes", "rounds", "seed", "source", "words", "spark"):
         value = getattr(arguments, name)
         if value is not None:
-            shown = _shown_state(arguments) if name == "state" else masked(str(value))
-            words.append(f"--{name} {shlex.quote(shown)}")
+            words.append(f"--{name} {shlex.quote(_shown(name, value))}")
     return " ".join(words)
 
 
