@@ -30,6 +30,8 @@ class TridentError(Exception):
 
     _template: ClassVar[str] = ""
     """The text, with the names of the fields in braces."""
+    passing: ClassVar[bool] = False
+    """Whether the same call may succeed later, with nothing changed in the program."""
 
     def __post_init__(self) -> None:
         self.args = tuple(getattr(self, field.name) for field in fields(self))
@@ -83,6 +85,8 @@ class UnavailableError(FailedException):
     place: str
     problem: str
     advice: str = ""
+
+    passing: ClassVar[bool] = True
 
     def __str__(self) -> str:
         text = f"{self.place}: {self.problem}."

@@ -145,7 +145,7 @@ def test_info_tells_what_a_state_is_in_the_middle_of(
         ("{place}", 2, "by default the state's name. There are: 'count'."),
         ("{place}?prefix=cuont", 1, "States there have the prefixes: 'count'"),
         ("ridis://cache/0?prefix=x", 2, "Did you mean 'redis'?"),
-        ("redis://me:s3cret@127.0.0.1:1/0?prefix=x", 1, "nothing listens there"),
+        ("redis://me:s3cret@127.0.0.1:1/0?prefix=x", 75, "nothing listens there"),
         ("memory:words?prefix=x", 2, "is in the memory of the process that runs"),
     ],
 )

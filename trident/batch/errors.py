@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from trident.states.errors import TridentError
 
@@ -39,6 +40,7 @@ class OutageError(TridentError):
     failure: str
     """What the last try failed with, and where."""
 
+    passing: ClassVar[bool] = True
     _template = (
         "{what} waited {seconds:.1f} s, as long as patience= allows, and it is still so: "
         "{failure} Nothing was given up: remove the cause, and start again, which goes on "

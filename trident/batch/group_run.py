@@ -37,6 +37,8 @@ class GroupRun(ABC):
         self._ended = threading.Event()
         self._listeners: list[Callable[[], None]] = []
         self._lock = threading.Lock()
+        self.shown: Callable[[BaseException], BaseException] = lambda failure: failure
+        """What the engine makes of a failure before anyone is told of it."""
 
     @property
     def isActive(self) -> bool:
@@ -122,6 +124,7 @@ class GroupRun(ABC):
 
     def ended(self, failure: BaseException | None = None) -> None:
         """Called by the clock, once: no batch will follow."""
+        failure = failure and self.shown(failure)
         self.monitor.ended(failure)
         if isinstance(failure, OperationError):
             details = Lines(failure.details)

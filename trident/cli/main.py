@@ -28,6 +28,9 @@ COMMANDS = {
 
 _NOBODY_READS = 128 + 13  # what a shell shows for a program that SIGPIPE has ended
 
+PASSING = os.EX_TEMPFAIL
+"""The exit status that says that the same command may succeed later."""
+
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What the system says of an output that takes no more."""
 
@@ -49,14 +52,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:  # as it is after ``>&-``
             sys.stdout.flush()
     except TridentError as error:
-        return _tell(f"{parser.prog} {arguments.command}: {error}", isinstance(error, UsageError))
+        status = 2 if isinstance(error, UsageError) else PASSING if error.passing else 1
+        return _tell(f"{parser.prog} {arguments.command}: {error}", status)
     except ImportError as error:
         if "pip install" not in str(error):  # one of ours says how a driver is installed
             raise
-        return _tell(f"{parser.prog} {arguments.command}: {error}", usage=False)
+        return _tell(f"{parser.prog} {arguments.command}: {error}", 1)
     except KeyboardInterrupt:
-        _tell(f"{parser.prog} {arguments.command}: interrupted", usage=False)
-        return 130
+        return _tell(f"{parser.prog} {arguments.command}: interrupted", 130)
     except BrokenPipeError:
         _write_nowhere()  # as in `… | head`
         return _NOBODY_READS
@@ -66,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _write_nowhere()
         where = f" ({error.filename})" if error.filename else ""
         what = f"{error.strerror}{where}. Make room for what is written, or write it elsewhere."
-        return _tell(f"{parser.prog} {arguments.command}: {what}", usage=False)
+        return _tell(f"{parser.prog} {arguments.command}: {what}", 1)
     return status
 
 
@@ -83,6 +86,6 @@ class _Parser(argparse.ArgumentParser):
         super().error(one_line(masked(message)))
 
 
-def _tell(text: str, usage: bool) -> int:
+def _tell(text: str, status: int) -> int:
     print(printable(text), file=sys.stderr)
-    return 2 if usage else 1
+    return status

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 import warnings
@@ -16,6 +17,7 @@ from trident.batch.adopt import Adopt
 from trident.batch.progress import BatchProgress
 from trident.batch.start_options import EngineChoice, OnFailure
 from trident.cli.named import named_topology
+from trident.cli.restarts import supervise
 from trident.cli.serving import add_server_arguments, listening, server_options, until_a_signal
 from trident.states.errors import UsageError
 from trident.states.printable import one_line
@@ -95,11 +97,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print each batch as a line of JSON, and nothing else"
     )
+    parser.add_argument(
+        "--restarts",
+        type=int,
+        default=0,
+        metavar="N",
+        help="start it again where it was killed, or a store or Spark was away (0)",
+    )
+    parser.add_argument(
+        "--within", type=float, default=600.0, metavar="S", help="N restarts at most in S s (600)"
+    )
     add_server_arguments(parser, None)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run it; the batch under way is finished after a first signal, not after a second."""
+    if arguments.restarts and (status := _supervised(arguments)) is not None:
+        return status
     topology = named_topology(arguments.topology)
     options = _options(arguments)
     say = _nothing if arguments.json else _say
@@ -127,6 +141,18 @@ def run(arguments: argparse.Namespace) -> int:
             started.stop()
         told.tell(started, last=True)
     return 0
+
+
+def _supervised(arguments: argparse.Namespace) -> int | None:
+    """None in a process that is to do the work; see `supervise`."""
+    if arguments.checkpoint is None:
+        raise UsageError("--restarts without --checkpoint: nothing could be gone on from")
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        what = "--restarts under spark-submit, which can't start its JVM again"
+        raise UsageError(what, advice="Let who calls it do that: status 75 says where it helps.")
+    if arguments.restarts < 0 or arguments.within <= 0:
+        raise UsageError("--restarts and --within are numbers above 0")
+    return supervise(arguments.restarts, arguments.within)
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -215,13 +241,13 @@ class _BatchPrinter:
 
     def _new(self, name: str, recent: list[BatchProgress]) -> Iterator[BatchProgress]:
         known = self._last.get(name)
-        places = [place for place, each in enumerate(recent) if each is known]
-        if known is not None and not places and self._json:
+        if known is not None and recent and known.txid < recent[0].txid - 1 and self._json:
             # So many were done since the last look that the run remembers not all of them.
             print(json.dumps({"group": name, "left_out": recent[0].txid - known.txid - 1}))
-        for progress in recent[places[-1] + 1 :] if places else recent:
-            self._last[name] = progress
-            yield progress
+        for progress in recent:
+            if known is None or known.txid < progress.txid:
+                self._last[name] = progress
+                yield progress
 
     def _is_due(self, progress: BatchProgress) -> bool:
         now = time.monotonic()

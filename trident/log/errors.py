@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from trident.states.errors import TridentError
 
@@ -94,6 +95,7 @@ class LogUnavailableError(LogError):
     advice: str = "Make room on its disk, or repair it."
     """The next step."""
 
+    passing: ClassVar[bool] = True
     _template = (
         "the log {place} can't be read or written: {problem}. {advice} Nothing is built on an "
         "entry before it is confirmed to be there."

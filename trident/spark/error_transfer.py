@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 
 from trident.spark.error_json import error_from_json, error_to_json, text_of
-from trident.spark.errors import SparkFailure
+from trident.spark.errors import EngineLostError, SparkFailure
 from trident.spark.seal import Seal
 from trident.spark.versions import condition_of
-from trident.states.errors import FailedException
+from trident.states.errors import FailedException, TridentError
 
 _PASSING = frozenset({"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"})
 """Error conditions of Spark's that are not the batch's fault: another attempt may succeed."""
@@ -55,19 +56,23 @@ def marked(error: BaseException, seal: Seal) -> str:
     return seal.sealed(error_to_json(error))
 
 
-def of_spark(error: Exception, seal: Seal | None = None, work: str = "batch") -> BaseException:
+def of_spark(error: BaseException, seal: Seal | None = None, work: str = "batch") -> BaseException:
     """What a user should see for an error of Spark's: their own error where there is one.
 
-    That is the error from the stage, as `error_to_json` shows it; `FailedException` where another
-    attempt may succeed; else `SparkFailure`, or the error itself when it isn't Spark's. Without the
-    attempt's seal no stage of one can have raised.
+    That is the error from the stage, as `error_to_json` shows it; `EngineLostError` where Spark has
+    ended; `FailedException` where another attempt may succeed; else `SparkFailure`, or the error
+    itself when it isn't Spark's. Without the attempt's seal no stage of one can have raised.
     """
+    if isinstance(error, TridentError):
+        return error
     text = str(error)
     # An AnalysisException quotes the plan, and with it the errors that `natives` put there.
     seals = () if isinstance(error, AnalysisException) else (seal, SOURCES)
     for each in seals:
         if each is not None and (form := each.opened(text)) is not None:
             return error_from_json(form)
+    if found := _lost():
+        return EngineLostError(found)
     if not isinstance(error, PySparkException) and not hasattr(error, "java_exception"):
         return error
     if isinstance(error, PythonException):
@@ -83,6 +88,20 @@ def of_spark(error: Exception, seal: Seal | None = None, work: str = "batch") ->
     if condition is None or condition in _PASSING:
         return FailedException(f"Spark lost the {work}: {_first_cause(text)}")
     return SparkFailure(condition, text, work)
+
+
+def _lost() -> str:
+    """What of Spark has ended; empty where it goes on, or this program has stopped it.
+
+    Errors of py4j, of sockets and of Arrow only hint at it, so Spark is asked.
+    """
+    context: Any = SparkContext._active_spark_context
+    if context is None or context._jsc is None:
+        return ""
+    try:
+        return "its context was stopped" if context._jsc.sc().isStopped() else ""
+    except Exception:
+        return "its JVM has ended"
 
 
 def _thrown(name: str, thrown: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from typing import ClassVar
 
 from trident.states.errors import TridentError
 
@@ -30,6 +31,21 @@ class SparkSessionError(TridentError):
     """The next step."""
 
     _template = "{found}. {advice}"
+
+
+@dataclass(eq=False, repr=False)
+class EngineLostError(TridentError):
+    """Spark has ended before the run did; batches that were under way are kept."""
+
+    found: str
+    """What has ended."""
+
+    passing: ClassVar[bool] = True
+    _template = (
+        "Spark is gone: {found}. Batches that were under way are kept: the next start, in a new "
+        "process, tries them again. Its own log, or that of the system or the cluster, may say "
+        "why it ended: often memory was short."
+    )
 
 
 @dataclass(eq=False, repr=False)

@@ -60,6 +60,17 @@ class Quiet:
             self._on = False
 
 
+class Without(logging.Filter):
+    """Drops what tells of an exception of a class."""
+
+    def __init__(self, kind: type[BaseException]) -> None:
+        super().__init__()
+        self._kind = kind
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], self._kind))
+
+
 class _OfThread(logging.Filter):
     """Drops what one thread logs."""
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 
 from trident.batch.engine import Engine
@@ -20,11 +22,13 @@ from trident.plan.overlap import one_at_a_time_on_spark
 from trident.plan.placement import only_on_spark
 from trident.plan.plan import BatchGroup, Plan
 from trident.spark.checks import compile_group
+from trident.spark.error_transfer import of_spark
 from trident.spark.errors import SparkSessionError
 from trident.spark.group_engine import SparkGroupEngine
 from trident.spark.hadoop_folder import HadoopFolder
 from trident.spark.mixed_engine import MixedGroupEngine
 from trident.spark.paths import read_paths, source_kind
+from trident.spark.quiet import Without
 from trident.spark.session import check_session
 from trident.spark.settings import own_session
 from trident.spark.stream_union import check_output_mode
@@ -32,6 +36,8 @@ from trident.spark.streaming_run import StreamingRun
 from trident.spark.versions import is_connect
 from trident.spark.workers import check_workers
 from trident.states.state import State
+
+_WITHOUT_LOST = Without(Py4JNetworkError)  # py4j logs in the root logger what it raises as well
 
 
 class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
@@ -90,10 +96,16 @@ class SparkEngine(Engine[SparkGroupEngine | MixedGroupEngine]):
         trigger: Trigger,
         max_pending: int,
     ) -> GroupRun:
+        run: GroupRun
         if folder is None:
-            return super().clock(group, opened, runner, folder, trigger, max_pending)
-        assert isinstance(opened, SparkGroupEngine)
-        return StreamingRun(self._prepared[group.id], opened, runner, folder, trigger, max_pending)
+            run = super().clock(group, opened, runner, folder, trigger, max_pending)
+        else:
+            assert isinstance(opened, SparkGroupEngine)
+            prepared = self._prepared[group.id]
+            run = StreamingRun(prepared, opened, runner, folder, trigger, max_pending)
+        run.shown = of_spark
+        logging.getLogger().addFilter(_WITHOUT_LOST)
+        return run
 
 
 def _check_clocks(plan: Plan) -> None:

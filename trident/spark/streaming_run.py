@@ -27,10 +27,9 @@ from trident.batch.start_options import Trigger
 from trident.log.errors import CheckpointError, LogUnavailableError
 from trident.log.folders import SPARKS_LOG, STAGED, Folder
 from trident.log.staging import StagingArea
-from trident.spark.error_transfer import of_spark
 from trident.spark.group import SparkGroup
 from trident.spark.group_engine import SMALL, SparkGroupEngine
-from trident.spark.quiet import Quiet
+from trident.spark.quiet import Quiet, Without
 from trident.spark.settings import set_up
 from trident.spark.source_lag import lag_of
 from trident.spark.stream_union import apart, as_one
@@ -45,14 +44,7 @@ class Parked(Exception):
     """Raised in ``foreachBatch`` so that Spark doesn't commit the batch; no failure by itself."""
 
 
-class _WithoutParked(logging.Filter):
-    """Keeps py4j from printing `Parked`, which only ends a query."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not (record.exc_info and isinstance(record.exc_info[1], Parked))
-
-
-_WITHOUT_PARKED = _WithoutParked()
+_WITHOUT_PARKED = Without(Parked)  # it only ends a query
 
 
 class StreamingRun(GroupRun):
@@ -305,8 +297,6 @@ class StreamingRun(GroupRun):
             failure = self._cause
         elif self._runner.stopping.is_set():
             failure = None
-        elif failure is not None:
-            failure = of_spark(failure) if isinstance(failure, Exception) else failure
         try:
             with self._gate:  # or it may be there, and not started yet
                 stopper = self._stopper
@@ -316,6 +306,6 @@ class StreamingRun(GroupRun):
             self._engine.close()
             self._quiet.off()
         except Exception as error:  # the JVM may have ended
-            failure = failure or of_spark(error)
+            failure = failure or error
         finally:
             self.ended(failure)
