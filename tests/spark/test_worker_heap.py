@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
+from types import ModuleType
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.types import LongType, StructField, StructType
 
 from trident import Fields
 from trident.kernels.task import StepName
@@ -15,20 +17,34 @@ from trident.operations.callables import CallableFunction
 from trident.spark.stage import PythonStage, StageContext
 from trident.spark.worker_heap import freeze_imports
 
-STEP = StepName("each(id, frozen, n)", "job.py:7")
-N = pa.field("n", pa.int64())
+STEP = StepName("each(id, collected, pid, n)", "job.py:7")
+SCHEMA = pa.schema([("pid", pa.int64()), ("n", pa.int64())])
+LARGE = 100_000
 
 
-def frozen_objects(id: int) -> list[int]:
-    return [gc.get_freeze_count()]
+def collected(id: int) -> list[tuple[int, int]]:
+    """How many objects a collection walks through, where a large module is imported by then."""
+    if "large" not in sys.modules:
+        module = ModuleType("large")
+        vars(module)["objects"] = [[n] for n in range(LARGE)]
+        sys.modules["large"] = module
+    return [(os.getpid(), len(gc.get_objects()))]
 
 
-def test_a_worker_does_not_collect_what_it_has_imported(spark: SparkSession) -> None:
-    each = EachKernel(STEP, CallableFunction(frozen_objects), Fields("id"), (), ("n",))
-    stage = PythonStage((each,), pa.schema([N]), (("n", STEP),), StageContext(1), 1)
-    frame = spark.range(1, numPartitions=1)
-    [row] = frame.mapInArrow(stage, StructType([StructField("n", LongType())])).collect()
-    assert row["n"] > 10_000
+def test_a_worker_does_not_collect_what_it_has_imported_in_an_earlier_task(
+    spark: SparkSession,
+) -> None:
+    each = EachKernel(STEP, CallableFunction(collected), Fields("id"), (), ("pid", "n"))
+    makers = (("pid", STEP), ("n", STEP))
+    stage = PythonStage((each,), SCHEMA, makers, StageContext(1), 1)
+    frame = spark.range(1, numPartitions=1).mapInArrow(stage, "pid long, n long")
+    workers = set[int]()
+    while True:
+        [row] = frame.collect()
+        if row["pid"] in workers:
+            break
+        workers.add(row["pid"])
+    assert row["n"] < LARGE
 
 
 def test_the_driver_collects_as_its_program_says() -> None:
