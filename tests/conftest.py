@@ -61,9 +61,19 @@ def spark() -> Iterator[SparkSession]:
     """One Spark session for the whole run: a second JVM would cost every test seconds."""
     from trident.spark.session import local_session
 
-    session = local_session(**spark_kafka.settings())
+    session = local_session(**spark_kafka.settings(), **java.INTERPRETED)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def compiled(spark: SparkSession) -> Iterator[None]:
+    """Have the session compile plans as users' do, where results may depend on how they run."""
+    for name in java.INTERPRETED:
+        spark.conf.unset(name)
+    yield
+    for name, value in java.INTERPRETED.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture(scope="session")

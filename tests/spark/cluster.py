@@ -31,7 +31,7 @@ def cluster(folder: Path) -> Iterator[str]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_NO_DAEMONIZE": "1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": shlex.join(["-XX:+UseSerialGC", *java.OPTIONS]),
+        "SPARK_DAEMON_JAVA_OPTS": shlex.join(java.OPTIONS),
         "PYSPARK_PYTHON": sys.executable,
     }
 

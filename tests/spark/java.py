@@ -13,8 +13,16 @@ OPTIONS = (
     "-XX:TieredStopAtLevel=1",  # compile once and quickly: a test ends before more would pay
     "-XX:ReservedCodeCacheSize=240m",  # that level reserves 48 MB, which the whole suite fills
     f"-XX:SharedArchiveFile={CLASSES}",
+    "-XX:+UseSerialGC",  # two cores have better to do than to collect garbage beside a program
     "-Xlog:disable",  # saved by another Java, or not at all: then classes are loaded as ever
 )
+
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Settings with which Spark makes no Java of a plan, and compiles none: a quarter of what it costs
+tests, which have a few rows. The fixture `compiled` has it as users have it."""
 
 
 def submit_arguments(*options: str) -> str:

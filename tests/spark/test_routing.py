@@ -17,6 +17,8 @@ from trident.spark.schemas import Schemas
 from trident.spark.seal import Seal
 from trident.spark.versions import placed, table_of
 
+pytestmark = pytest.mark.usefixtures("compiled")
+
 ODD = ["", "a", "é", "🐄", "\0", '\0a\x1f"\\\n\x7f/é', "'", "x" * 1000, None]
 
 

@@ -29,6 +29,13 @@ ROWS: dict[str, tuple[list[Any], tuple[Any, ...]]] = {
 """Doubles, and their Count, Sum, Min and Max."""
 
 
+@pytest.fixture(autouse=True)
+def compiled_on_spark(engine: Engine, request: pytest.FixtureRequest) -> None:
+    """Have Spark compute as it does for users."""
+    if engine.spark is not None:
+        request.getfixturevalue("compiled")
+
+
 @pytest.mark.parametrize("few", [True, False], ids=["one partition", "several partitions"])
 def test_aggregates_of_what_is_no_ordinary_number(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, few: bool

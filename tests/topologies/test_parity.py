@@ -147,7 +147,7 @@ def few_rows(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.spark
-@pytest.mark.usefixtures("few_rows")
+@pytest.mark.usefixtures("few_rows", "compiled")
 def test_spark_does_what_the_model_does(spark: Any) -> None:
     """As many topologies as it comes to in some time."""
     _SEEN.clear()
