@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests import pairs
 from tests.servers import spark_kafka
 from tests.servers.postgres import PgBouncer
 from tests.spark import java
@@ -121,7 +122,7 @@ _ZOOKEEPER = ("zookeeper", "zookeeper_server")
 """Fixtures that a test asks for, or is given the name of."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what asks for the session, so that `-m "not spark"` needs no Java.
 
     A server of ZooKeeper is started from Spark's jars.
@@ -135,6 +136,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         starts = any("local_session(" in example.source for example in examples)
         if asked & {"spark", *_ZOOKEEPER} or starts:
             item.add_marker("spark")
+    if left := pairs.left_out(items):
+        items[:] = [item for item in items if item not in left]
+        config.hook.pytest_deselected(items=[*left])
     _begin_with_the_longest(items)
     # A full collection of garbage would look through ten thousand tests each time.
     gc.collect()

@@ -178,6 +178,7 @@ def test_a_batch_is_acknowledged_after_its_commit_and_in_order(engine: Engine) -
 
 
 @pytest.mark.slow
+@pytest.mark.pairs
 @KINDS
 @pytest.mark.parametrize("point", POINTS[: POINTS.index("after commit")])
 def test_a_batch_that_fails_takes_those_behind_it_with_it(
@@ -208,6 +209,7 @@ class Failing(Function):
         collector.emit([tuple[0]])
 
 
+@pytest.mark.pairs
 @KINDS
 @pytest.mark.parametrize(
     "error", [FailedException("no"), StateUnavailableError("a server", "it is away")]

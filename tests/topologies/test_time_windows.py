@@ -160,6 +160,7 @@ WINDOWS: list[Any] = [
 ]
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("make", [Combined, Aggregated])
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_they_are_the_same_on_both_engines(
@@ -209,6 +210,7 @@ def test_times_may_be_timestamps(engine: Engine, kind: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.pairs
 @pytest.mark.parametrize("point", ["after begin", "after write", "after ready"])
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_a_batch_that_is_tried_again_counts_once(
