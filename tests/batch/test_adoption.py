@@ -679,7 +679,7 @@ def test_what_is_staged_beside_a_url_is_asked_for(
     ):
         open_of_frame(MemoryLog("new"), Adopt.from_checkpoint(url))
     wrong = Adopt.from_checkpoint(url, tmp_path / "not mounted")
-    with pytest.raises(AdoptionError, match="not mounted/words: there is no such folder"):
+    with pytest.raises(AdoptionError, match="not mounted/words: nothing is there"):
         open_of_frame(MemoryLog("new"), wrong)
     staged = StagingArea(Folder(tmp_path / "words" / "staged"))
     staged.stage(StagedFile(log_id, 1, "q", 2, "5f3a"))

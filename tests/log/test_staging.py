@@ -37,7 +37,7 @@ def test_what_was_staged_comes_back_in_the_order_of_the_batches(area: StagingAre
 
 def test_nothing_is_staged_where_no_folder_is(area: StagingArea) -> None:
     assert area.staged() == []
-    assert not area.folder.exists()
+    assert not area.folder.path.exists()
 
 
 def test_a_file_is_named_by_batch_and_claim(area: StagingArea) -> None:

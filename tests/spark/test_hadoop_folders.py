@@ -137,9 +137,9 @@ def test_a_folder_has_what_was_written_and_not_removed(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trident.spark.hadoop_folder._CHUNK", 1000)
-    assert (folder.exists(), folder.names(), folder.read("one")) == (False, [], None)
-    folder.make()
-    assert folder.exists()
+    for _ in range(2):
+        assert (folder.names(), folder.read("one")) == ([], None)
+        folder.make()
     folder.write("one", [b"", b"a" * 2500, memoryview(b"b\0\xff")])
     assert folder.read("one") == b"a" * 2500 + b"b\0\xff"
     folder.write("one", [b"another"])

@@ -12,7 +12,7 @@ from trident.batch.states import GroupStates
 from trident.log.checkpoint import FolderAt, groups_at, held_checkpoint, shown
 from trident.log.entry import LogEntry
 from trident.log.errors import AdoptionError, CheckpointError
-from trident.log.folders import STAGED
+from trident.log.folders import SPARKS_LOG, STAGED
 from trident.log.held import HeldCheckpoint
 from trident.log.log import Log
 from trident.log.staging import StagingArea
@@ -119,12 +119,12 @@ def _check_nothing_staged(checkpoint: HeldCheckpoint, group: str, committed: int
             "in the folder beside that checkpoint can't be seen",
             "Give both: Adopt.from_checkpoint(<its URL>, <that folder>).",
         ) from None
-    if not folder.exists():
+    if not folder.names():
         raise AdoptionError(
             folder.place,
-            "there is no such folder, and batches may be staged where that checkpoint had it",
+            "nothing is there, and batches may be staged where that checkpoint had it",
             "Give the spark_checkpoint= that it was started with, mounted where it was. If that "
-            "was never made, make this folder.",
+            f"was never made, make a folder {SPARKS_LOG} in it.",
         )
     area = StagingArea(folder.below(STAGED))
     found = [each.txid for each in area.staged() if each.txid > committed]

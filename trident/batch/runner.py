@@ -77,6 +77,8 @@ class BatchRunner:
         """The number of the entry with which this run began; that of a later run is higher."""
         self._log = log
         self._ledger = Ledger(log, source, self.patience)
+        self.check_held = self._ledger.check_held
+        """Reads the log; raises TakenOverError where another run has it by now."""
         self._states = GroupStates(states)
         self._making = making or Making()
         self._policy = policy
@@ -128,10 +130,6 @@ class BatchRunner:
         self._states.check_keys(first)
         last = self.last
         self.monitor.started(first.begun, recovered=first.number > 1, committed=last and last.txid)
-
-    def check_held(self) -> None:
-        """Read the log; raise TakenOverError where another run has it by now."""
-        self._ledger.check_held()
 
     @property
     def log_id(self) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from trident.log.entry import EncodedEntry, LogEntry
-from trident.log.errors import CorruptLogError, LogConflictError, LogUnavailableError
-from trident.log.folders import make_folder, sync_folder
+from trident.log.errors import CorruptLogError, LogConflictError
+from trident.log.folders import disk, make_folder, sync_folder
 from trident.log.log import Log
 
 _LARGEST = 60_000
@@ -55,7 +54,7 @@ class FileLog(Log):
         self._known: EncodedEntry | None = None
 
     def newest(self) -> LogEntry | None:
-        with self._disk():
+        with disk(self.place):
             newest = self._read()
         self._known = None if newest is None else EncodedEntry.of(newest)
         return newest
@@ -63,7 +62,7 @@ class FileLog(Log):
     def append(self, entry: LogEntry) -> None:
         own, self._own = self._own, None  # where this fails, nothing follows in the same file
         known, new = self._known, EncodedEntry.of(entry)
-        with self._disk():
+        with disk(self.place):
             follows = known is not None and known.number + 1 == new.number
             if own is not None and follows and own.size < _LARGEST:
                 self._own = self._append_to(own, new)
@@ -149,13 +148,6 @@ class FileLog(Log):
         for path in useless:
             with suppress(OSError):  # the next file tries it again
                 path.unlink()
-
-    @contextmanager
-    def _disk(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise LogUnavailableError(self.place, str(error)) from error
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:020d}.json"

@@ -52,21 +52,17 @@ class Folder:
 
     def make(self) -> None:
         """Make it, unless it exists."""
-        with self._reached():
+        with disk(self.place):
             make_folder(self.path)
-
-    def exists(self) -> bool:
-        """Whether there is such a folder."""
-        return self.path.is_dir()
 
     def names(self) -> list[str]:
         """Return the names in it, in any order; none where there is no such folder."""
-        with self._reached():
+        with disk(self.place):
             return os.listdir(self.path) if self.path.is_dir() else []
 
     def read(self, name: str) -> bytes | None:
         """Return what a file holds, which is durable then; None where there is no such file."""
-        with self._reached(), suppress(FileNotFoundError):
+        with disk(self.place), suppress(FileNotFoundError):
             with (self.path / name).open("rb") as file:
                 data = file.read()
                 os.fsync(file.fileno())
@@ -76,7 +72,7 @@ class Folder:
 
     def write(self, name: str, parts: Iterable[bytes | memoryview]) -> None:
         """Write a file durably: all of it is there, or nothing, whenever the process dies."""
-        with self._reached():
+        with disk(self.place):
             make_folder(self.path)
             temporary = self.path / f"{secrets.token_hex(8)}.tmp"
             try:
@@ -91,15 +87,17 @@ class Folder:
 
     def remove(self, name: str) -> None:
         """Remove a file, unless it is gone."""
-        with self._reached():
+        with disk(self.place):
             (self.path / name).unlink(missing_ok=True)
 
-    @contextmanager
-    def _reached(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise LogUnavailableError(self.place, str(error)) from error
+
+@contextmanager
+def disk(place: str) -> Iterator[None]:
+    """Raise what fails in a file system as an error of the log at `place`."""
+    try:
+        yield
+    except OSError as error:
+        raise LogUnavailableError(place, str(error)) from error
 
 
 def make_folder(folder: Path) -> None:

@@ -55,14 +55,10 @@ class HadoopFolder(Folder):
         with self._reached():
             self._files.mkdirs(self._path())
 
-    def exists(self) -> bool:
-        with self._reached():
-            return bool(self._files.exists(self._path()))
-
     def names(self) -> list[str]:
         with self._reached():
-            there = self._files.exists(self._path())
-            found = self._files.listStatus(self._path()) if there else []
+            path = self._path()
+            found = self._files.listStatus(path) if self._files.exists(path) else []
             return [each.getPath().getName() for each in found]
 
     def read(self, name: str) -> bytes | None:
