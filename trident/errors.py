@@ -4,73 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trident.operation_error import OperationError
-from trident.states.errors import (
-    BackingMapError,
-    CopiedLogError,
-    CopyError,
-    CorruptStateError,
-    FailedException,
-    GivenBackError,
-    KeyTypeError,
-    LongOverflowError,
-    LostPlanError,
-    LostStateError,
-    LostWritesError,
-    MissingDriverError,
-    NoStateError,
-    OtherLogError,
-    RewoundStateError,
-    SerializationError,
-    StaleBatchError,
-    StateError,
-    StateUnavailableError,
-    StateURLError,
-    TridentError,
-    UnavailableError,
-    UnfinishedCopyError,
-    UnownedStateError,
-    UsageError,
-)
+from trident.operation_error import OperationError as OperationError
+from trident.states.errors import BackingMapError as BackingMapError
+from trident.states.errors import CopiedLogError as CopiedLogError
+from trident.states.errors import CopyError as CopyError
+from trident.states.errors import CorruptStateError as CorruptStateError
+from trident.states.errors import FailedException as FailedException
+from trident.states.errors import GivenBackError as GivenBackError
+from trident.states.errors import KeyTypeError as KeyTypeError
+from trident.states.errors import LongOverflowError as LongOverflowError
+from trident.states.errors import LostPlanError as LostPlanError
+from trident.states.errors import LostStateError as LostStateError
+from trident.states.errors import LostWritesError as LostWritesError
+from trident.states.errors import MissingDriverError as MissingDriverError
+from trident.states.errors import NoStateError as NoStateError
+from trident.states.errors import OtherLogError as OtherLogError
+from trident.states.errors import RewoundStateError as RewoundStateError
+from trident.states.errors import SerializationError as SerializationError
+from trident.states.errors import StaleBatchError as StaleBatchError
+from trident.states.errors import StateError as StateError
+from trident.states.errors import StateUnavailableError as StateUnavailableError
+from trident.states.errors import StateURLError as StateURLError
+from trident.states.errors import TridentError as TridentError
+from trident.states.errors import UnavailableError as UnavailableError
+from trident.states.errors import UnfinishedCopyError as UnfinishedCopyError
+from trident.states.errors import UnownedStateError as UnownedStateError
+from trident.states.errors import UsageError as UsageError
 from trident.states.secrets import masked
-
-__all__ = [
-    "BackingMapError",
-    "CopiedLogError",
-    "CopyError",
-    "CorruptStateError",
-    "DuplicateNameError",
-    "EmittedValueError",
-    "FailedException",
-    "FieldError",
-    "GivenBackError",
-    "GuaranteeWarning",
-    "KeyTypeError",
-    "LongOverflowError",
-    "LostPlanError",
-    "LostStateError",
-    "LostWritesError",
-    "MissingDriverError",
-    "NoStateError",
-    "OperationError",
-    "OperationTypeError",
-    "OtherLogError",
-    "PlanError",
-    "RewoundStateError",
-    "SerializationError",
-    "SourceUnavailableError",
-    "SpoutPartitionError",
-    "StaleBatchError",
-    "StateError",
-    "StateURLError",
-    "StateUnavailableError",
-    "TridentError",
-    "UnavailableError",
-    "UnfinishedCopyError",
-    "UnownedStateError",
-    "UsageError",
-    "ValueTypeError",
-]
 
 
 class PlanError(UsageError):
@@ -162,3 +122,10 @@ def described(value: object) -> str:
 
 class GuaranteeWarning(UserWarning):
     """A state can't be exact with the source that feeds it, or is lost before its checkpoint."""
+
+
+__all__ = sorted(
+    name
+    for name, found in vars().items()
+    if isinstance(found, type) and issubclass(found, Exception)
+)
