@@ -1,10 +1,9 @@
-"""How tuples move between the partitions of this process: one class for each exchange of a job."""
+"""How tuples move between the partitions of this process: a function for each exchange of a job."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from trident.job.job import (
     Broadcast,
@@ -23,7 +22,6 @@ from trident.kernels.join_kernel import JoinKernel
 from trident.kernels.kernel import Kernel
 from trident.kernels.keys import encoded_keys
 from trident.kernels.origins import with_origin
-from trident.kernels.task import StepName
 from trident.local.operation_copies import OperationCopies
 from trident.local.program_input import ProgramInput
 from trident.operations.origins import MADE
@@ -34,150 +32,94 @@ Partitions = Sequence[Block]
 """The tuples of a stage, a block for each of its partitions."""
 
 
-class Bring(ABC):
-    """Brings the output of stages into the partitions of the next."""
-
-    @abstractmethod
-    def bring(self, parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
-        """The tuples of each partition, from those of the stages before."""
+Bring = Callable[[Sequence[Partitions], ProgramInput], Partitions]
+"""Brings the output of stages into the partitions of the next, in one run."""
 
 
-class Stay(Bring):
+def stay(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
     """Tuples stay in their partition."""
-
-    def bring(self, parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
-        return parents[0]
+    return parents[0]
 
 
-@dataclass(frozen=True)
-class Begin(Bring):
+def _begin(
+    source: Source, count: int, parents: Sequence[Partitions], given: ProgramInput
+) -> Partitions:
     """Tuples are those that were given for a stream, dealt to the partitions in turn."""
-
-    source: Source
-    names: tuple[str, ...]
-    count: int
-
-    def bring(self, parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
-        source, names = self.source, self.names
-        block = given.sources.get(source.stream, NOTHING)
-        if source.check is not None:
-            block = source.check.apply(block, given.task(0, self.count))
-        if source.origin is not None:
-            block = with_origin(block, names, source.origin)
-        block = block.only(names)
-        return [block] if self.count == 1 else dealt(block, self.count)
+    names = source.columns.names
+    block = given.sources.get(source.stream, NOTHING)
+    if source.check is not None:
+        block = source.check.apply(block, given.task(0, count))
+    if source.origin is not None:
+        block = with_origin(block, names, source.origin)
+    block = block.only(names)
+    return [block] if count == 1 else dealt(block, count)
 
 
-@dataclass(frozen=True)
-class ToOne(Bring):
-    """All tuples come into one partition."""
-
-    def bring(self, parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
-        return gathered(parents[0])
+def _to_one(parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
+    return gathered(parents[0])
 
 
-@dataclass(frozen=True)
-class ToKey(Bring):
-    """Every tuple comes to the partition of its key."""
-
-    name: StepName
-    key: tuple[str, ...]
-    count: int
-
-    def bring(self, parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
-        with given.task(0, len(parents[0])).at(self.name):
-            return by_key(parents[0], self.key, self.count)
+def _to_key(
+    by: ByKey, count: int, parents: Sequence[Partitions], given: ProgramInput
+) -> Partitions:
+    with given.task(0, len(parents[0])).at(by.name):
+        return by_key(parents[0], by.key, count)
 
 
-@dataclass(frozen=True)
-class InTurn(Bring):
+def _in_turn(
+    settled: bool, count: int, parents: Sequence[Partitions], given: ProgramInput
+) -> Partitions:
     """Tuples are dealt to the partitions; where `settled`, not if there are as many already."""
-
-    count: int
-    settled: bool
-
-    def bring(self, parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
-        if self.settled and len(parents[0]) == self.count:
-            return parents[0]
-        return dealt(joined(parents[0]), self.count)
+    if settled and len(parents[0]) == count:
+        return parents[0]
+    return dealt(joined(parents[0]), count)
 
 
-@dataclass(frozen=True)
-class ToAll(Bring):
-    """Each partition has every tuple."""
-
-    count: int
-
-    def bring(self, parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
-        return [*gathered(parents[0])] * self.count
+def _to_all(count: int, parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
+    return [*gathered(parents[0])] * count
 
 
-@dataclass(frozen=True)
-class Behind(Bring):
-    """A kernel runs in each partition first; then tuples move.
-
-    `kernels` has that of each partition.
-    """
-
-    kernels: Sequence[Kernel]
-    move: Bring
-
-    def bring(self, parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
-        count = len(self.kernels)
-        made = [
-            kernel.whole(block, given.task(index, count))
-            for index, (kernel, block) in enumerate(zip(self.kernels, parents[0], strict=True))
-        ]
-        return self.move.bring([made], given)
-
-
-@dataclass(frozen=True)
-class ToChosen(Bring):
+def _to_chosen(count: int, parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
     """Every tuple comes to the partition that its field :data:`PARTITION` names."""
-
-    count: int
-
-    def bring(self, parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
-        block = joined(parents[0])
-        targets = block.values(PARTITION)
-        names = [name for name in block.names if name != PARTITION]
-        return [block.kept([to == index for to in targets], names) for index in range(self.count)]
+    block = joined(parents[0])
+    targets = block.values(PARTITION)
+    names = [name for name in block.names if name != PARTITION]
+    return [block.kept([to == index for to in targets], names) for index in range(count)]
 
 
-@dataclass(frozen=True)
-class Together(Bring):
+def _together(
+    union: Union, count: int, parents: Sequence[Partitions], given: ProgramInput
+) -> Partitions:
     """The partitions of all inputs; their tuples are dealt anew where these aren't `count`."""
-
-    union: Union
-    count: int
-
-    def bring(self, parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
-        names = self.union.names
-        partitions = []
-        for columns, stream in zip(self.union.columns, parents, strict=True):
-            renaming = dict(zip(columns, names, strict=True))
-            partitions += [with_origin(b, names, MADE).renamed(renaming) for b in stream]
-        if len(partitions) == self.count:
-            return partitions
-        return dealt(joined(partitions), self.count)
+    names = union.names
+    partitions = []
+    for columns, stream in zip(union.columns, parents, strict=True):
+        renaming = dict(zip(columns, names, strict=True))
+        partitions += [with_origin(b, names, MADE).renamed(renaming) for b in stream]
+    return partitions if len(partitions) == count else dealt(joined(partitions), count)
 
 
-@dataclass(frozen=True)
-class Matched(Bring):
+def _matched(
+    kernel: JoinKernel, count: int, parents: Sequence[Partitions], given: ProgramInput
+) -> Partitions:
     """The tuples of several inputs that have equal keys."""
+    moved = [by_key(each, key, count) for each, key in zip(parents, kernel.keys, strict=True)]
+    return [
+        kernel.apply(blocks, given.task(index, count))
+        for index, blocks in enumerate(zip(*moved, strict=True))
+    ]
 
-    kernel: JoinKernel
-    count: int
 
-    def bring(self, parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
-        moved = [
-            by_key(parent, key, self.count)
-            for parent, key in zip(parents, self.kernel.keys, strict=True)
-        ]
-        return [
-            self.kernel.apply(blocks, given.task(index, self.count))
-            for index, blocks in enumerate(zip(*moved, strict=True))
-        ]
+def _behind(
+    kernels: Sequence[Kernel], move: Bring, parents: Sequence[Partitions], given: ProgramInput
+) -> Partitions:
+    """A kernel, one for each partition, runs first; then tuples move."""
+    count = len(kernels)
+    made = [
+        kernel.whole(block, given.task(index, count))
+        for index, (kernel, block) in enumerate(zip(kernels, parents[0], strict=True))
+    ]
+    return move([made], given)
 
 
 def bring_into(stage: Stage, inputs: Sequence[int], operations: OperationCopies) -> Bring:
@@ -186,31 +128,29 @@ def bring_into(stage: Stage, inputs: Sequence[int], operations: OperationCopies)
     `inputs` are the numbers of partitions of the stages before it.
     """
     count, exchange = stage.partitions or 1, stage.exchange
+
+    def behind(kernel: Kernel | None, move: Bring) -> Bring:
+        return partial(_behind, operations.of(kernel, inputs[0]), move) if kernel else move
+
     match exchange:
         case Source():
-            return Begin(exchange, exchange.columns.names, count)
+            return partial(_begin, exchange, count)
         case Forward():
-            return Stay()
-        case ByKey(name, key, combine):
-            return _behind(combine, inputs, operations, ToKey(name, key, count))
-        case Gather(_, combine):
-            return _behind(combine, inputs, operations, ToOne())
+            return stay
+        case ByKey():
+            return behind(exchange.combine, partial(_to_key, exchange, count))
+        case Gather():
+            return behind(exchange.combine, _to_one)
         case Spread(settled):
-            return InTurn(count, settled)
+            return partial(_in_turn, settled, count)
         case Broadcast():
-            return ToAll(count)
+            return partial(_to_all, count)
         case Chosen(kernel):
-            return _behind(kernel, inputs, operations, ToChosen(count))
+            return behind(kernel, partial(_to_chosen, count))
         case Union():
-            return Together(exchange, count)
+            return partial(_together, exchange, count)
         case Join(kernel):
-            return Matched(kernel, count)
-
-
-def _behind(
-    kernel: Kernel | None, inputs: Sequence[int], operations: OperationCopies, move: Bring
-) -> Bring:
-    return move if kernel is None else Behind(operations.of(kernel, inputs[0]), move)
+            return partial(_matched, kernel, count)
 
 
 def gathered(partitions: Partitions) -> Partitions:

@@ -62,9 +62,7 @@ class LocalGroupEngine:
             emitted.append(each)
         return joined(blocks), emitted
 
-    def compute(
-        self, record: ControlRecord, emitted: Mapping[str, Tuples]
-    ) -> Computed | Postponed:
+    def compute(self, record: ControlRecord, emitted: Mapping[str, Tuples]) -> Computed | Postponed:
         """Run all steps of a batch but its updates; see `GroupEngine.compute`."""
         sources = self._blocks(emitted)
         tuples = sum([block.length for block in sources.values()])

@@ -12,7 +12,7 @@ from trident.kernels.kernel import Kernel
 from trident.kernels.query_row import QueryRow
 from trident.kernels.task import Task
 from trident.kernels.update_kernel import UpdateKernel
-from trident.local.exchanges import Bring, Partitions, Stay, bring_into
+from trident.local.exchanges import Bring, Partitions, bring_into, stay
 from trident.local.operation_copies import OperationCopies
 from trident.local.program_input import ProgramInput
 from trident.tuples.block import NOTHING, Block
@@ -83,7 +83,7 @@ class StageRun:
 
     def run(self, parents: Sequence[Partitions], given: ProgramInput) -> Partitions:
         """Run all partitions, one after the other."""
-        partitions = self.bring.bring(parents, given)
+        partitions = self.bring(parents, given)
         count = len(self.steps)
         out = []
         for index, steps in enumerate(self.steps):
@@ -100,10 +100,10 @@ class StageRun:
         bring, begin, end = self.bring, 0, len(self.steps[0])
         for position, step in enumerate(self.steps[0]):
             if isinstance(step, LookUpRun):
-                if begin < position or not isinstance(bring, Stay):
+                if begin < position or bring is not stay:
                     found.append(self._part(bring, begin, position))
                 found.append(LookUps([own[position] for own in self.steps]))
-                bring, begin = Stay(), position + 1
+                bring, begin = stay, position + 1
         if begin < end or not found:
             found.append(self._part(bring, begin, end))
         return found
